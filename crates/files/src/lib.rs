@@ -1,0 +1,22 @@
+//! Files as HotSwap needs them: outputs that are never half written, response files, folders.
+//!
+//! Invariants: [`replace`] leaves either the old or the whole new content under the name, also
+//! when the process is killed or the disk is full; it never writes through to a device or a pipe.
+//!
+//! Absent on purpose: locking between two builds of one output (the build system's job).
+
+mod response;
+mod write;
+
+pub use response::{Word, expand};
+pub use write::{read, replace};
+
+use std::env;
+use std::path::PathBuf;
+
+/// `$XDG_CACHE_HOME/hotswap`, or `~/.cache/hotswap`; `None` where neither variable is set.
+pub fn cache_dir() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(base.join("hotswap"))
+}

@@ -1,0 +1,99 @@
+//! Where plan files lie, and how they are found again.
+//!
+//! Order: `HOTSWAP_PLAN_DIR`; `.hotswap/plans` in the working folder or one above it (a build
+//! runs somewhere inside its build tree, so no absolute path has to stand in the command line and
+//! caches hit across checkouts); the user's cache folder (plans of bare command lines).
+
+use crate::{Plan, words};
+use hotswap_files::cache_dir;
+use hotswap_report::{Diagnostic, codes};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn file_name(hash: &str) -> String {
+    format!("{hash}.plan")
+}
+
+/// Writes the plan's file into `folder` and returns its path.
+///
+/// # Errors
+/// [`codes::CANNOT_WRITE`].
+pub fn save(plan: &Plan, folder: &Path) -> Result<PathBuf, Diagnostic> {
+    let path = folder.join(file_name(&plan.hash()));
+    let text = plan.canonical();
+    // An unchanged file keeps its time stamp: build systems depend on it.
+    if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(path);
+    }
+    fs::create_dir_all(folder)
+        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(folder))?;
+    hotswap_files::replace(&path, text.as_bytes())?;
+    Ok(path)
+}
+
+/// Finds the plan with that hash.
+///
+/// # Errors
+/// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap
+/// does not give that hash any more.
+pub fn find(hash: &str) -> Result<Plan, Diagnostic> {
+    let candidates = folders(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
+    find_in(hash, &candidates)
+}
+
+fn folders(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
+    let upwards = working.iter().flat_map(|dir| dir.ancestors()).map(|dir| dir.join(words::PLAN_FOLDER));
+    user.into_iter().chain(upwards).chain(cache.map(|dir| dir.join("plans"))).collect()
+}
+
+fn find_in(hash: &str, folders: &[PathBuf]) -> Result<Plan, Diagnostic> {
+    if hash.is_empty() || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(Diagnostic::error(codes::PLAN_SYNTAX, format!("`{hash}` is no plan hash")));
+    }
+    let Some(path) = folders.iter().map(|folder| folder.join(file_name(hash))).find(|path| path.is_file()) else {
+        return Err(Diagnostic::error(codes::PLAN_MISSING, format!("no file `{}`", file_name(hash))));
+    };
+    let bytes = hotswap_files::read(&path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let plan = Plan::parse(&text).map_err(|error| error.in_file(&path))?;
+    if plan.hash() != hash {
+        let what =
+            format!("this HotSwap ({} {}) gives its content the hash {}", crate::VERSION, crate::IDENTITY, plan.hash());
+        return Err(Diagnostic::error(codes::PLAN_CHANGED, what).in_file(&path));
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Plan {
+        let mut plan = Plan::default();
+        plan.add_pairs("gfx1030=>gfx1031").unwrap();
+        plan
+    }
+
+    #[test]
+    fn a_saved_plan_is_found_from_below_its_build_tree() {
+        let tree = tempfile::tempdir().unwrap();
+        save(&sample(), &tree.path().join(words::PLAN_FOLDER)).unwrap();
+        let below = tree.path().join("src/deep");
+        let found = find_in(&sample().hash(), &folders(None, Some(below), None)).unwrap();
+        assert_eq!(found, sample());
+    }
+
+    #[test]
+    fn a_missing_or_changed_plan_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = [dir.path().to_owned()];
+        let hash = sample().hash();
+        assert_eq!(find_in(&hash, &folders).unwrap_err().code, codes::PLAN_MISSING);
+        let path = save(&sample(), dir.path()).unwrap();
+        fs::write(&path, sample().canonical().replace("gfx1031", "gfx1032")).unwrap();
+        assert_eq!(find_in(&hash, &folders).unwrap_err().code, codes::PLAN_CHANGED);
+        fs::write(&path, "junk").unwrap();
+        assert_eq!(find_in(&hash, &folders).unwrap_err().code, codes::PLAN_SYNTAX);
+        assert_eq!(find_in("../etc/passwd", &folders).unwrap_err().code, codes::PLAN_SYNTAX);
+    }
+}

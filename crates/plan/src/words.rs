@@ -1,0 +1,35 @@
+//! Words and variables by which the tools talk to each other: one definition for all of them.
+
+/// Clang's option that hands the next word to the device linker, in every driver mode.
+pub const CHANNEL: &str = "-Xoffload-linker";
+/// The token: what the build system writes, followed by the plan's hash.
+pub const PLAN: &str = "--hotswap-plan=";
+/// Pairs, in place of a token: `gfx1030=>gfx1031,gfx1032`; may be repeated.
+pub const RETARGET: &str = "--hotswap-retarget=";
+/// Patch families, in place of a token: names separated by commas.
+pub const PATCHES: &str = "--hotswap-patches=";
+/// Policy, in place of a token: `error`, `warn` or `keep`.
+pub const POLICY: &str = "--hotswap-policy=";
+/// What every word of ours begins with; the interposer removes such words.
+pub const PREFIX: &str = "--hotswap-";
+
+/// Set by the wrapper for the tools of the device link: the plan's hash.
+pub const ENV_PLAN: &str = "HOTSWAP_PLAN_TOKEN";
+/// Set by the wrapper: the plan's canonical text.
+pub const ENV_PLAN_TEXT: &str = "HOTSWAP_PLAN_TEXT";
+/// Set by the wrapper: the folder with the real `lld`, `ld.lld`, `clang-offload-bundler` and
+/// `clang-linker-wrapper`. May be set by the user, too.
+pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";
+/// Set by the wrapper to `1` where the device link's output goes to the user as a bare code object.
+pub const ENV_BARE_OUTPUT: &str = "HOTSWAP_BARE_OUTPUT";
+/// Set by the `clang-linker-wrapper` shim: the host linker that it stands in for.
+pub const ENV_HOST_LINKER: &str = "HOTSWAP_HOST_LINKER";
+/// Set by the user: a file that gets one JSON line for each device link and each bundle step.
+pub const ENV_TRACE: &str = "HOTSWAP_TRACE";
+/// Set by the user: print each command that is run, on standard error.
+pub const ENV_VERBOSE: &str = "HOTSWAP_VERBOSE";
+/// Set by the user: the folder where plan files lie.
+pub const ENV_PLAN_DIR: &str = "HOTSWAP_PLAN_DIR";
+
+/// Folder of plan files inside a build tree, looked for from the working folder upwards.
+pub const PLAN_FOLDER: &str = ".hotswap/plans";

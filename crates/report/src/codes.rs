@@ -1,0 +1,83 @@
+//! The table of diagnostic codes: id, exit code, what it means, what to do.
+//!
+//! `hotswap explain HS0201` prints a row; the documentation lists the table. Exit codes stay in
+//! 1..=125: clang reports 126, 127 and signals of its linker as crashes.
+
+/// One kind of diagnostic.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Code {
+    /// Stable name, `HS` and four digits; the first two digits are the area.
+    pub id: &'static str,
+    /// Exit code of the process that ends because of it.
+    pub exit: u8,
+    /// What it means, one sentence without a final stop.
+    pub summary: &'static str,
+    /// What to do about it, one sentence without a final stop.
+    pub advice: &'static str,
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])* $name:ident = $id:literal, $exit:literal, $summary:literal, $advice:literal;)*) => {
+        $($(#[doc = $doc])* #[doc = $summary] pub const $name: &Code = &Code { id: $id, exit: $exit, summary: $summary, advice: $advice };)*
+        /// Every code, in the order of the ids.
+        pub const CODES: &[&Code] = &[$($name),*];
+    };
+}
+
+#[rustfmt::skip]
+codes! {
+    // 00: the command line and the process itself (exit 2; 70 for a defect of ours)
+    USAGE = "HS0001", 2, "the command line cannot be understood", "see --help";
+    INTERNAL = "HS0002", 70, "HotSwap itself failed", "report it with the command that HOTSWAP_VERBOSE=1 prints";
+    CHILD_FAILED = "HS0003", 1, "a tool that HotSwap ran has failed", "its own message stands above; HotSwap changed nothing";
+    // 01: the environment (exit 10)
+    NO_CLANG = "HS0101", 10, "no usable clang was found", "set HOTSWAP_CLANG to the real clang++, or install clang 22 or later with HIP support";
+    NO_TOOL = "HS0102", 10, "a tool that the device link needs was not found", "install lld and clang-tools of the same version as clang, or set HOTSWAP_LLVM_BIN to their folder";
+    RECURSION = "HS0103", 10, "HotSwap found itself where the real tool should be", "set HOTSWAP_CLANG to the real clang++, not to a wrapper or a link to one";
+    BAD_CONFIG = "HS0104", 10, "a configuration value cannot be used", "correct the named file or environment variable";
+    NO_INSTALL = "HS0105", 10, "a part of HotSwap's own installation is missing", "install HotSwap again: bin, libexec/hotswap and lib/hotswap belong together";
+    NO_HIP = "HS0106", 10, "no usable ROCm/HIP installation was found", "install HIP and its device libraries, or set ROCM_PATH";
+    // 02: the plan (exit 11)
+    PLAN_SYNTAX = "HS0201", 11, "the plan cannot be understood", "write SOURCE=>TARGET[,TARGET…], for example gfx1030=>gfx1031,gfx1032";
+    UNKNOWN_TARGET = "HS0202", 11, "a target is not known to HotSwap", "see `hotswap targets` for the known names";
+    PAIR_REFUSED = "HS0203", 11, "a pair is not allowed", "choose a source in the same group (`hotswap targets`), or compile for the target with --offload-arch";
+    PLAN_MISSING = "HS0204", 11, "the plan that the build names was not found", "run the configure step again, or set HOTSWAP_PLAN_DIR to the folder that holds it";
+    PLAN_CHANGED = "HS0205", 11, "the plan or HotSwap changed under the build", "run the configure step again so that the build system sees the new plan";
+    PLAN_CONFLICT = "HS0206", 11, "the command names more than one plan", "give one target one plan";
+    UNKNOWN_FAMILY = "HS0207", 11, "a patch family is not known to HotSwap", "see `hotswap families` for the known names";
+    // 03: input that cannot be read (exit 12)
+    NOT_CODE_OBJECT = "HS0301", 12, "the file is not an AMDGPU code object", "check the command that made it";
+    MALFORMED = "HS0302", 12, "the input is damaged", "build it again; if another tool reads it, report it";
+    UNKNOWN_FORMAT = "HS0303", 12, "the format or its version is not known", "update HotSwap, or convert the file with the tool that made it";
+    NOT_FOUND = "HS0304", 12, "no device code was found", "check that the file was built for an AMD GPU";
+    // 04: refusals (exit 13)
+    NO_ROUTE = "HS0401", 13, "a requested target cannot be made from what is there", "add the source to --offload-arch, change the plan, or set the policy to warn or keep";
+    NO_PLACE = "HS0402", 13, "the output has no place for another target", "let clang write a bundle (drop --no-gpu-bundle-output), or drop the plan for this command";
+    RDC_NOT_LINKED = "HS0403", 13, "objects with relocatable device code are linked without a device link", "link with --hip-link and -fgpu-rdc";
+    MIXED_DRIVERS = "HS0404", 13, "objects of the old and of the new offload driver meet in one link", "compile all of them with the same clang and the same --[no-]offload-new-driver";
+    BUNDLE_FULL = "HS0405", 13, "the bundle has too many entries for the HIP runtime, which reads 4096 bytes of table", "request fewer targets or compress the bundle (--offload-compress)";
+    UNSUPPORTED_OUTPUT = "HS0406", 13, "the output is no regular file", "give the device link a regular file as its output";
+    // 05: files (exit 14)
+    CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
+    CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
+    // 06: verification of our own output (exit 15)
+    VERIFY_FAILED = "HS0601", 15, "what HotSwap wrote does not read back as planned; nothing was replaced", "report it with the input file";
+}
+
+/// The row with that id.
+pub fn find(id: &str) -> Option<&'static Code> {
+    CODES.iter().copied().find(|code| code.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_sorted_and_unique_and_exits_are_in_range() {
+        assert!(CODES.windows(2).all(|pair| pair[0].id < pair[1].id));
+        assert!(CODES.iter().all(|code| (1..=125).contains(&code.exit)));
+        assert_eq!(find("HS0201"), Some(PLAN_SYNTAX));
+        assert_eq!(find("HS9999"), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! Diagnostics and records: what HotSwap says about what it did, or why it would not.
+//!
+//! Every error of the product becomes a [`Diagnostic`]: a stable code from one table
+//! ([`codes::CODES`]), the thing, the place, the reason and the way out, printed as one line.
+//! Every fat binary that HotSwap changes carries a [`Record`] of the change.
+//!
+//! Invariants: a code is never renumbered or reused; a record holds nothing that differs
+//! between two equal builds (no times, no absolute paths).
+//!
+//! Absent on purpose: printing and exiting (binaries do that), colours, translation.
+
+pub mod codes;
+mod diagnostic;
+mod record;
+
+pub use codes::Code;
+pub use diagnostic::{Diagnostic, Place, Severity};
+pub use record::{EntryRecord, FamilyCount, Record, Route};

@@ -1,0 +1,84 @@
+//! The record that a changed fat binary carries, and that `hotswap inspect` prints.
+//!
+//! One record belongs to one bundle and lies behind its last entry (`hotswap-bundle` has the
+//! layout). It says for every entry by what route it came to be, so that a program can be asked
+//! which of its code was compiled and which derived, from what, by which HotSwap.
+
+use serde::{Deserialize, Serialize};
+
+/// By what route a code object came into a bundle; the order is the order of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// Compiled for this target by the compiler.
+    Native,
+    /// Compiled for a generic target that covers it.
+    Generic,
+    /// Relabelled from an identical sibling.
+    Alias,
+}
+
+/// How often a patch family acted on a code object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FamilyCount {
+    /// Name of the family as in `patches.def`.
+    pub name: String,
+    /// Sites changed.
+    pub sites: u64,
+}
+
+/// One entry of the bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryRecord {
+    /// Bundle entry ID.
+    pub id: String,
+    /// Target ID, for example `gfx90a:sramecc+:xnack-`.
+    pub target: String,
+    /// How it came to be.
+    pub route: Route,
+    /// SHA-256 of its bytes, hexadecimal.
+    pub sha256: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Target ID of the code object that it was derived from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// SHA-256 of that code object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_sha256: Option<String>,
+    /// Patch families that acted, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<FamilyCount>,
+}
+
+/// What HotSwap did to one bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of this form; 1.
+    pub schema: u32,
+    /// Version of HotSwap.
+    pub hotswap: String,
+    /// Fingerprint of the HotSwap build ([`hotswap_plan`'s identity]).
+    pub identity: String,
+    /// Hash of the plan.
+    pub plan: String,
+    /// The plan's canonical text.
+    pub plan_text: String,
+    /// Entries, in bundle order, the host's empty one left out.
+    pub entries: Vec<EntryRecord>,
+    /// Targets that the plan asked for and that were left out, with the reason (policy `warn` or `keep`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+}
+
+impl Record {
+    /// Compact JSON with the fields in the order of the declaration.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a record has only strings and numbers")
+    }
+
+    /// Reads what [`Record::to_json`] wrote; unknown fields of later versions are skipped.
+    pub fn from_json(text: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(text)
+    }
+}
