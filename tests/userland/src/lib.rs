@@ -1,0 +1,101 @@
+//! A ROCm userland: the root folder in which compilers, CMake and built programs run.
+//!
+//! It is either a folder that `cargo xtask setup` made, or `/`: a machine with its own ROCm.
+//! `cargo xtask test` starts the tests inside a private mount namespace ([`Namespace`]) and tells
+//! them where the userland is ([`Userland::from_env`]).
+//!
+//! Invariants: mounts are only ever made inside a private namespace, so nothing is left behind
+//! when a process is killed and two runs do not see each other; a command inside the userland
+//! sees only the variables that it is given.
+//!
+//! Absent on purpose: building the folder (`xtask`), and dependencies (both sides use this crate).
+
+mod namespace;
+
+pub use namespace::{Mount, Namespace};
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The userland's folder, `/` for the machine itself.
+pub const ENV_ROOT: &str = "HOTSWAP_TEST_ROOT";
+/// HotSwap's installation, as seen from inside the userland.
+pub const ENV_PREFIX: &str = "HOTSWAP_TEST_PREFIX";
+/// What clang 23 and later need as `--rocm-path`, as seen from inside; empty where nothing is needed.
+pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
+
+/// Search path inside the userland.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where `setup` puts CMake of other versions: `/opt/cmake-VERSION/bin/cmake`.
+pub const CMAKE_FOLDER: &str = "/opt";
+/// Where `setup` puts the ROCm folder that clang 23 and later need on Debian.
+pub const ROCM_FOLDER: &str = "/opt/hotswap-rocm";
+/// Where a test run's installation of HotSwap is seen inside the userland.
+pub const PREFIX: &str = "/opt/hotswap";
+
+/// A root folder with a ROCm in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Userland {
+    root: PathBuf,
+}
+
+impl Userland {
+    /// The userland in that folder; `/` is the machine itself.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The userland that `cargo xtask test` prepared; `None` when the tests were started without it.
+    pub fn from_env() -> Option<Self> {
+        env::var_os(ENV_ROOT).filter(|root| !root.is_empty()).map(Self::new)
+    }
+
+    /// Its folder as the machine sees it.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether it is the machine itself.
+    pub fn is_machine(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// The machine's name of a file inside.
+    pub fn outside(&self, inside: impl AsRef<Path>) -> PathBuf {
+        let inside = inside.as_ref();
+        self.root.join(inside.strip_prefix("/").unwrap_or(inside))
+    }
+
+    /// A command that runs inside, in the folder `cwd` (as seen from inside).
+    ///
+    /// Standard streams are inherited. The environment holds `PATH`, `HOME`, `LANG` and `TMPDIR`;
+    /// the caller adds what else is needed with [`Command::env`].
+    /// `/proc` and `/dev` must be there: see [`Namespace`].
+    pub fn command(&self, cwd: impl AsRef<Path>, program: &str) -> Command {
+        let mut command;
+        if self.is_machine() {
+            command = Command::new(program);
+            command.current_dir(cwd).env_clear();
+            command.env("PATH", env::var_os("PATH").unwrap_or_else(|| PATH.into()));
+        } else {
+            command = Command::new("/usr/sbin/chroot");
+            command.arg(&self.root).args(["/usr/bin/env", "-C"]).arg(cwd.as_ref()).arg(program);
+            command.env_clear().env("PATH", PATH);
+        }
+        command.env("HOME", "/tmp").env("LANG", "C.UTF-8").env("TMPDIR", "/tmp");
+        command
+    }
+
+    /// The mounts that commands inside need: `/proc` and `/dev` of the machine, an empty `/tmp`.
+    /// None for the machine itself.
+    pub fn namespace(&self) -> Namespace {
+        if self.is_machine() {
+            return Namespace::default();
+        }
+        Namespace::default()
+            .with(Mount::Bind { source: "/proc".into(), target: self.outside("proc") })
+            .with(Mount::Bind { source: "/dev".into(), target: self.outside("dev") })
+            .with(Mount::Memory { target: self.outside("tmp") })
+    }
+}

@@ -1,0 +1,95 @@
+//! A private mount namespace: mounts that only one command and its children see.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// One mount of a namespace. Targets must exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mount {
+    /// The folder `source`, with what is mounted below it, is also seen at `target`.
+    Bind {
+        /// Folder of the machine.
+        source: PathBuf,
+        /// Where it is to be seen.
+        target: PathBuf,
+    },
+    /// The same, without the right to write.
+    ReadOnly {
+        /// Folder of the machine.
+        source: PathBuf,
+        /// Where it is to be seen.
+        target: PathBuf,
+    },
+    /// An empty folder in memory, gone with the namespace.
+    Memory {
+        /// Where it is to be seen.
+        target: PathBuf,
+    },
+}
+
+/// The mounts of a command. Without any, the command runs in the caller's own namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespace {
+    mounts: Vec<Mount>,
+}
+
+/// Triples of kind, source and target up to `--`, then the command, which takes the shell's place.
+const SCRIPT: &str = r#"set -eu
+while [ "$1" != -- ]; do
+    case $1 in
+        bind) mount --rbind -- "$2" "$3" ;;
+        read-only) mount --bind -- "$2" "$3" && mount -o remount,bind,ro -- "$3" ;;
+        memory) mount -t tmpfs -o mode=1777 "$2" "$3" ;;
+    esac
+    shift 3
+done
+shift
+exec "$@""#;
+
+impl Namespace {
+    /// Adds a mount; they are made in this order.
+    pub fn with(mut self, mount: Mount) -> Self {
+        self.mounts.push(mount);
+        self
+    }
+
+    /// A command of the machine that runs with these mounts.
+    pub fn command(&self, program: impl Into<OsString>) -> Command {
+        if self.mounts.is_empty() {
+            return Command::new(program.into());
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "--", "/bin/sh", "-c", SCRIPT, "hotswap-namespace"]);
+        for mount in &self.mounts {
+            let (kind, source, target) = match mount {
+                Mount::Bind { source, target } => ("bind", source.clone(), target),
+                Mount::ReadOnly { source, target } => ("read-only", source.clone(), target),
+                Mount::Memory { target } => ("memory", PathBuf::from("hotswap"), target),
+            };
+            command.arg(kind).arg(source).arg(target);
+        }
+        command.arg("--").arg(program.into());
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_mounts_a_command_is_itself() {
+        let command = Namespace::default().command("true");
+        assert_eq!((command.get_program().to_str(), command.get_args().len()), (Some("true"), 0));
+    }
+
+    #[test]
+    fn mounts_come_before_the_command_and_its_words_after() {
+        let namespace = Namespace::default().with(Mount::Memory { target: "/mnt".into() });
+        let mut command = namespace.command("echo");
+        command.arg("a b");
+        let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(words[words.len() - 6..], ["memory", "hotswap", "/mnt", "--", "echo", "a b"]);
+    }
+}
