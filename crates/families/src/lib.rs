@@ -1,1 +1,19 @@
-//! (being written)
+//! Patch families: what HotSwap can change in a code object, each by name.
+//!
+//! `patches.def` lists them. A listed family has one file in `src/family` with one unmangled
+//! registrar, which fills the family's slot in the registry. The same list gives one C registrar a family in
+//! `libhotswap_registry.a`, and the [`manifest`] that each link with a plan gets refers to them:
+//! a family without a registrar links neither into the tools nor into a user's program.
+//!
+//! Absent on purpose: which target may be made from which (`hotswap-compat`), files, run-time
+//! plugins.
+
+pub mod archive;
+pub mod c_source;
+pub mod manifest;
+pub mod patches_def;
+mod selection;
+mod table;
+
+pub use selection::{ALIAS_FAMILIES, families_of};
+pub use table::{FAMILIES, Family, Scope, find};

@@ -1,0 +1,125 @@
+//! Everything that follows from `patches.def`: the table and the extern declarations of the
+//! registry, the C registrars, and `libhotswap_registry.a` with one object per family.
+//!
+//! The archive is for the programs of users. It must never reach the link of HotSwap's own tools,
+//! where it would stand in for a missing registrar; hence no link directive is printed.
+
+#[allow(dead_code, unreachable_pub)] // public in the library, partly used here
+#[path = "src/c_source.rs"]
+mod c_source;
+#[allow(dead_code, unreachable_pub)] // public in the library, partly used here
+#[path = "src/patches_def.rs"]
+mod patches_def;
+
+use patches_def::{Line, registrar_symbol};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs, process};
+
+const INPUTS: &[&str] = &["build.rs", "patches.def", "include", "src/family", "src/c_source.rs", "src/patches_def.rs"];
+
+fn main() {
+    for input in INPUTS {
+        println!("cargo::rerun-if-changed={input}");
+    }
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let families = families(&root);
+    write(&out.join("table.rs"), &table(&families));
+    write(&out.join("registrars.rs"), &registrars(&families));
+    let archive = build_archive(&root, &out, &families);
+    println!("cargo::metadata=archive={}", archive.display());
+    println!("cargo::metadata=include={}", root.join("include").display());
+    println!("cargo::rustc-env=HOTSWAP_REGISTRY_ARCHIVE={}", archive.display());
+}
+
+fn fail(message: &str) -> ! {
+    println!("cargo::error={message}");
+    process::exit(1)
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+}
+
+fn families(root: &Path) -> Vec<Line> {
+    let path = root.join("patches.def");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+    let families = patches_def::parse(&text).unwrap_or_else(|fault| fail(&fault.to_string()));
+    refuse_unlisted(&root.join("src/family"), &families);
+    families
+}
+
+/// A family that is written but not listed would silently do nothing.
+fn refuse_unlisted(folder: &Path, families: &[Line]) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().trim_end_matches(".rs").to_owned();
+        if name != "mod" && !families.iter().any(|line| line.name == name) {
+            fail(&format!("src/family/{name}.rs has no line in patches.def"));
+        }
+    }
+}
+
+/// Included by `src/table.rs`.
+fn table(families: &[Line]) -> String {
+    let mut rows = String::new();
+    let mut slots = String::new();
+    for (index, Line { name, scope, order, summary }) in families.iter().enumerate() {
+        let fields = format!("name: {name:?}, scope: Scope::{scope:?}, order: {order}, summary: {summary:?}");
+        let _ = writeln!(rows, "    Family {{ {fields} }},");
+        let _ = writeln!(slots, "    pub(crate) const {}: Slot = Slot({index});", name.to_ascii_uppercase());
+    }
+    format!(
+        "/// The families of `patches.def`, in its order.\npub const FAMILIES: &[Family] = &[\n{rows}];\n\n\
+         /// The slot of each family.\npub(crate) mod slot {{\n    use super::Slot;\n{slots}}}\n"
+    )
+}
+
+/// Included by `src/registry.rs`: one extern declaration for each line, so that a line without a
+/// registrar is an undefined symbol of every program that installs the registry.
+fn registrars(families: &[Line]) -> String {
+    let symbols: Vec<String> = families.iter().map(|line| registrar_symbol(&line.name)).collect();
+    let mut text = String::from("unsafe extern \"Rust\" {\n");
+    for symbol in &symbols {
+        let _ = writeln!(text, "    safe fn {symbol}(registry: &mut Registry);");
+    }
+    let _ = writeln!(text, "}}\n\nconst REGISTRARS: &[fn(&mut Registry)] = &[{}];", symbols.join(", "));
+    text
+}
+
+/// Equal sources and compiler give an equal archive: no debug information, no paths, no dates,
+/// member names without cc's hash of the folder.
+fn build_archive(root: &Path, out: &Path, families: &[Line]) -> PathBuf {
+    let folder = out.join("registry");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap_or_else(|error| fail(&format!("{}: {error}", folder.display())));
+    let mut objects = Vec::new();
+    for line in families {
+        let source = folder.join(c_source::file_name(&line.name));
+        write(&source, &c_source::registrar(line));
+        let compiled = compiler(root).file(&source).out_dir(&folder).compile_intermediates();
+        let object = folder.join(format!("{}.o", line.name));
+        fs::rename(&compiled[0], &object).unwrap_or_else(|error| fail(&format!("{}: {error}", object.display())));
+        objects.push(object);
+    }
+    let archive = folder.join("libhotswap_registry.a");
+    let mut archiver = compiler(root).get_archiver();
+    // D: no dates, no owners.
+    let status = archiver.arg("crsD").arg(&archive).args(&objects).status();
+    if !status.as_ref().is_ok_and(process::ExitStatus::success) {
+        fail(&format!("cannot make {}: {status:?}", archive.display()));
+    }
+    archive
+}
+
+fn compiler(root: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
+    build.cargo_metadata(false).include(root.join("include"));
+    build.debug(false).opt_level(2).pic(true).warnings_into_errors(true).extra_warnings(true);
+    // No reference to anything, on any distribution's default options.
+    build.flag("-ffreestanding").flag("-fno-stack-protector").flag("-fno-asynchronous-unwind-tables");
+    build.flag("-ffunction-sections").flag("-fdata-sections");
+    // A program keeps its control-flow protection mark only if every object of it has one.
+    build.flag_if_supported("-fcf-protection=full").flag_if_supported("-mbranch-protection=standard");
+    build
+}

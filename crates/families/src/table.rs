@@ -1,0 +1,27 @@
+//! The table of families, generated from `patches.def`.
+
+pub use crate::patches_def::Scope;
+
+/// One family of `patches.def`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Family {
+    /// Name, as plans and records have it.
+    pub name: &'static str,
+    /// What one run of it works on.
+    pub scope: Scope,
+    /// Position among the families of its scope, from 1.
+    pub order: u32,
+    /// What it changes, in a few words.
+    pub summary: &'static str,
+}
+
+/// Index into [`FAMILIES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot(pub(crate) usize);
+
+include!(concat!(env!("OUT_DIR"), "/table.rs"));
+
+/// The family of that name.
+pub fn find(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| family.name == name)
+}
