@@ -1,1 +1,30 @@
-//! (being written)
+//! Containers of device code: clang offload bundles plain and compressed, LLVM OffloadBinary,
+//! and the ELF, COFF and archive files that hold them.
+//!
+//! [`parse`] reads one bundle, [`walk_fatbin`] the bundles that a host linker has put one behind
+//! another, [`open`] whatever file it is given. [`Bundle::to_bytes`] writes, [`host_object`]
+//! exchanges the bundle inside a relocatable host object.
+//!
+//! Invariants: no input makes these functions panic, nor allocate more than the input can
+//! justify; a bundle that nobody changed is written as the very bytes it was read from; entries
+//! are views of the input (or of its one decompressed form), never copies.
+//!
+//! Absent on purpose: what a code object is and whether two targets are compatible
+//! (`hotswap-code-object`, `hotswap-compat`); kpack archives, which are recognised and refused;
+//! the text form of bundles (assembly, preprocessed source), which holds no code objects.
+
+mod bundle;
+mod bytes;
+mod ccob;
+mod entry_id;
+mod fatbin;
+mod plain;
+mod record_block;
+mod zstd_frame;
+
+pub use bundle::{Bundle, Entry, HashState, parse, parse_lenient};
+pub use bytes::Bytes;
+pub use ccob::{Compression, Method};
+pub use entry_id::{EntryId, Kind};
+pub use fatbin::{Located, Walk, is_bundle, walk_fatbin, walk_fatbin_lenient};
+pub use plain::{ALIGNMENT, TABLE_LIMIT};

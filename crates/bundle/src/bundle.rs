@@ -1,0 +1,207 @@
+//! One bundle, whatever its form: read, add entries, write.
+//!
+//! Invariants: entries keep their order; an unchanged bundle gives back the bytes it was read
+//! from; a changed one keeps alignment and form of compression.
+
+use crate::bytes::{Bytes, malformed};
+use crate::ccob::{self, Compression};
+use crate::plain;
+use hotswap_report::{Diagnostic, codes};
+use std::borrow::Cow;
+
+/// One entry of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Bundle entry ID as written; [`crate::EntryId::parse`] takes it apart.
+    pub id: String,
+    /// Its bytes; empty for the host's dummy.
+    pub data: Bytes<'a>,
+}
+
+/// What the hash in a compressed bundle's header is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HashState {
+    /// The bundle is not compressed and has no hash.
+    Absent,
+    /// It is the hash of the content.
+    Right,
+    /// It is not: content or header are damaged, or another tool did not recompute it.
+    Wrong,
+}
+
+/// A clang offload bundle, plain or compressed.
+#[derive(Debug, Clone)]
+pub struct Bundle<'a> {
+    raw: &'a [u8],
+    entries: Vec<Entry<'a>>,
+    record: Option<Bytes<'a>>,
+    alignment: u64,
+    compression: Option<Compression>,
+    hash: HashState,
+    changed: bool,
+}
+
+/// Reads the bundle at the start of `bytes`; the number says how many bytes belong to it.
+///
+/// # Errors
+/// [`codes::UNKNOWN_FORMAT`] for another magic, version or method; [`codes::MALFORMED`] for damage,
+/// a wrong hash included.
+pub fn parse(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
+    let (bundle, size) = parse_lenient(bytes)?;
+    if bundle.hash == HashState::Wrong {
+        return Err(malformed("the hash of the compressed bundle is not that of its content", 0)
+            .advise("build it again: the code objects in it may be damaged, and comgr's cache may mix it up"));
+    }
+    Ok((bundle, size))
+}
+
+/// As [`parse`], but a wrong hash is only told ([`Bundle::hash`]), as other readers ignore it.
+///
+/// # Errors
+/// As for [`parse`].
+pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
+    if !bytes.starts_with(ccob::MAGIC) {
+        let content = Bytes::from(bytes);
+        let (mut bundle, end) = from_plain(bytes, &content)?;
+        bundle.raw = bytes.get(..end).unwrap_or(bytes);
+        return Ok((bundle, end));
+    }
+    let header = ccob::header(bytes)?;
+    let (content, matches) = ccob::decompress(bytes, &header)?;
+    let raw = bytes.get(..header.total as usize).unwrap_or(bytes);
+    let content = Bytes::from(content);
+    let (bundle, end) = from_plain(raw, &content)?;
+    if content.get(end..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
+        // Nothing that we write would keep such bytes, so they must not be lost unseen.
+        return Err(malformed("bytes follow the last entry of the compressed bundle", end as u64));
+    }
+    let hash = if matches { HashState::Right } else { HashState::Wrong };
+    Ok((Bundle { compression: Some(header.compression), hash, ..bundle }, raw.len()))
+}
+
+fn from_plain<'a>(raw: &'a [u8], content: &Bytes<'a>) -> Result<(Bundle<'a>, usize), Diagnostic> {
+    let plain = plain::read(content)?;
+    let bundle = Bundle {
+        raw,
+        entries: plain.entries,
+        record: plain.record,
+        alignment: plain.alignment,
+        compression: None,
+        hash: HashState::Absent,
+        changed: false,
+    };
+    Ok((bundle, plain.end as usize))
+}
+
+impl Default for Bundle<'_> {
+    /// An empty, uncompressed bundle with HIP's alignment.
+    fn default() -> Self {
+        Self {
+            raw: &[],
+            entries: Vec::new(),
+            record: None,
+            alignment: plain::ALIGNMENT,
+            compression: None,
+            hash: HashState::Absent,
+            changed: true,
+        }
+    }
+}
+
+impl<'a> Bundle<'a> {
+    /// The entries in the order of the table; the host's comes first in bundles made by clang.
+    pub fn entries(&self) -> &[Entry<'a>] {
+        &self.entries
+    }
+
+    /// The first entry with that ID (comgr takes the first, too).
+    pub fn entry(&self, id: &str) -> Option<&Entry<'a>> {
+        self.entries.iter().find(|entry| entry.id == id)
+    }
+
+    /// Appends an entry.
+    ///
+    /// # Errors
+    /// [`codes::INTERNAL`] where the ID is taken.
+    pub fn push(&mut self, id: impl Into<String>, data: impl Into<Bytes<'a>>) -> Result<(), Diagnostic> {
+        let id = id.into();
+        if self.entry(&id).is_some() {
+            return Err(Diagnostic::error(codes::INTERNAL, "the bundle has an entry with this ID").in_entry(id));
+        }
+        self.entries.push(Entry { id, data: data.into() });
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Removes the entry with that ID and returns it.
+    pub fn remove(&mut self, id: &str) -> Option<Entry<'a>> {
+        let index = self.entries.iter().position(|entry| entry.id == id)?;
+        self.changed = true;
+        Some(self.entries.remove(index))
+    }
+
+    /// Payload of HotSwap's record block (JSON of `hotswap_report::Record`).
+    pub fn record(&self) -> Option<&[u8]> {
+        self.record.as_deref()
+    }
+
+    /// Sets or removes the payload of HotSwap's record block.
+    pub fn set_record(&mut self, payload: Option<Vec<u8>>) {
+        if self.record.as_deref() != payload.as_deref() {
+            self.record = payload.map(Bytes::from);
+            self.changed = true;
+        }
+    }
+
+    /// How it is compressed; `None` for a plain bundle.
+    pub fn compression(&self) -> Option<Compression> {
+        self.compression
+    }
+
+    /// Says how to compress it, or not to.
+    pub fn set_compression(&mut self, compression: Option<Compression>) {
+        if self.compression != compression {
+            self.compression = compression;
+            self.changed = true;
+        }
+    }
+
+    /// Alignment of the entries inside the (uncompressed) bundle.
+    pub fn alignment(&self) -> u64 {
+        self.alignment
+    }
+
+    /// Whether the hash in the header of a compressed bundle is right.
+    pub fn hash(&self) -> HashState {
+        self.hash
+    }
+
+    /// Whether it differs from what was read.
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The bundle's bytes: those that were read where nothing was changed.
+    ///
+    /// # Errors
+    /// [`codes::BUNDLE_FULL`] where the table of an uncompressed bundle is longer than
+    /// [`crate::TABLE_LIMIT`]; [`codes::NO_PLACE`] for sizes that no reader takes.
+    pub fn to_bytes(&self) -> Result<Cow<'a, [u8]>, Diagnostic> {
+        if !self.changed {
+            return Ok(Cow::Borrowed(self.raw));
+        }
+        let plain = self.to_plain_bytes()?;
+        Ok(Cow::Owned(match self.compression {
+            Some(how) => ccob::compress(&plain, how)?,
+            None => plain,
+        }))
+    }
+
+    /// The bundle laid out anew, not compressed.
+    ///
+    /// # Errors
+    /// As for [`Bundle::to_bytes`].
+    pub fn to_plain_bytes(&self) -> Result<Vec<u8>, Diagnostic> {
+        plain::write(&self.entries, self.record(), self.alignment, self.compression.is_none())
+    }
+}

@@ -1,0 +1,116 @@
+//! Views of input bytes, and checked little-endian reads.
+//!
+//! Invariant: every offset and size that comes from input is a `u64` and goes through [`slice`].
+
+use hotswap_report::{Diagnostic, codes};
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// Bytes of an entry: a view of the input, of its decompressed form, or new ones. Cheap to clone.
+#[derive(Clone)]
+pub struct Bytes<'a>(Storage<'a>);
+
+#[derive(Clone)]
+enum Storage<'a> {
+    Borrowed(&'a [u8]),
+    Shared(Arc<Vec<u8>>, Range<usize>),
+}
+
+impl<'a> Bytes<'a> {
+    /// The part `range` of these bytes, without a copy; `None` where it leaves them.
+    pub(crate) fn part(&self, range: Range<u64>) -> Option<Self> {
+        let size = range.end.checked_sub(range.start)?;
+        slice(self, range.start, size)?;
+        let (start, size) = (usize::try_from(range.start).ok()?, usize::try_from(size).ok()?);
+        Some(Self(match &self.0 {
+            Storage::Borrowed(bytes) => Storage::Borrowed(bytes.get(start..start + size)?),
+            Storage::Shared(whole, old) => {
+                Storage::Shared(Arc::clone(whole), old.start + start..old.start + start + size)
+            }
+        }))
+    }
+
+    /// Whether both are the same place in memory, so that one copy serves two entries.
+    pub(crate) fn same_place(&self, other: &Self) -> bool {
+        !self.is_empty() && std::ptr::eq(self.as_ptr(), other.as_ptr()) && self.len() == other.len()
+    }
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Storage::Borrowed(bytes) => bytes,
+            Storage::Shared(whole, range) => &whole[range.clone()],
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Bytes<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self(Storage::Borrowed(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Bytes<'_> {
+    fn from(bytes: Vec<u8>) -> Self {
+        let range = 0..bytes.len();
+        Self(Storage::Shared(Arc::new(bytes), range))
+    }
+}
+
+impl fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
+
+impl PartialEq for Bytes<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Bytes<'_> {}
+
+/// `size` bytes from `offset` on, if all of them are there.
+pub(crate) fn slice(bytes: &[u8], offset: u64, size: u64) -> Option<&[u8]> {
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(size).ok()?)?;
+    bytes.get(start..end)
+}
+
+fn array<const N: usize>(bytes: &[u8], offset: u64) -> Option<[u8; N]> {
+    slice(bytes, offset, N as u64)?.try_into().ok()
+}
+
+pub(crate) fn u16_at(bytes: &[u8], offset: u64) -> Option<u16> {
+    array(bytes, offset).map(u16::from_le_bytes)
+}
+
+pub(crate) fn u32_at(bytes: &[u8], offset: u64) -> Option<u32> {
+    array(bytes, offset).map(u32::from_le_bytes)
+}
+
+pub(crate) fn u64_at(bytes: &[u8], offset: u64) -> Option<u64> {
+    array(bytes, offset).map(u64::from_le_bytes)
+}
+
+/// The next multiple of `alignment` (a power of two).
+pub(crate) fn align(value: u64, alignment: u64) -> Option<u64> {
+    debug_assert!(alignment.is_power_of_two());
+    Some(value.checked_add(alignment - 1)? & !(alignment - 1))
+}
+
+/// The input is damaged, at that offset of the thing that is being read.
+pub(crate) fn malformed(what: impl Into<String>, offset: u64) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what).at(offset)
+}
+
+/// Moves the offset of a diagnostic by the place of the inner thing inside the outer one.
+pub(crate) fn shifted(mut error: Diagnostic, by: u64) -> Diagnostic {
+    error.place.offset = Some(error.place.offset.unwrap_or(0).saturating_add(by));
+    error
+}

@@ -1,0 +1,245 @@
+//! The compressed bundle (`CCOB`), versions 1 to 3.
+//!
+//! | field | V1 | V2 | V3 |
+//! |---|---|---|---|
+//! | magic `CCOB`, u16 version, u16 method (0 zlib, 1 zstd) | 0 | 0 | 0 |
+//! | whole size with header | – | u32 at 8 | u64 at 8 |
+//! | uncompressed size | u32 at 8 | u32 at 12 | u64 at 16 |
+//! | hash: first 8 bytes of the MD5 of the uncompressed bundle | at 12 | at 16 | at 24 |
+//! | payload | 20 | 24 | 32 |
+//!
+//! Invariants: where a bundle ends is known from its header (V1: from its frame), never from a
+//! search for the next magic, which may stand inside of a payload; what is written always carries
+//! the right hash, because comgr's disk cache is keyed on the header and would hand out another
+//! bundle's code object for a stale one.
+
+use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use crate::zstd_frame;
+use hotswap_report::{Diagnostic, codes};
+use md5::{Digest, Md5};
+use std::io::{Read, Write};
+use zstd::zstd_safe::CParameter;
+
+/// What a compressed bundle begins with.
+pub(crate) const MAGIC: &[u8] = b"CCOB";
+/// More than any real bundle has; a file that claims more is damaged or hostile.
+const MAX_UNCOMPRESSED: u64 = 16 << 30;
+/// Deflate cannot expand further than this for each byte (zlib's documentation), plus a start.
+const DEFLATE_RATIO: u64 = 1032;
+/// Level of zstd that clang uses for bundles.
+const ZSTD_LEVEL: i32 = 3;
+
+/// How the payload is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Deflate with a zlib header.
+    Zlib,
+    /// One zstd frame.
+    Zstd,
+}
+
+/// How a bundle is, or is to be, compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compression {
+    /// Version of the header: 1 to 3 when read; 2 or 3 are written (a changed V1 becomes V3).
+    pub version: u16,
+    /// Method of the payload.
+    pub method: Method,
+    /// Level; `None` is clang's default. A bundle does not say with what level it was made.
+    pub level: Option<i32>,
+}
+
+impl Default for Compression {
+    /// What clang 22 and later write: V3, zstd, default level.
+    fn default() -> Self {
+        Self { version: 3, method: Method::Zstd, level: None }
+    }
+}
+
+/// The header, checked against the bytes that are there.
+#[derive(Debug)]
+pub(crate) struct Header {
+    pub(crate) compression: Compression,
+    /// Size of header and payload.
+    pub(crate) total: u64,
+    pub(crate) uncompressed: u64,
+    hash: [u8; 8],
+    payload: u64,
+}
+
+/// Reads the header at the start of `bytes` and finds the bundle's end.
+pub(crate) fn header(bytes: &[u8]) -> Result<Header, Diagnostic> {
+    let cut = || malformed("the compressed bundle ends in its header", 0);
+    if !bytes.starts_with(MAGIC) {
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a compressed bundle"));
+    }
+    let version = u16_at(bytes, 4).ok_or_else(cut)?;
+    let method = match u16_at(bytes, 6).ok_or_else(cut)? {
+        0 => Method::Zlib,
+        1 => Method::Zstd,
+        other => return Err(unknown(format!("compression method {other}"))),
+    };
+    let (total, uncompressed, hash_at) = match version {
+        1 => (None, u32_at(bytes, 8).map(u64::from), 12),
+        2 => (u32_at(bytes, 8).map(u64::from), u32_at(bytes, 12).map(u64::from), 16),
+        3 => (u64_at(bytes, 8), u64_at(bytes, 16), 24),
+        other => return Err(unknown(format!("version {other} of the compressed bundle"))),
+    };
+    let hash = slice(bytes, hash_at, 8).ok_or_else(cut)?;
+    let payload = hash_at + 8;
+    let uncompressed = uncompressed.ok_or_else(cut)?;
+    let total = match total {
+        Some(total) => total,
+        None => payload + payload_size(bytes.get(payload as usize..).ok_or_else(cut)?, method, uncompressed)?,
+    };
+    if total < payload || total > bytes.len() as u64 {
+        let what = format!("the compressed bundle claims {total} bytes; {} are there", bytes.len());
+        return Err(malformed(what, 8));
+    }
+    let compression = Compression { version, method, level: None };
+    let hash = hash.try_into().map_err(|_| cut())?;
+    Ok(Header { compression, total, uncompressed, hash, payload })
+}
+
+fn unknown(what: String) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(4)
+}
+
+/// Size of the payload of a V1 bundle, which states none.
+fn payload_size(payload: &[u8], method: Method, uncompressed: u64) -> Result<u64, Diagnostic> {
+    match method {
+        Method::Zstd => zstd_frame::extent(payload)
+            .map(|extent| extent.size)
+            .ok_or_else(|| malformed("the zstd frame of the compressed bundle is broken", 20)),
+        Method::Zlib => {
+            let mut decoder = flate2::read::ZlibDecoder::new(payload);
+            let limit = (&mut decoder).take(uncompressed.saturating_add(1));
+            std::io::copy(&mut { limit }, &mut std::io::sink()).map_err(|error| broken(&error))?;
+            Ok(decoder.total_in())
+        }
+    }
+}
+
+fn broken(error: &std::io::Error) -> Diagnostic {
+    malformed(format!("the compressed bundle does not decompress: {error}"), 0)
+}
+
+/// Decompresses, and says whether the hash in the header is that of the result.
+pub(crate) fn decompress(bytes: &[u8], header: &Header) -> Result<(Vec<u8>, bool), Diagnostic> {
+    let payload = slice(bytes, header.payload, header.total - header.payload)
+        .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
+    check_claim(payload, header)?;
+    let size = usize::try_from(header.uncompressed).unwrap_or(usize::MAX);
+    let mut plain: Vec<u8> = Vec::new();
+    plain.try_reserve_exact(size).map_err(|_| too_large(header.uncompressed))?;
+    match header.compression.method {
+        Method::Zstd => {
+            let decoded = zstd::bulk::Decompressor::new().and_then(|mut d| d.decompress_to_buffer(payload, &mut plain));
+            decoded.map_err(|error| broken(&error))?;
+        }
+        Method::Zlib => {
+            let mut decoder = flate2::read::ZlibDecoder::new(payload);
+            let limit = (&mut decoder).take(header.uncompressed.saturating_add(1));
+            { limit }.read_to_end(&mut plain).map_err(|error| broken(&error))?;
+            check_end(decoder.total_in(), payload)?;
+        }
+    }
+    if plain.len() != size {
+        let what = format!("the header claims {size} uncompressed bytes; they are {}", plain.len());
+        return Err(malformed(what, 8));
+    }
+    let matches = hash(&plain) == header.hash;
+    Ok((plain, matches))
+}
+
+/// Refuses a size that the payload cannot expand to, before memory is reserved for it.
+fn check_claim(payload: &[u8], header: &Header) -> Result<(), Diagnostic> {
+    let claim = header.uncompressed;
+    if claim > MAX_UNCOMPRESSED {
+        return Err(too_large(claim));
+    }
+    let bound = match header.compression.method {
+        Method::Zlib => (payload.len() as u64 + 64).saturating_mul(DEFLATE_RATIO),
+        Method::Zstd => {
+            let broken = || malformed("the zstd frame of the compressed bundle is broken", header.payload);
+            let extent = zstd_frame::extent(payload).ok_or_else(broken)?;
+            check_end(extent.size, payload)?;
+            extent.content.unwrap_or(extent.bound).min(extent.bound)
+        }
+    };
+    if claim > bound {
+        let what = format!("the header claims {claim} uncompressed bytes; the payload expands to {bound} at most");
+        return Err(malformed(what, 8));
+    }
+    Ok(())
+}
+
+/// Other readers (comgr, clang 22) reject bytes between the compressed data and the bundle's end.
+fn check_end(used: u64, payload: &[u8]) -> Result<(), Diagnostic> {
+    if used == payload.len() as u64 {
+        return Ok(());
+    }
+    let left = payload.len() as u64 - used;
+    Err(malformed(format!("{left} bytes follow the compressed data inside of the bundle"), used))
+}
+
+fn too_large(claim: u64) -> Diagnostic {
+    malformed(format!("the compressed bundle claims {claim} uncompressed bytes, more than can be held"), 8)
+}
+
+/// First half of the MD5, in digest order.
+fn hash(plain: &[u8]) -> [u8; 8] {
+    let digest: [u8; 16] = Md5::digest(plain).into();
+    std::array::from_fn(|index| digest[index])
+}
+
+/// Compresses the bytes of a plain bundle.
+///
+/// # Errors
+/// [`codes::NO_PLACE`] from 4 GiB on: HIP reads 32 bits of the size.
+pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagnostic> {
+    let failed = |error: std::io::Error| Diagnostic::error(codes::INTERNAL, format!("compression: {error}"));
+    let payload = match how.method {
+        Method::Zstd => zstd_payload(plain, how.level).map_err(failed)?,
+        Method::Zlib => zlib_payload(plain, how.level).map_err(failed)?,
+    };
+    // V2 has 32 bits for both sizes; a V1 header would make HIP read past the end.
+    let version = if how.version == 2 && u32::try_from(plain.len()).is_ok() { 2u16 } else { 3 };
+    let total = payload.len() as u64 + if version == 2 { 24 } else { 32 };
+    let Ok(short) = u32::try_from(total) else {
+        return Err(Diagnostic::error(codes::NO_PLACE, format!("the compressed bundle would have {total} bytes")));
+    };
+    let mut out = Vec::with_capacity(total as usize);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&version.to_le_bytes());
+    out.extend_from_slice(&u16::from(how.method == Method::Zstd).to_le_bytes());
+    if version == 2 {
+        out.extend_from_slice(&short.to_le_bytes());
+        out.extend_from_slice(&(plain.len() as u32).to_le_bytes());
+    } else {
+        out.extend_from_slice(&total.to_le_bytes());
+        out.extend_from_slice(&(plain.len() as u64).to_le_bytes());
+    }
+    out.extend_from_slice(&hash(plain));
+    out.extend_from_slice(&payload);
+    Ok(out)
+}
+
+/// As clang does: one frame with content size and without checksum, long-distance matching, so
+/// that code objects that are alike cost almost nothing.
+fn zstd_payload(plain: &[u8], level: Option<i32>) -> std::io::Result<Vec<u8>> {
+    let mut compressor = zstd::bulk::Compressor::new(level.unwrap_or(ZSTD_LEVEL))?;
+    compressor.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
+    compressor.set_parameter(CParameter::ChecksumFlag(false))?;
+    compressor.set_parameter(CParameter::ContentSizeFlag(true))?;
+    compressor.compress(plain)
+}
+
+fn zlib_payload(plain: &[u8], level: Option<i32>) -> std::io::Result<Vec<u8>> {
+    let level = level
+        .and_then(|level| u32::try_from(level).ok())
+        .map_or(flate2::Compression::default(), |level| flate2::Compression::new(level.min(9)));
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+    encoder.write_all(plain)?;
+    encoder.finish()
+}

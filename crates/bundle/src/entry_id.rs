@@ -1,0 +1,177 @@
+//! Bundle entry IDs: `kind-arch-vendor-os-env[-target ID]`.
+//!
+//! The ID is cut at the first five dashes, so that generic targets (`gfx10-3-generic`) keep
+//! theirs. `hip` and `hipv4` mean the same to every reader. An ID keeps its spelling: an ID made
+//! from it by [`EntryId::with_target`] differs in nothing but the target ID.
+
+use hotswap_report::{Diagnostic, codes};
+use std::fmt;
+
+/// Who the entry is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// The host's part; an empty dummy in HIP.
+    Host,
+    /// OpenMP target offload.
+    OpenMp,
+    /// HIP as clang's new driver writes it.
+    Hip,
+    /// HIP as clang's old driver writes it.
+    HipV4,
+    /// Another word, for example `hcc` or `sycl`.
+    Other(String),
+}
+
+/// A bundle entry ID, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryId {
+    text: String,
+    kind: Kind,
+    /// Length of what stands before the triple, and of what stands before the target ID.
+    triple_start: usize,
+    target_start: Option<usize>,
+}
+
+impl EntryId {
+    /// Takes an ID apart.
+    ///
+    /// Bundles of clang 13 and older have three words in the triple: a last word that begins with
+    /// `gfx` is the target ID then.
+    ///
+    /// # Errors
+    /// [`codes::MALFORMED`] where kind or triple is missing.
+    pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        let wrong = |why: &str| Diagnostic::error(codes::MALFORMED, format!("bundle entry ID `{text}` {why}"));
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("is empty or has characters that no ID has"));
+        }
+        let dashes: Vec<usize> = text.match_indices('-').map(|(at, _)| at).take(5).collect();
+        if dashes.len() < 3 {
+            return Err(wrong("has no triple"));
+        }
+        let word = &text[..dashes[0]];
+        let after_fourth = dashes.get(3).map(|at| at + 1);
+        let target_start = match (dashes.get(4), after_fourth) {
+            (Some(at), _) => Some(at + 1),
+            (None, Some(at)) if text[at..].starts_with("gfx") => Some(at),
+            _ => None,
+        };
+        let target_start = target_start.filter(|at| *at < text.len());
+        let kind = match word {
+            "" => return Err(wrong("has no kind")),
+            "host" => Kind::Host,
+            "openmp" => Kind::OpenMp,
+            "hip" => Kind::Hip,
+            "hipv4" => Kind::HipV4,
+            other => Kind::Other(other.to_owned()),
+        };
+        Ok(Self { text: text.to_owned(), kind, triple_start: dashes[0] + 1, target_start })
+    }
+
+    /// The ID as written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Who the entry is for.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Whether it is HIP device code, in either spelling.
+    pub fn is_hip(&self) -> bool {
+        matches!(self.kind, Kind::Hip | Kind::HipV4)
+    }
+
+    /// Whether it is HIP code for an AMD GPU and names its target: what HotSwap may derive from.
+    pub fn is_amdgpu(&self) -> bool {
+        let arch = self.triple().split('-').next().unwrap_or_default();
+        self.is_hip() && (arch == "amdgcn" || arch.starts_with("amdgpu")) && self.target_start.is_some()
+    }
+
+    /// The triple as written, without the dash behind it: `amdgcn-amd-amdhsa-` (empty environment).
+    pub fn triple(&self) -> &str {
+        let end = self.target_start.map_or(self.text.len(), |at| at - 1);
+        self.text.get(self.triple_start..end).unwrap_or_default()
+    }
+
+    /// The target ID, for example `gfx90a:sramecc+:xnack-`; `None` for the host.
+    pub fn target(&self) -> Option<&str> {
+        self.target_start.map(|at| &self.text[at..])
+    }
+
+    /// The target ID's processor, without features.
+    pub fn processor(&self) -> Option<&str> {
+        self.target()?.split(':').next()
+    }
+
+    /// The same ID for another target ID; `None` where this one names no target.
+    pub fn with_target(&self, target: &str) -> Option<Self> {
+        let text = format!("{}{target}", &self.text[..self.target_start?]);
+        Some(Self { text, ..self.clone() })
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_all_generations_are_taken_apart() {
+        for (text, kind, triple, target) in [
+            ("host-x86_64-unknown-linux-gnu-", Kind::Host, "x86_64-unknown-linux-gnu-", None),
+            ("host-x86_64-unknown-linux", Kind::Host, "x86_64-unknown-linux", None),
+            ("hipv4-amdgcn-amd-amdhsa--gfx1030", Kind::HipV4, "amdgcn-amd-amdhsa-", Some("gfx1030")),
+            ("hip-amdgcn-amd-amdhsa-gfx900", Kind::Hip, "amdgcn-amd-amdhsa", Some("gfx900")),
+            ("hip-amdgcn-amd-amdhsa--gfx10-3-generic", Kind::Hip, "amdgcn-amd-amdhsa-", Some("gfx10-3-generic")),
+            (
+                "hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-",
+                Kind::Hip,
+                "amdgcn-amd-amdhsa-",
+                Some("gfx90a:sramecc+:xnack-"),
+            ),
+            ("openmp-amdgcn-amd-amdhsa--gfx906", Kind::OpenMp, "amdgcn-amd-amdhsa-", Some("gfx906")),
+            ("hcc-amdgcn-amd-amdhsa--gfx803", Kind::Other("hcc".into()), "amdgcn-amd-amdhsa-", Some("gfx803")),
+            ("hip-spirv64-amd-amdhsa--amdgcnspirv", Kind::Hip, "spirv64-amd-amdhsa-", Some("amdgcnspirv")),
+        ] {
+            let id = EntryId::parse(text).unwrap();
+            assert_eq!((id.kind(), id.triple(), id.target()), (&kind, triple, target), "{text}");
+            assert_eq!(id.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn another_target_changes_nothing_else() {
+        let id = EntryId::parse("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+").unwrap();
+        assert_eq!(id.processor(), Some("gfx90a"));
+        let made = id.with_target("gfx10-3-generic").unwrap();
+        assert_eq!(made.as_str(), "hipv4-amdgcn-amd-amdhsa--gfx10-3-generic");
+        assert_eq!(EntryId::parse(made.as_str()).unwrap(), made);
+        assert!(EntryId::parse("host-x86_64-unknown-linux-gnu-").unwrap().with_target("gfx900").is_none());
+    }
+
+    #[test]
+    fn only_hip_code_for_amd_gpus_is_a_source() {
+        let yes = ["hip-amdgcn-amd-amdhsa--gfx900", "hipv4-amdgpu10.30-amd-amdhsa--gfx1030"];
+        let no = [
+            "hip-spirv64-amd-amdhsa--amdgcnspirv",
+            "openmp-amdgcn-amd-amdhsa--gfx900",
+            "host-x86_64-unknown-linux-gnu-",
+        ];
+        assert!(yes.iter().all(|text| EntryId::parse(text).unwrap().is_amdgpu()));
+        assert!(!no.iter().any(|text| EntryId::parse(text).unwrap().is_amdgpu()));
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for text in ["", "host", "hip-amdgcn", "-a-b-c-d", "hip-amdgcn-amd-am dhsa--gfx900", "hip-ä-b-c-d"] {
+            assert_eq!(EntryId::parse(text).unwrap_err().code, codes::MALFORMED, "{text}");
+        }
+    }
+}

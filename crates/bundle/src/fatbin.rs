@@ -1,0 +1,94 @@
+//! Bundles one behind another, as host linkers leave them in `.hip_fatbin`.
+//!
+//! Each object file brings one bundle; the linker aligns the next one to 4096 and fills with
+//! zeros. The walk goes by the size of each bundle and over zeros, never by searching for a magic.
+
+use crate::bytes::{shifted, u32_at};
+use crate::{Bundle, ccob, parse, parse_lenient, plain};
+use hotswap_report::{Diagnostic, codes};
+
+/// A bundle and where it begins.
+#[derive(Debug, Clone)]
+pub struct Located<'a> {
+    /// Offset in the bytes that were walked.
+    pub offset: usize,
+    /// Number of its bytes.
+    pub size: usize,
+    /// The bundle.
+    pub bundle: Bundle<'a>,
+}
+
+/// Whether `bytes` begin as a bundle, plain or compressed.
+pub fn is_bundle(bytes: &[u8]) -> bool {
+    bytes.starts_with(plain::MAGIC) || bytes.starts_with(ccob::MAGIC)
+}
+
+type Reader = for<'b> fn(&'b [u8]) -> Result<(Bundle<'b>, usize), Diagnostic>;
+
+/// Iterator over bundles; it ends behind the first error.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    read: Reader,
+}
+
+/// Walks the content of a `.hip_fatbin` section. Compressed bundles are decompressed one by one,
+/// as the iterator reaches them.
+pub fn walk_fatbin(bytes: &[u8]) -> Walk<'_> {
+    Walk { bytes, at: 0, read: parse }
+}
+
+/// As [`walk_fatbin`], with [`parse_lenient`].
+pub fn walk_fatbin_lenient(bytes: &[u8]) -> Walk<'_> {
+    Walk { bytes, at: 0, read: parse_lenient }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Result<Located<'a>, Diagnostic>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let offset = match next_start(self.bytes, self.at).transpose()? {
+            Ok(offset) => offset,
+            Err(error) => return Some(Err(self.stop(error))),
+        };
+        match (self.read)(&self.bytes[offset..]) {
+            Ok((bundle, size)) => {
+                self.at = offset + size;
+                Some(Ok(Located { offset, size, bundle }))
+            }
+            Err(error) => Some(Err(self.stop(shifted(error, offset as u64)))),
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn stop(&mut self, error: Diagnostic) -> Diagnostic {
+        self.at = self.bytes.len();
+        error
+    }
+}
+
+/// Where the next bundle begins at or behind `at`; `None` where only zeros are left.
+///
+/// # Errors
+/// [`codes::UNKNOWN_FORMAT`] where something else than a bundle begins.
+pub(crate) fn next_start(bytes: &[u8], at: usize) -> Result<Option<usize>, Diagnostic> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let Some(zeros) = rest.iter().position(|byte| *byte != 0) else { return Ok(None) };
+    let start = at + zeros;
+    if is_bundle(&bytes[start..]) {
+        return Ok(Some(start));
+    }
+    let magic = u32_at(bytes, start as u64).unwrap_or_default();
+    let what = format!("neither a bundle nor padding (first bytes {:02x?})", magic.to_le_bytes());
+    Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(start as u64))
+}
+
+/// Number of bytes of the bundle at the start of `bytes`, without decompressing it.
+pub(crate) fn bundle_size(bytes: &[u8]) -> Result<usize, Diagnostic> {
+    if bytes.starts_with(ccob::MAGIC) {
+        return Ok(ccob::header(bytes)?.total as usize);
+    }
+    parse_lenient(bytes).map(|(_, size)| size)
+}

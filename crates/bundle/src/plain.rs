@@ -1,0 +1,159 @@
+//! The plain clang offload bundle.
+//!
+//! Layout, little-endian (LLVM's `OffloadBundler.cpp`, checked against clang 22 to 24): the magic
+//! `__CLANG_OFFLOAD_BUNDLE__`, a u64 with the number of entries, for each entry u64 offset from
+//! the bundle's start, u64 size, u64 length of the ID and the ID; then the entries' bytes, each at
+//! a multiple of the bundle's alignment. Two entries may have the same bytes. Nothing pads the end.
+
+use crate::bytes::{Bytes, align, malformed, slice, u64_at};
+use crate::{Entry, record_block};
+use hotswap_report::{Diagnostic, codes};
+
+/// What a plain bundle begins with.
+pub(crate) const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+/// Alignment of entries that HIP's loaders expect and clang uses for HIP.
+pub const ALIGNMENT: u64 = 4096;
+/// Bytes of an uncompressed bundle in which the HIP runtime looks for the entry table.
+pub const TABLE_LIMIT: u64 = 4096;
+const FIRST_ENTRY: u64 = 32;
+const ENTRY_HEADER: u64 = 24;
+
+/// What is in a plain bundle.
+pub(crate) struct Plain<'a> {
+    pub(crate) entries: Vec<Entry<'a>>,
+    pub(crate) record: Option<Bytes<'a>>,
+    pub(crate) alignment: u64,
+    /// Offset behind the last byte that belongs to the bundle.
+    pub(crate) end: u64,
+}
+
+/// Reads a plain bundle at the start of `bytes`.
+pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<Plain<'a>, Diagnostic> {
+    if !bytes.starts_with(MAGIC) {
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as a clang offload bundle"));
+    }
+    let count = u64_at(bytes, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
+    // Guards the reservation below: a table of `count` entries has to fit.
+    if count > (bytes.len() as u64 - FIRST_ENTRY) / ENTRY_HEADER {
+        return Err(malformed(format!("the bundle claims {count} entries, more than it has room for"), 24));
+    }
+    let mut entries = Vec::with_capacity(count as usize);
+    let mut offsets = Vec::with_capacity(count as usize);
+    let (mut at, mut end) = (FIRST_ENTRY, FIRST_ENTRY);
+    for _ in 0..count {
+        let (entry, offset, next) = read_entry(bytes, at)?;
+        if !entry.data.is_empty() {
+            end = end.max(offset + entry.data.len() as u64);
+        }
+        entries.push(entry);
+        offsets.push(offset);
+        at = next;
+    }
+    check_outside_table(&entries, &offsets, at)?;
+    let end = end.max(at);
+    let found = record_block::find(bytes, end)?;
+    let record = found.as_ref().and_then(|(payload, _)| bytes.part(payload.clone()));
+    let end = found.map_or(end, |(_, end)| end);
+    let alignment = detect_alignment(&entries, &offsets);
+    Ok(Plain { entries, record, alignment, end })
+}
+
+/// One entry of the table, its offset, and where the next entry of the table begins.
+fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), Diagnostic> {
+    let cut = || malformed("the bundle ends in its entry table", at);
+    let offset = u64_at(bytes, at).ok_or_else(cut)?;
+    let size = u64_at(bytes, at + 8).ok_or_else(cut)?;
+    let id_size = u64_at(bytes, at + 16).ok_or_else(cut)?;
+    let id = slice(bytes, at + ENTRY_HEADER, id_size).ok_or_else(cut)?;
+    let id = std::str::from_utf8(id).map_err(|_| malformed("a bundle entry ID is no text", at + ENTRY_HEADER))?;
+    let outside = || {
+        let what = format!("the entry lies at {offset:#x} with {size:#x} bytes, outside of the bundle");
+        malformed(what, at).in_entry(id)
+    };
+    // clang gives an empty entry an offset too, which may lie behind the end of the file.
+    let data = match size {
+        0 => Bytes::from(&[][..]),
+        _ => bytes.part(offset..offset.checked_add(size).ok_or_else(outside)?).ok_or_else(outside)?,
+    };
+    let next = at + ENTRY_HEADER + id_size;
+    Ok((Entry { id: id.to_owned(), data }, offset, next))
+}
+
+/// An entry inside the table (its offset is 0 at worst) is damage, not content.
+fn check_outside_table(entries: &[Entry<'_>], offsets: &[u64], table_end: u64) -> Result<(), Diagnostic> {
+    for (entry, offset) in entries.iter().zip(offsets) {
+        if !entry.data.is_empty() && *offset < table_end {
+            let what = format!("the entry begins at {offset:#x}, inside of the entry table");
+            return Err(malformed(what, *offset).in_entry(&entry.id));
+        }
+    }
+    Ok(())
+}
+
+/// The largest alignment with which our layout gives the offsets that were read; where none does
+/// (another tool's bundle), HIP's.
+fn detect_alignment(entries: &[Entry<'_>], offsets: &[u64]) -> u64 {
+    let fits = |alignment: &u64| layout(entries, *alignment).is_some_and(|(found, _)| found == offsets);
+    (0..=16).rev().map(|bits| 1 << bits).find(fits).unwrap_or(ALIGNMENT)
+}
+
+fn table_size(entries: &[Entry<'_>]) -> u64 {
+    FIRST_ENTRY + entries.iter().map(|entry| ENTRY_HEADER + entry.id.len() as u64).sum::<u64>()
+}
+
+/// Offsets of the entries and the end of the last one. Entries with one place get one offset.
+fn layout(entries: &[Entry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
+    let mut end = table_size(entries);
+    let mut offsets: Vec<u64> = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        // Only neighbours: a bundle with 70 entries must not cost 70 * 70 comparisons for each alignment tried.
+        let shared = index.checked_sub(1).filter(|before| entries[*before].data.same_place(&entry.data));
+        if let Some(before) = shared {
+            offsets.push(offsets[before]);
+            continue;
+        }
+        let offset = align(end, alignment)?;
+        offsets.push(offset);
+        end = offset.checked_add(entry.data.len() as u64)?;
+    }
+    Some((offsets, end))
+}
+
+/// Writes a plain bundle. `limit`: whether the HIP runtime has to find the table as it stands.
+pub(crate) fn write(
+    entries: &[Entry<'_>],
+    record: Option<&[u8]>,
+    alignment: u64,
+    limit: bool,
+) -> Result<Vec<u8>, Diagnostic> {
+    let table = table_size(entries);
+    if limit && table > TABLE_LIMIT {
+        let what = format!("{} entries need a table of {table} bytes", entries.len());
+        return Err(Diagnostic::error(codes::BUNDLE_FULL, what));
+    }
+    let too_large = || Diagnostic::error(codes::NO_PLACE, "the bundle would be larger than memory");
+    let (offsets, end) = layout(entries, alignment).ok_or_else(too_large)?;
+    let record_room = record.map_or(0, |payload| payload.len() as u64 + 48);
+    let mut out = Vec::new();
+    let room = end.checked_add(record_room).and_then(|room| usize::try_from(room).ok()).ok_or_else(too_large)?;
+    out.try_reserve_exact(room).map_err(|_| too_large())?;
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&(entries.len() as u64).to_le_bytes());
+    for (entry, offset) in entries.iter().zip(&offsets) {
+        for field in [*offset, entry.data.len() as u64, entry.id.len() as u64] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out.extend_from_slice(entry.id.as_bytes());
+    }
+    for (entry, offset) in entries.iter().zip(&offsets) {
+        // Shared bytes are there already; an empty entry does not lengthen the bundle, as in clang.
+        if *offset >= out.len() as u64 && !entry.data.is_empty() {
+            out.resize(*offset as usize, 0);
+            out.extend_from_slice(&entry.data);
+        }
+    }
+    if let Some(payload) = record {
+        record_block::append(&mut out, payload);
+    }
+    Ok(out)
+}

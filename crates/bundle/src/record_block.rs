@@ -1,0 +1,58 @@
+//! HotSwap's own block behind the last entry of a bundle.
+//!
+//! Layout, little-endian, at the first multiple of 8 behind the last entry:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 8 | magic `HOTSWAPR` |
+//! | 8 | 4 | version, 1 |
+//! | 12 | 4 | flags, 0 |
+//! | 16 | 8 | length of the payload |
+//! | 24 | | payload (JSON of `hotswap_report::Record`), zeros up to a multiple of 8 |
+//!
+//! Readers of bundles follow the entry table and never look behind the last entry.
+
+use crate::bytes::{align, malformed, slice, u32_at, u64_at};
+use hotswap_report::{Diagnostic, codes};
+use std::ops::Range;
+
+pub(crate) const MAGIC: &[u8; 8] = b"HOTSWAPR";
+const VERSION: u32 = 1;
+const HEADER: u64 = 24;
+const ALIGNMENT: u64 = 8;
+
+/// The payload's range and the end of the block, where one stands behind `end`.
+pub(crate) fn find(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u64)>, Diagnostic> {
+    let Some(start) = align(end, ALIGNMENT) else { return Ok(None) };
+    if slice(bytes, start, 8) != Some(MAGIC) {
+        return Ok(None);
+    }
+    let cut = || malformed("HotSwap's record is cut off", start);
+    let version = u32_at(bytes, start + 8).ok_or_else(cut)?;
+    let flags = u32_at(bytes, start + 12).ok_or_else(cut)?;
+    if version != VERSION || flags != 0 {
+        let what = format!("HotSwap's record has version {version}, flags {flags:#x}");
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(start));
+    }
+    let size = u64_at(bytes, start + 16).ok_or_else(cut)?;
+    slice(bytes, start + HEADER, size).ok_or_else(cut)?;
+    let payload = start + HEADER..start + HEADER + size;
+    let padded = align(payload.end, ALIGNMENT).ok_or_else(cut)?;
+    let padding = slice(bytes, payload.end, padded - payload.end).ok_or_else(cut)?;
+    if padding.iter().any(|byte| *byte != 0) {
+        return Err(malformed("the padding behind HotSwap's record is not zero", payload.end));
+    }
+    Ok(Some((payload, padded)))
+}
+
+/// Appends the block to a bundle that ends with its last entry.
+pub(crate) fn append(out: &mut Vec<u8>, payload: &[u8]) {
+    let pad = |out: &mut Vec<u8>| out.resize(out.len().next_multiple_of(ALIGNMENT as usize), 0);
+    pad(out);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&0u32.to_le_bytes());
+    out.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    out.extend_from_slice(payload);
+    pad(out);
+}
