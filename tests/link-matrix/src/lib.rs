@@ -1,0 +1,150 @@
+//! Links programs with manifests by the real linkers of the test userland.
+//!
+//! A [`Bench`] is a scratch folder inside the userland with the parts of a link: objects of a
+//! user, registry archives complete and incomplete, manifests. Tests run whole matrices of link
+//! commands over them and compare each outcome with the expected one ([`Tally`]).
+//!
+//! Invariants: nothing is left in the userland; every message that a user would have to act on is
+//! checked for the name of the family.
+
+mod tally;
+
+pub use tally::{Expect, Tally, sweep};
+
+use hotswap_families::{archive, c_source, manifest, patches_def};
+use hotswap_userland::Userland;
+use object::{Object, ObjectSection};
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// The plan that the manifests of the tests carry.
+pub const PLAN_TEXT: &str = "hotswap-plan 1\npolicy error\nretarget gfx1030=>gfx1031\n";
+/// Its hash; the manifest takes it as it comes.
+pub const PLAN_HASH: &str = "0123456789abcdef";
+/// A family that no `patches.def` has.
+pub const GHOST: &str = "ghost";
+
+/// The families that the manifests of the tests name.
+pub fn families() -> Vec<&'static str> {
+    hotswap_families::FAMILIES.iter().map(|family| family.name).collect()
+}
+
+/// What a command inside the userland gave.
+#[derive(Debug)]
+pub struct Ran {
+    /// Whether it ended with 0.
+    pub ok: bool,
+    /// Standard output and standard error.
+    pub text: String,
+}
+
+/// A scratch folder inside the userland; removed at the end.
+pub struct Bench {
+    userland: Userland,
+    folder: TempDir,
+    inside: PathBuf,
+}
+
+impl Bench {
+    /// `None`, with a line that says so, where no userland was prepared or `tools` are not there.
+    pub fn new(test: &str, tools: &[&str]) -> Option<Self> {
+        let Some(userland) = Userland::from_env() else {
+            say(&format!("{test}: skipped: {} is not set", hotswap_userland::ENV_ROOT));
+            return None;
+        };
+        let temporary = userland.outside("/tmp");
+        let folder = tempfile::Builder::new().prefix("hotswap-link-").tempdir_in(temporary).expect("scratch folder");
+        let inside = PathBuf::from("/tmp").join(folder.path().file_name().expect("it has a name"));
+        let bench = Self { userland, folder, inside };
+        let missing: Vec<_> = tools.iter().filter(|tool| !bench.run("which", &[tool]).ok).collect();
+        if !missing.is_empty() {
+            say(&format!("{test}: skipped: not in the userland: {missing:?}"));
+            return None;
+        }
+        Some(bench)
+    }
+
+    /// Runs a command in the scratch folder.
+    pub fn run(&self, program: &str, words: &[&str]) -> Ran {
+        let output = self.userland.command(&self.inside, program).args(words).output().expect("the userland runs");
+        let text = [output.stdout, output.stderr].concat();
+        Ran { ok: output.status.success(), text: String::from_utf8_lossy(&text).into_owned() }
+    }
+
+    /// Runs a command that must end well.
+    pub fn must(&self, program: &str, words: &[&str]) -> String {
+        let ran = self.run(program, words);
+        assert!(ran.ok, "{program} {words:?}: {}", ran.text);
+        ran.text
+    }
+
+    /// Writes a file of the scratch folder.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        fs::write(self.folder.path().join(name), bytes).expect("scratch file");
+    }
+
+    /// Reads a file of the scratch folder.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(name)).expect("scratch file")
+    }
+
+    /// Whether the file is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.folder.path().join(name).exists()
+    }
+
+    /// Removes a file, if it is there.
+    pub fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.folder.path().join(name));
+    }
+
+    /// Writes `NAME.manifest.o` for those families.
+    pub fn manifest(&self, name: &str, format: manifest::Format, families: &[&str]) -> String {
+        let bytes = manifest::object(format, PLAN_HASH, PLAN_TEXT, families).expect("a manifest");
+        let file = format!("{name}.manifest.o");
+        self.write(&file, bytes);
+        file
+    }
+
+    /// Compiles the C registrars of `patches_def` with those words of clang and returns the objects.
+    pub fn registrars(&self, folder: &str, patches_def: &str, clang: &[&str]) -> Vec<String> {
+        fs::create_dir_all(self.folder.path().join(folder)).expect("scratch folder");
+        self.write("hotswap_registry.h", archive::HEADER);
+        let lines = patches_def::parse(patches_def).expect("a list of families");
+        let compile = |line: &patches_def::Line| {
+            let source = format!("{folder}/{}", c_source::file_name(&line.name));
+            self.write(&source, c_source::registrar(line));
+            let object = format!("{folder}/{}.o", line.name);
+            let words = [clang, &["-I.", "-O2", "-Wall", "-Wextra", "-Werror", "-c", &source, "-o", &object]].concat();
+            self.must("clang-22", &words);
+            object
+        };
+        lines.iter().map(compile).collect()
+    }
+}
+
+/// `patches.def` without the line of that family.
+pub fn patches_def_without(family: &str) -> String {
+    let lines = archive::PATCHES_DEF.lines();
+    lines.filter(|line| !line.contains(&format!("({family},"))).map(|line| format!("{line}\n")).collect()
+}
+
+/// What the record section of a linked file holds; `None` without such a section.
+pub fn records(bytes: &[u8]) -> Option<Vec<manifest::Manifest>> {
+    let file = object::File::parse(bytes).expect("a linked file");
+    let section = manifest::RECORD_SECTIONS.iter().find_map(|name| file.section_by_name(name))?;
+    Some(manifest::read(section.data().expect("its bytes")).expect("records"))
+}
+
+/// Size of the registrar table in a linked file.
+pub fn table_size(bytes: &[u8], format: manifest::Format) -> Option<u64> {
+    let file = object::File::parse(bytes).expect("a linked file");
+    Some(file.section_by_name(format.table_section())?.size())
+}
+
+/// Prints a line also where the test harness captures output.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

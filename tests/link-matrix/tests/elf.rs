@@ -1,0 +1,187 @@
+//! The ELF link matrix: linker × kind of output × garbage collection × LTO × order × registrars.
+
+use hotswap_families::archive::{PATCHES_DEF, REGISTRY_ARCHIVE};
+use hotswap_families::manifest::Format;
+use hotswap_link_matrix::{
+    Bench, Expect, GHOST, PLAN_HASH, PLAN_TEXT, families, patches_def_without, records, sweep, table_size,
+};
+
+const LINKERS: &[&str] = &["bfd", "gold", "lld", "mold"];
+const KINDS: &[&[&str]] =
+    &[&["-no-pie"], &["-pie"], &["-shared"], &["-shared", "-Wl,-Bsymbolic"], &["-static"], &["-shared", "-Wl,-z,defs"]];
+const USER: &str = "\
+    int unused_function(void) { return 7; }\n\
+    int answer(void) { return 42; }\n\
+    int main(void) { return answer() - 42; }\n";
+
+/// What the archive and the manifest are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Registrars {
+    Complete,
+    /// `ar d` took the object of the first family out.
+    ObjectRemoved,
+    /// The archive was made from a `patches.def` without the line of the last family.
+    LineRemoved,
+    /// The archive is complete; the manifest names one family more.
+    ManifestNamesGhost,
+}
+
+/// Where the words of the wrapper stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Manifest, archive, then the user's object.
+    Front,
+    /// The user's object, manifest, archive.
+    Back,
+    /// The user's object, archive, manifest.
+    ArchiveFirst,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Combination {
+    linker: &'static str,
+    kind: &'static [&'static str],
+    gc: bool,
+    lto: bool,
+    order: Order,
+    registrars: Registrars,
+}
+
+fn combinations() -> Vec<Combination> {
+    let mut all = Vec::new();
+    for (&linker, &kind) in LINKERS.iter().flat_map(|linker| KINDS.iter().map(move |kind| (linker, kind))) {
+        for (gc, lto) in [(false, false), (true, false), (false, true), (true, true)] {
+            for order in [Order::Front, Order::Back, Order::ArchiveFirst] {
+                for registrars in [
+                    Registrars::Complete,
+                    Registrars::ObjectRemoved,
+                    Registrars::LineRemoved,
+                    Registrars::ManifestNamesGhost,
+                ] {
+                    all.push(Combination { linker, kind, gc, lto, order, registrars });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn expectation(combination: &Combination) -> Expect {
+    let (first, last) = (families()[0], families()[families().len() - 1]);
+    let blind = combination.order == Order::ArchiveFirst && !looks_back(combination);
+    match combination.registrars {
+        Registrars::Complete if blind => Expect::ErrorNaming(first.to_owned()),
+        Registrars::Complete => Expect::Links,
+        Registrars::ObjectRemoved => Expect::ErrorNaming(first.to_owned()),
+        Registrars::LineRemoved => Expect::ErrorNaming(last.to_owned()),
+        Registrars::ManifestNamesGhost => Expect::ErrorNaming(GHOST.to_owned()),
+    }
+}
+
+/// Whether the linker finds a member of an archive that nothing had asked for when it came by.
+fn looks_back(combination: &Combination) -> bool {
+    match combination.linker {
+        "gold" => false,
+        // bfd reads the archives once more for what link-time optimization brought.
+        "bfd" => combination.lto,
+        _ => true,
+    }
+}
+
+fn prepare(bench: &Bench) {
+    bench.write("user.c", USER);
+    bench.must("clang-22", &["-O2", "-fPIC", "-ffunction-sections", "-c", "user.c", "-o", "user.o"]);
+    bench.must("clang-22", &["-O2", "-fPIC", "-ffunction-sections", "-flto", "-c", "user.c", "-o", "user-lto.o"]);
+    bench.manifest("plan", Format::ElfX86_64, &families());
+    bench.manifest("ghost", Format::ElfX86_64, &[&families()[..], &[GHOST]].concat());
+    bench.write("Complete.a", REGISTRY_ARCHIVE);
+    bench.write("ManifestNamesGhost.a", REGISTRY_ARCHIVE);
+    bench.write("ObjectRemoved.a", REGISTRY_ARCHIVE);
+    bench.must("ar", &["d", "ObjectRemoved.a", &format!("{}.o", families()[0])]);
+    let objects = bench.registrars("less", &patches_def_without(families()[families().len() - 1]), &["-fPIC"]);
+    let words: Vec<&str> = ["crsD", "LineRemoved.a"].into_iter().chain(objects.iter().map(String::as_str)).collect();
+    bench.must("ar", &words);
+}
+
+fn words(combination: &Combination, output: &str) -> Vec<String> {
+    let own = |word: &str| vec!["-Xlinker".to_owned(), word.to_owned()];
+    let ghost = combination.registrars == Registrars::ManifestNamesGhost;
+    let manifest = own(if ghost { "ghost.manifest.o" } else { "plan.manifest.o" });
+    let archive = own(&format!("{:?}.a", combination.registrars));
+    let user = vec![if combination.lto { "user-lto.o" } else { "user.o" }.to_owned()];
+    let inputs = match combination.order {
+        Order::Front => [manifest, archive, user].concat(),
+        Order::Back => [user, manifest, archive].concat(),
+        Order::ArchiveFirst => [user, archive, manifest].concat(),
+    };
+    let mut words = vec![format!("-fuse-ld={}", combination.linker)];
+    words.extend(combination.kind.iter().map(|&word| word.to_owned()));
+    words.extend(combination.gc.then(|| "-Wl,--gc-sections".to_owned()));
+    words.extend(combination.lto.then(|| "-flto".to_owned()));
+    words.extend(inputs);
+    words.extend(["-o".to_owned(), output.to_owned()]);
+    words
+}
+
+/// A linked file must hold the record and the table, also after `strip`, and run.
+fn product_fault(bench: &Bench, combination: &Combination, output: &str) -> Option<String> {
+    let executable = !combination.kind.contains(&"-shared");
+    if executable && !bench.run(&format!("./{output}"), &[]).ok {
+        return Some("the program does not run".to_owned());
+    }
+    for stage in ["linked", "strip", "llvm-strip-22"] {
+        if stage != "linked" {
+            bench.must(stage, &[output]);
+        }
+        let bytes = bench.read(output);
+        let Some([record]) = records(&bytes).map(|found| <[_; 1]>::try_from(found).expect("one record")) else {
+            return Some(format!("{stage}: no record"));
+        };
+        if (record.plan.as_str(), record.plan_text.as_str()) != (PLAN_HASH, PLAN_TEXT) || record.families != families()
+        {
+            return Some(format!("{stage}: {record:?}"));
+        }
+        let size = table_size(&bytes, Format::ElfX86_64);
+        if size != Some(8 * families().len() as u64) {
+            return Some(format!("{stage}: table of {size:?} bytes"));
+        }
+    }
+    None
+}
+
+#[test]
+fn a_missing_registrar_is_an_error_that_names_the_family_in_every_way_to_link() {
+    let tools = ["clang-22", "ld.bfd", "ld.gold", "ld.lld-22", "mold", "ar", "strip", "llvm-strip-22"];
+    let Some(bench) = Bench::new("ELF link matrix", &tools) else { return };
+    prepare(&bench);
+    let tally = sweep(&combinations(), |index, combination| {
+        let output = format!("out-{index}");
+        let words = words(combination, &output);
+        let ran = bench.run("clang-22", &words.iter().map(String::as_str).collect::<Vec<_>>());
+        let fault = expectation(combination).fault(&ran);
+        let fault = fault.or_else(|| ran.ok.then(|| product_fault(&bench, combination, &output)).flatten());
+        bench.remove(&output);
+        fault
+    });
+    tally.finish("ELF link matrix");
+}
+
+#[test]
+fn c_can_include_the_list_of_families() {
+    let Some(bench) = Bench::new("patches.def in C", &["clang-22"]) else { return };
+    bench.write("patches.def", PATCHES_DEF);
+    bench.write(
+        "list.c",
+        "#include <stdio.h>\n\
+         int main(void) {\n\
+         #define HOTSWAP_PATCH(name, scope, order, summary) puts(#name \" \" #scope \" \" #order);\n\
+         #include \"patches.def\"\n\
+         return 0; }\n",
+    );
+    bench.must("clang-22", &["-Werror", "list.c", "-o", "list"]);
+    let expected: Vec<_> = hotswap_families::FAMILIES
+        .iter()
+        .map(|family| format!("{} {} {}", family.name, family.scope.name(), family.order))
+        .collect();
+    assert_eq!(bench.must("./list", &[]).lines().collect::<Vec<_>>(), expected);
+}
