@@ -1,0 +1,106 @@
+//! The processor table.
+//!
+//! Sources: `EF_AMDGPU_MACH` and the processor list of LLVM's AMDGPU usage guide, checked against
+//! what clang 22, 23 and 24 write (`tests/against_clang.rs`). The `covers` columns are what clang 24 accepts
+//! for a triple with that major sub-architecture. Groups were measured: their members' objects
+//! from one source differ in the label only, for clang 22, 23 and 24.
+
+use crate::Kind::{self, Native};
+use crate::Support::{self, No, Unsettled, Yes};
+use crate::WaveSizes::{self, Both, Only32, Only64};
+use crate::{Family, Processor};
+
+type Features = (Support, Support);
+
+const fn native(
+    name: &'static str,
+    subarch: &'static str,
+    mach: u8,
+    family: Family,
+    waves: WaveSizes,
+    (xnack, sramecc): Features,
+) -> Processor {
+    let (group, covers, withdrawn) = (None, &[], false);
+    Processor { name, subarch, mach, kind: Native, family, waves, xnack, sramecc, group, covers, withdrawn }
+}
+
+const fn generic(row: Processor, covers: &'static [&'static str]) -> Processor {
+    Processor { kind: Kind::Generic { version: 1 }, covers, ..row }
+}
+
+const fn sibling(group: &'static str, row: Processor) -> Processor {
+    Processor { group: Some(group), ..row }
+}
+
+const fn withdrawn(row: Processor) -> Processor {
+    Processor { withdrawn: true, ..row }
+}
+
+/// Every processor, natives before generic targets, each by generation.
+#[rustfmt::skip]
+pub const PROCESSORS: &[Processor] = &[
+    native("gfx600", "6.00", 0x20, Family::Gfx6, Only64, (No, No)),
+    native("gfx601", "6.01", 0x21, Family::Gfx6, Only64, (No, No)),
+    native("gfx602", "6.02", 0x3a, Family::Gfx6, Only64, (No, No)),
+    native("gfx700", "7.00", 0x22, Family::Gfx7, Only64, (No, No)),
+    native("gfx701", "7.01", 0x23, Family::Gfx7, Only64, (No, No)),
+    native("gfx702", "7.02", 0x24, Family::Gfx7, Only64, (No, No)),
+    native("gfx703", "7.03", 0x25, Family::Gfx7, Only64, (No, No)),
+    native("gfx704", "7.04", 0x26, Family::Gfx7, Only64, (No, No)),
+    native("gfx705", "7.05", 0x3b, Family::Gfx7, Only64, (No, No)),
+    native("gfx801", "8.01", 0x28, Family::Gfx8, Only64, (Yes, No)),
+    native("gfx802", "8.02", 0x29, Family::Gfx8, Only64, (No, No)),
+    native("gfx803", "8.03", 0x2a, Family::Gfx8, Only64, (No, No)),
+    native("gfx805", "8.05", 0x3c, Family::Gfx8, Only64, (No, No)),
+    native("gfx810", "8.10", 0x2b, Family::Gfx8, Only64, (Yes, No)),
+    sibling("gfx900", native("gfx900", "9.00", 0x2c, Family::Vega, Only64, (Yes, No))),
+    sibling("gfx900", native("gfx902", "9.02", 0x2d, Family::Vega, Only64, (Yes, No))),
+    native("gfx904", "9.04", 0x2e, Family::Vega, Only64, (Yes, No)),
+    native("gfx906", "9.06", 0x2f, Family::Vega, Only64, (Yes, Yes)),
+    native("gfx908", "9.08", 0x30, Family::Cdna1, Only64, (Yes, Yes)),
+    sibling("gfx900", native("gfx909", "9.09", 0x31, Family::Vega, Only64, (Yes, No))),
+    native("gfx90a", "9.0a", 0x3f, Family::Cdna2, Only64, (Yes, Yes)),
+    sibling("gfx900", native("gfx90c", "9.0c", 0x32, Family::Vega, Only64, (Yes, No))),
+    withdrawn(native("gfx940", "9.40", 0x40, Family::Cdna3, Only64, (Yes, Yes))),
+    withdrawn(native("gfx941", "9.41", 0x4b, Family::Cdna3, Only64, (Yes, Yes))),
+    native("gfx942", "9.42", 0x4c, Family::Cdna3, Only64, (Yes, Yes)),
+    native("gfx950", "9.50", 0x4f, Family::Cdna4, Only64, (Yes, Yes)),
+    sibling("gfx1010", native("gfx1010", "10.10", 0x33, Family::Rdna1, Both, (Yes, No))),
+    sibling("gfx1011", native("gfx1011", "10.11", 0x34, Family::Rdna1, Both, (Yes, No))),
+    sibling("gfx1011", native("gfx1012", "10.12", 0x35, Family::Rdna1, Both, (Yes, No))),
+    sibling("gfx1010", native("gfx1013", "10.13", 0x42, Family::Rdna1, Both, (Yes, No))),
+    sibling("gfx1030", native("gfx1030", "10.30", 0x36, Family::Rdna2, Both, (No, No))),
+    sibling("gfx1030", native("gfx1031", "10.31", 0x37, Family::Rdna2, Both, (No, No))),
+    sibling("gfx1030", native("gfx1032", "10.32", 0x38, Family::Rdna2, Both, (No, No))),
+    sibling("gfx1030", native("gfx1033", "10.33", 0x39, Family::Rdna2, Both, (No, No))),
+    sibling("gfx1030", native("gfx1034", "10.34", 0x3e, Family::Rdna2, Both, (No, No))),
+    sibling("gfx1030", native("gfx1035", "10.35", 0x3d, Family::Rdna2, Both, (No, No))),
+    sibling("gfx1030", native("gfx1036", "10.36", 0x45, Family::Rdna2, Both, (No, No))),
+    native("gfx1100", "11.00", 0x41, Family::Rdna3, Both, (No, No)),
+    native("gfx1101", "11.01", 0x46, Family::Rdna3, Both, (No, No)),
+    native("gfx1102", "11.02", 0x47, Family::Rdna3, Both, (No, No)),
+    native("gfx1103", "11.03", 0x44, Family::Rdna3, Both, (No, No)),
+    sibling("gfx1150", native("gfx1150", "11.50", 0x43, Family::Rdna35, Both, (No, No))),
+    native("gfx1151", "11.51", 0x4a, Family::Rdna35, Both, (No, No)),
+    sibling("gfx1150", native("gfx1152", "11.52", 0x55, Family::Rdna35, Both, (No, No))),
+    sibling("gfx1150", native("gfx1153", "11.53", 0x58, Family::Rdna35, Both, (No, No))),
+    native("gfx1154", "11.54", 0x57, Family::Rdna35, Both, (No, No)),
+    native("gfx1170", "11.70", 0x5d, Family::Gfx117, Both, (No, No)),
+    native("gfx1171", "11.71", 0x5e, Family::Gfx117, Both, (No, No)),
+    native("gfx1172", "11.72", 0x5c, Family::Gfx117, Both, (No, No)),
+    sibling("gfx1200", native("gfx1200", "12.00", 0x48, Family::Rdna4, Both, (No, No))),
+    sibling("gfx1200", native("gfx1201", "12.01", 0x4e, Family::Rdna4, Both, (No, No))),
+    native("gfx1250", "12.50", 0x49, Family::Gfx125, Only32, (Unsettled, Unsettled)),
+    native("gfx1250-strict", "12.50s", 0xeb, Family::Gfx125, Only32, (Unsettled, Unsettled)),
+    native("gfx1251", "12.51", 0x5a, Family::Gfx125, Only32, (Unsettled, Unsettled)),
+    native("gfx1310", "13.10", 0x50, Family::Gfx13, Both, (No, No)),
+    generic(native("gfx9-generic", "9", 0x51, Family::Vega, Only64, (Yes, No)), &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"]),
+    generic(native("gfx9-4-generic", "9.4", 0x5f, Family::Cdna3, Only64, (Yes, Yes)), &["gfx942", "gfx950"]),
+    generic(native("gfx10-1-generic", "10.1", 0x52, Family::Rdna1, Both, (Yes, No)), &["gfx1010", "gfx1011", "gfx1012", "gfx1013"]),
+    generic(native("gfx10-3-generic", "10.3", 0x53, Family::Rdna2, Both, (No, No)), &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"]),
+    generic(native("gfx11-generic", "11", 0x54, Family::Rdna3, Both, (No, No)), &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154"]),
+    generic(native("gfx11-7-generic", "11.7", 0x62, Family::Gfx117, Both, (No, No)), &["gfx1170", "gfx1171", "gfx1172"]),
+    generic(native("gfx12-generic", "12", 0x59, Family::Rdna4, Both, (No, No)), &["gfx1200", "gfx1201"]),
+    generic(native("gfx12-5-generic", "12.5", 0x5b, Family::Gfx125, Only32, (Unsettled, Unsettled)), &["gfx1250", "gfx1251"]),
+    generic(native("gfx13-generic", "13", 0x63, Family::Gfx13, Both, (No, No)), &["gfx1310"]),
+];

@@ -1,0 +1,134 @@
+//! Target IDs: a processor and the features that the code states.
+//!
+//! `gfx90a:sramecc+:xnack-`: the processor, then each stated feature once, in alphabetical order.
+//! Reading accepts any order (the bundle tools sort, people do not); writing is canonical.
+
+use crate::{Processor, Support, find};
+use hotswap_report::{Diagnostic, codes};
+use std::fmt;
+use std::str::FromStr;
+
+/// A processor and the features that the code states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TargetId {
+    /// The processor.
+    pub processor: &'static Processor,
+    /// Stated `xnack`; `None` runs with either setting, or the processor has none.
+    pub xnack: Option<bool>,
+    /// Stated `sramecc`; `None` runs with either setting, or the processor has none.
+    pub sramecc: Option<bool>,
+}
+
+/// Why a text is no target ID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// No row of the processor table has that name.
+    #[error("`{0}` is no known processor")]
+    Unknown(String),
+    /// LLVM withdrew the processor.
+    #[error("`{0}` was withdrawn before its hardware shipped; runtimes refuse it")]
+    Withdrawn(String),
+    /// A feature is not `name+` or `name-` with a known name.
+    #[error("`{feature}` in `{text}` is no target feature (xnack+, xnack-, sramecc+, sramecc-)")]
+    Feature {
+        /// The part.
+        feature: String,
+        /// The whole text.
+        text: String,
+    },
+    /// A feature is stated twice.
+    #[error("`{text}` states {feature} twice")]
+    Twice {
+        /// Name of the feature.
+        feature: &'static str,
+        /// The whole text.
+        text: String,
+    },
+    /// The processor has no such feature.
+    #[error("`{text}` states {feature}, which {processor} does not have")]
+    Unsupported {
+        /// Name of the feature.
+        feature: &'static str,
+        /// Name of the processor.
+        processor: &'static str,
+        /// The whole text.
+        text: String,
+    },
+}
+
+impl From<TargetError> for Diagnostic {
+    fn from(error: TargetError) -> Self {
+        Self::error(codes::UNKNOWN_TARGET, error.to_string())
+    }
+}
+
+impl TargetId {
+    /// The processor with no feature stated.
+    pub const fn of(processor: &'static Processor) -> Self {
+        Self { processor, xnack: None, sramecc: None }
+    }
+
+    /// The same features stated for another processor; `None` when it does not have one of them.
+    pub fn with_processor(self, processor: &'static Processor) -> Option<Self> {
+        let fits = |stated: Option<bool>, support| stated.is_none() || support != Support::No;
+        (fits(self.xnack, processor.xnack) && fits(self.sramecc, processor.sramecc))
+            .then_some(Self { processor, ..self })
+    }
+
+    /// The features alone as they follow the processor: `:sramecc+:xnack-`, or nothing.
+    pub fn features(&self) -> String {
+        let part = |name: &str, stated: Option<bool>| match stated {
+            Some(on) => format!(":{name}{}", if on { '+' } else { '-' }),
+            None => String::new(),
+        };
+        part("sramecc", self.sramecc) + &part("xnack", self.xnack)
+    }
+}
+
+impl fmt::Display for TargetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}{}", self.processor.name, self.features()))
+    }
+}
+
+impl FromStr for TargetId {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let processor = find(name).ok_or_else(|| TargetError::Unknown(name.to_owned()))?;
+        if processor.withdrawn {
+            return Err(TargetError::Withdrawn(name.to_owned()));
+        }
+        let mut id = Self::of(processor);
+        for part in parts {
+            id.state(part, text)?;
+        }
+        Ok(id)
+    }
+}
+
+impl TargetId {
+    fn state(&mut self, part: &str, text: &str) -> Result<(), TargetError> {
+        let unknown = || TargetError::Feature { feature: part.to_owned(), text: text.to_owned() };
+        let (name, on) = match (part.strip_suffix('+'), part.strip_suffix('-')) {
+            (Some(name), _) => (name, true),
+            (_, Some(name)) => (name, false),
+            _ => return Err(unknown()),
+        };
+        let (feature, support, slot) = match name {
+            "xnack" => ("xnack", self.processor.xnack, &mut self.xnack),
+            "sramecc" => ("sramecc", self.processor.sramecc, &mut self.sramecc),
+            _ => return Err(unknown()),
+        };
+        if support == Support::No {
+            let (processor, text) = (self.processor.name, text.to_owned());
+            return Err(TargetError::Unsupported { feature, processor, text });
+        }
+        match slot.replace(on) {
+            Some(_) => Err(TargetError::Twice { feature, text: text.to_owned() }),
+            None => Ok(()),
+        }
+    }
+}
