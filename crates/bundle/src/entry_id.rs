@@ -105,11 +105,25 @@ impl EntryId {
         self.target()?.split(':').next()
     }
 
-    /// The same ID for another target ID; `None` where this one names no target.
+    /// The same ID for another target ID; `None` where this one names no target, or where its
+    /// triple has a subarch (`amdgpu10.30`) and the target none that could stand there.
     pub fn with_target(&self, target: &str) -> Option<Self> {
-        let text = format!("{}{target}", &self.text[..self.target_start?]);
-        Some(Self { text, ..self.clone() })
+        let before = &self.text[..self.target_start?];
+        let Some(rest) = self.triple().strip_prefix("amdgpu").filter(|rest| !rest.starts_with('-')) else {
+            return Some(Self { text: format!("{before}{target}"), ..self.clone() });
+        };
+        let (_, after_arch) = rest.split_once('-')?;
+        let subarch = subarch(target.split(':').next()?)?;
+        let kind = &self.text[..self.triple_start];
+        Self::parse(&format!("{kind}amdgpu{subarch}-{after_arch}-{target}")).ok()
     }
+}
+
+/// `gfx1030` is `10.30`, `gfx90a` is `9.0a`: the last two digits are minor version and stepping.
+fn subarch(processor: &str) -> Option<String> {
+    let digits = processor.strip_prefix("gfx").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    let (major, minor) = digits.split_at(digits.len().checked_sub(2)?);
+    (!major.is_empty()).then(|| format!("{major}.{minor}"))
 }
 
 impl fmt::Display for EntryId {
@@ -154,6 +168,16 @@ mod tests {
         assert_eq!(made.as_str(), "hipv4-amdgcn-amd-amdhsa--gfx10-3-generic");
         assert_eq!(EntryId::parse(made.as_str()).unwrap(), made);
         assert!(EntryId::parse("host-x86_64-unknown-linux-gnu-").unwrap().with_target("gfx900").is_none());
+    }
+
+    #[test]
+    fn a_subarch_in_the_triple_follows_the_target() {
+        let id = EntryId::parse("hip-amdgpu10.30-amd-amdhsa--gfx1030").unwrap();
+        assert_eq!(id.with_target("gfx1031").unwrap().as_str(), "hip-amdgpu10.31-amd-amdhsa--gfx1031");
+        assert_eq!(id.with_target("gfx90a:xnack-").unwrap().as_str(), "hip-amdgpu9.0a-amd-amdhsa--gfx90a:xnack-");
+        assert!(id.with_target("gfx10-3-generic").is_none());
+        let plain = EntryId::parse("hip-amdgpu-amd-amdhsa--gfx1030").unwrap();
+        assert_eq!(plain.with_target("gfx10-3-generic").unwrap().as_str(), "hip-amdgpu-amd-amdhsa--gfx10-3-generic");
     }
 
     #[test]

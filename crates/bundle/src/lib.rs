@@ -18,6 +18,7 @@ mod bytes;
 mod ccob;
 mod entry_id;
 mod fatbin;
+pub mod host_object;
 mod plain;
 mod record_block;
 mod zstd_frame;

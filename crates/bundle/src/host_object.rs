@@ -1,0 +1,160 @@
+//! Exchanging the fat binary inside a relocatable host object.
+//!
+//! `clang-linker-wrapper` hands the host linker an object whose `.hip_fatbin` holds one bundle.
+//! [`replace_fatbin`] puts another content in its place: appended at the end of the file at the
+//! section's alignment, with section header and symbol size adjusted, all other bytes as they
+//! were. The old content is zeroed, so that nothing finds it by its magic.
+//!
+//! Invariant: the result is read again by a second reader (`object`) and compared before it is
+//! returned.
+//!
+//! Absent on purpose: ELF32, big-endian, linked programs (no room to move things), COFF.
+
+mod edit;
+mod verify;
+
+use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use crate::fatbin::walk_fatbin;
+use hotswap_report::{Diagnostic, codes};
+use std::ops::Range;
+
+/// Section that holds the bundles.
+pub(crate) const SECTION: &str = ".hip_fatbin";
+
+const ET_REL: u16 = 1;
+const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
+const SHT_NOBITS: u32 = 8;
+const SECTION_HEADER: u64 = 64;
+
+/// A section header with the fields that matter here.
+#[derive(Debug, Clone, Copy)]
+struct Section {
+    /// Offset of the header in the file.
+    header: u64,
+    name: u32,
+    kind: u32,
+    offset: u64,
+    size: u64,
+    link: u32,
+    info: u32,
+    alignment: u64,
+}
+
+/// The headers of an ELF64 little-endian relocatable object.
+#[derive(Debug)]
+struct Object<'a> {
+    bytes: &'a [u8],
+    sections: Vec<Section>,
+    /// Index of `.hip_fatbin`.
+    fatbin: Option<usize>,
+}
+
+/// Whether `bytes` begin as an object that [`replace_fatbin`] handles.
+pub fn is_host_object(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF\x02\x01")
+        && u16_at(bytes, 16) == Some(ET_REL)
+        && u16_at(bytes, 18).is_some_and(|machine| MACHINES.contains(&machine))
+}
+
+/// The content of `.hip_fatbin`; `None` where the object has none.
+///
+/// # Errors
+/// [`codes::UNKNOWN_FORMAT`] where it is no relocatable ELF object of a known host;
+/// [`codes::MALFORMED`] where its headers are damaged.
+pub fn fatbin_of(object: &[u8]) -> Result<Option<&[u8]>, Diagnostic> {
+    let object = Object::read(object)?;
+    let Some(section) = object.fatbin() else { return Ok(None) };
+    object.content(section).map(Some)
+}
+
+/// A copy of `object` with `new` as the content of `.hip_fatbin`.
+///
+/// # Errors
+/// As [`fatbin_of`]; [`codes::NOT_FOUND`] without the section; [`codes::NO_PLACE`] where the
+/// content cannot move: relocations inside of it, several bundles, symbols or addends that point
+/// behind its start; [`codes::VERIFY_FAILED`] where the result does not read back.
+pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    let parsed = Object::read(object)?;
+    let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, "no .hip_fatbin"))?;
+    let old = parsed.content(section)?;
+    if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {
+        return Err(no_place("it holds several bundles, and symbols point to each"));
+    }
+    let changed = edit::replace(&parsed, section, new)?;
+    verify::check(object, &changed, new)?;
+    Ok(changed)
+}
+
+fn no_place(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, what).in_entry(SECTION).advise("report it with the object file")
+}
+
+impl<'a> Object<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
+        if !is_host_object(bytes) {
+            let what = "it is no relocatable ELF64 object for x86-64 or AArch64";
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
+        }
+        let cut = || malformed("the ELF header is cut off", 0);
+        let table = u64_at(bytes, 40).ok_or_else(cut)?;
+        let entry_size = u16_at(bytes, 58).ok_or_else(cut)?;
+        let count = u64::from(u16_at(bytes, 60).ok_or_else(cut)?);
+        let names = usize::from(u16_at(bytes, 62).ok_or_else(cut)?);
+        if u64::from(entry_size) != SECTION_HEADER || count == 0 {
+            // Zero stands for 65280 sections and more, whose symbols need a second table.
+            let what = format!("{count} section headers of {entry_size} bytes");
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
+        }
+        slice(bytes, table, count * SECTION_HEADER)
+            .ok_or_else(|| malformed("the section headers leave the file", table))?;
+        let read = |index| read_section(bytes, table + index * SECTION_HEADER);
+        let sections: Vec<_> = (0..count).map_while(read).collect();
+        let mut object = Self { bytes, sections, fatbin: None };
+        object.fatbin = object.find(names)?;
+        Ok(object)
+    }
+
+    fn find(&self, names: usize) -> Result<Option<usize>, Diagnostic> {
+        let table = self.sections.get(names).ok_or_else(|| malformed("there is no table of section names", 62))?;
+        let table = self.content(table)?;
+        let is_fatbin = |section: &Section| {
+            let name = table.get(section.name as usize..).unwrap_or_default();
+            name.strip_prefix(SECTION.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        };
+        let mut found = (0..self.sections.len()).filter(|index| is_fatbin(&self.sections[*index]));
+        match (found.next(), found.next()) {
+            (Some(_), Some(_)) => Err(no_place("the object has this section twice")),
+            (first, _) => Ok(first),
+        }
+    }
+
+    fn fatbin(&self) -> Option<&Section> {
+        self.sections.get(self.fatbin?)
+    }
+
+    fn content(&self, section: &Section) -> Result<&'a [u8], Diagnostic> {
+        if section.kind == SHT_NOBITS {
+            return Ok(&[]);
+        }
+        slice(self.bytes, section.offset, section.size)
+            .ok_or_else(|| malformed("a section leaves the file", section.header))
+    }
+}
+
+fn read_section(bytes: &[u8], at: u64) -> Option<Section> {
+    Some(Section {
+        header: at,
+        name: u32_at(bytes, at)?,
+        kind: u32_at(bytes, at + 4)?,
+        offset: u64_at(bytes, at + 24)?,
+        size: u64_at(bytes, at + 32)?,
+        link: u32_at(bytes, at + 40)?,
+        info: u32_at(bytes, at + 44)?,
+        alignment: u64_at(bytes, at + 48)?,
+    })
+}
+
+/// The bytes of a `u64` field at that offset.
+fn field(at: u64) -> Range<usize> {
+    at as usize..at as usize + 8
+}

@@ -1,0 +1,106 @@
+//! The edit itself: refusals first, then content, section header and symbol sizes.
+
+use super::{Object, Section, field, no_place};
+use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
+use hotswap_report::{Diagnostic, codes};
+
+const SHT_SYMTAB: u32 = 2;
+const SHT_RELA: u32 = 4;
+const SHT_REL: u32 = 9;
+const SHT_SYMTAB_SHNDX: u32 = 18;
+const SYMBOL: u64 = 24;
+const RELA: u64 = 24;
+const REL: u64 = 16;
+
+pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    let index = object.fatbin.unwrap_or_default();
+    let sizes = symbol_sizes(object, index, section.size)?;
+    check_relocations(object, index)?;
+    let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
+    let alignment = section.alignment.max(1);
+    if !alignment.is_power_of_two() {
+        return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
+    }
+    let offset = align(object.bytes.len() as u64, alignment).ok_or_else(too_large)?;
+    let end = offset.checked_add(new.len() as u64).ok_or_else(too_large)?;
+    let mut out = Vec::new();
+    out.try_reserve_exact(usize::try_from(end).map_err(|_| too_large())?).map_err(|_| too_large())?;
+    out.extend_from_slice(object.bytes);
+    out[section.offset as usize..][..section.size as usize].fill(0);
+    out.resize(offset as usize, 0);
+    out.extend_from_slice(new);
+    out[field(section.header + 24)].copy_from_slice(&offset.to_le_bytes());
+    out[field(section.header + 32)].copy_from_slice(&(new.len() as u64).to_le_bytes());
+    for at in sizes {
+        out[field(at)].copy_from_slice(&(new.len() as u64).to_le_bytes());
+    }
+    Ok(out)
+}
+
+/// Offsets of the `st_size` fields that state the size of the section's content.
+fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>, Diagnostic> {
+    let mut found = Vec::new();
+    for table in object.sections.iter().filter(|section| section.kind == SHT_SYMTAB) {
+        for number in 0..object.content(table)?.len() as u64 / SYMBOL {
+            let at = table.offset + number * SYMBOL;
+            let cut = || malformed("the symbol table is cut off", at);
+            if u16_at(object.bytes, at + 6).map(usize::from) != Some(index) {
+                continue;
+            }
+            let value = u64_at(object.bytes, at + 8).ok_or_else(cut)?;
+            let symbol_size = u64_at(object.bytes, at + 16).ok_or_else(cut)?;
+            match (value, symbol_size) {
+                (0, 0) => {} // the section symbol, or a label without a size
+                (0, whole) if whole == size => found.push(at + 16),
+                _ => {
+                    return Err(no_place(format!("symbol {number} is a part of it (at {value:#x}, {symbol_size:#x})")));
+                }
+            }
+        }
+    }
+    if object.sections.iter().any(|section| section.kind == SHT_SYMTAB_SHNDX) {
+        return Err(no_place("the object has an extended symbol section table"));
+    }
+    Ok(found)
+}
+
+/// Refuses relocations inside of the content, and such that point behind its start: those would
+/// have to follow what they point to.
+fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic> {
+    for table in object.sections.iter().filter(|section| matches!(section.kind, SHT_RELA | SHT_REL)) {
+        if table.info as usize == index && table.size > 0 {
+            return Err(no_place("relocations change it"));
+        }
+        let entry = if table.kind == SHT_RELA { RELA } else { REL };
+        for number in 0..object.content(table)?.len() as u64 / entry {
+            let at = table.offset + number * entry;
+            let symbol = u32_at(object.bytes, at + 12).ok_or_else(|| malformed("a relocation is cut off", at))?;
+            if !is_inside(object, table.link, symbol, index)? {
+                continue;
+            }
+            let addend = if entry == RELA { u64_at(object.bytes, at + 16) } else { stored_addend(object, table, at) };
+            if addend != Some(0) {
+                return Err(no_place("a relocation points behind its start"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The addend of a `REL` relocation, which stands where it applies; 64-bit pointers only.
+fn stored_addend(object: &Object<'_>, table: &Section, at: u64) -> Option<u64> {
+    let target = object.sections.get(table.info as usize)?;
+    let offset = u64_at(object.bytes, at)?;
+    slice(object.content(target).ok()?, offset, 8).and_then(|bytes| u64_at(bytes, 0))
+}
+
+fn is_inside(object: &Object<'_>, table: u32, symbol: u32, index: usize) -> Result<bool, Diagnostic> {
+    if symbol == 0 {
+        return Ok(false);
+    }
+    let table = object.sections.get(table as usize).filter(|section| section.kind == SHT_SYMTAB);
+    let table = table.ok_or_else(|| malformed("relocations without a symbol table", 0))?;
+    let entry = slice(object.content(table)?, u64::from(symbol) * SYMBOL, SYMBOL);
+    let entry = entry.ok_or_else(|| malformed(format!("a relocation names symbol {symbol}"), table.header))?;
+    Ok(u16_at(entry, 6).map(usize::from) == Some(index))
+}
