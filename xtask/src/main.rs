@@ -1,2 +1,78 @@
-//! (being written)
-fn main() {}
+//! Development tasks: `cargo xtask TASK`. Everything a fresh machine needs starts here.
+//!
+//! Invariants: a task says each command that it runs; it works without a terminal and without
+//! standard input; nothing outside the target folder and HotSwap's cache folder is changed, except
+//! that `setup` installs two Debian packages where they are missing.
+//!
+//! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
+
+mod arrows;
+mod extras;
+mod install;
+mod outcome;
+mod paths;
+mod progress;
+mod recipe;
+mod remove;
+mod rocm;
+mod run;
+mod session;
+mod setup;
+mod test;
+mod tidy;
+mod userland;
+
+use outcome::Outcome;
+use std::process::ExitCode;
+
+/// One task of the command line.
+struct Task {
+    name: &'static str,
+    help: &'static str,
+    /// Gets the words after the task's name, led by a program name for the parser.
+    run: fn(Vec<String>) -> Outcome,
+}
+
+#[rustfmt::skip]
+const TASKS: &[Task] = &[
+    Task { name: "setup", help: "find a usable ROCm, or build one in the cache folder (--remove deletes it)", run: setup::main },
+    Task { name: "install", help: "build HotSwap and install it: install --prefix FOLDER", run: install::main },
+    Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
+    Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
+    Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let name = words.next().unwrap_or_default();
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        return usage(&name);
+    };
+    let mut words: Vec<String> = words.collect();
+    words.insert(0, format!("cargo xtask {name}"));
+    match (task.run)(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask {name}: error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage(name: &str) -> ExitCode {
+    println!("Usage: cargo xtask TASK [OPTIONS]\n\nTasks:");
+    for task in TASKS {
+        println!("  {:8} {}", task.name, task.help);
+    }
+    println!("\n`cargo xtask TASK --help` lists a task's options.");
+    if matches!(name, "" | "help" | "-h" | "--help") {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("xtask: error: there is no task `{name}`");
+    ExitCode::from(2)
+}
+
+/// The names of all tasks, for the check of the README.
+fn task_names() -> impl Iterator<Item = &'static str> {
+    TASKS.iter().map(|task| task.name)
+}

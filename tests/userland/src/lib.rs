@@ -31,8 +31,10 @@ pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 pub const CMAKE_FOLDER: &str = "/opt";
 /// Where `setup` puts the ROCm folder that clang 23 and later need on Debian.
 pub const ROCM_FOLDER: &str = "/opt/hotswap-rocm";
-/// Where a test run's installation of HotSwap is seen inside the userland.
-pub const PREFIX: &str = "/opt/hotswap";
+/// Where the installation of HotSwap under test is seen inside the userland.
+pub const PREFIX: &str = "/mnt/hotswap";
+/// Where the sources of HotSwap are seen inside the userland, read-only.
+pub const SOURCE: &str = "/mnt/source";
 
 /// A root folder with a ROCm in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +89,7 @@ impl Userland {
         command
     }
 
-    /// The mounts that commands inside need: `/proc` and `/dev` of the machine, an empty `/tmp`.
+    /// The mounts that commands inside need: `/proc` and `/dev` of the machine, `/tmp` and `/mnt` empty.
     /// None for the machine itself.
     pub fn namespace(&self) -> Namespace {
         if self.is_machine() {
@@ -97,5 +99,6 @@ impl Userland {
             .with(Mount::Bind { source: "/proc".into(), target: self.outside("proc") })
             .with(Mount::Bind { source: "/dev".into(), target: self.outside("dev") })
             .with(Mount::Memory { target: self.outside("tmp") })
+            .with(Mount::Memory { target: self.outside("mnt") })
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// One mount of a namespace. Targets must exist.
+/// One mount of a namespace. A missing target of a bind mount is created: put it on a [`Mount::Memory`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mount {
     /// The folder `source`, with what is mounted below it, is also seen at `target`.
@@ -38,8 +38,8 @@ pub struct Namespace {
 const SCRIPT: &str = r#"set -eu
 while [ "$1" != -- ]; do
     case $1 in
-        bind) mount --rbind -- "$2" "$3" ;;
-        read-only) mount --bind -- "$2" "$3" && mount -o remount,bind,ro -- "$3" ;;
+        bind) mkdir -p "$3"; mount --rbind -- "$2" "$3" ;;
+        read-only) mkdir -p "$3"; mount --bind -- "$2" "$3"; mount -o remount,bind,ro -- "$3" ;;
         memory) mount -t tmpfs -o mode=1777 "$2" "$3" ;;
     esac
     shift 3
@@ -72,6 +72,22 @@ impl Namespace {
         command.arg("--").arg(program.into());
         command
     }
+
+    /// The same mounts for a command made by [`Userland::command`](crate::Userland::command): its
+    /// words, folder and variables are kept, and nothing else is inherited.
+    pub fn wrap(&self, inner: &Command) -> Command {
+        let mut command = self.command(inner.get_program());
+        command.args(inner.get_args()).env_clear();
+        if let Some(folder) = inner.get_current_dir() {
+            command.current_dir(folder);
+        }
+        for (name, value) in inner.get_envs() {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        command
+    }
 }
 
 #[cfg(test)]
@@ -87,9 +103,11 @@ mod tests {
     #[test]
     fn mounts_come_before_the_command_and_its_words_after() {
         let namespace = Namespace::default().with(Mount::Memory { target: "/mnt".into() });
-        let mut command = namespace.command("echo");
-        command.arg("a b");
+        let mut inner = Command::new("echo");
+        inner.arg("a b").env("KEY", "value");
+        let command = namespace.wrap(&inner);
         let words: Vec<_> = command.get_args().map(|word| word.to_str().unwrap()).collect();
         assert_eq!(words[words.len() - 6..], ["memory", "hotswap", "/mnt", "--", "echo", "a b"]);
+        assert_eq!(command.get_envs().count(), 1);
     }
 }

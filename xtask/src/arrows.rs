@@ -1,0 +1,30 @@
+//! Who may use whom inside the workspace. Development dependencies are free.
+
+/// A package and the packages that it may use.
+pub(crate) type Row = (&'static str, &'static [&'static str]);
+
+#[rustfmt::skip]
+pub(crate) const ALLOWED: &[Row] = &[
+    ("hotswap-report", &[]),
+    ("hotswap-files", &["hotswap-report"]),
+    ("hotswap-plan", &["hotswap-report", "hotswap-files"]),
+    ("hotswap-targets", &["hotswap-report"]),
+    ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
+    ("hotswap-bundle", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
+    ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
+    ("hotswap-families", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
+    ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
+                           "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
+    ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
+                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
+    // The wrapper judges words; what is in an object is the interposer's business.
+    ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-compat",
+                                 "hotswap-families"]),
+    ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
+                                "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
+    ("hotswap-userland", &[]),
+    ("hotswap-tests", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
+                        "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-userland"]),
+    // The tasks build the tools and must run when the tools do not compile.
+    ("xtask", &["hotswap-report", "hotswap-files", "hotswap-userland"]),
+];

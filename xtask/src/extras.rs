@@ -1,0 +1,69 @@
+//! What the userland gets beside Debian's packages: CMake of other versions and a ROCm folder.
+
+use crate::outcome::{During, Outcome};
+use crate::recipe::{CMAKE, ROCM_LINKS};
+use crate::{paths, rocm, run};
+use hotswap_userland::{CMAKE_FOLDER, Mount, ROCM_FOLDER, SOURCE, Userland};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Adds everything, then builds the probe inside. Returns what could not be had.
+pub(crate) fn add(userland: &Userland, downloads: &Path) -> Outcome<Vec<String>> {
+    let mut without = Vec::new();
+    for version in CMAKE {
+        if let Err(failure) = add_cmake(userland, downloads, version) {
+            println!("note: no CMake {version} from PyPI: {failure}");
+            without.push(format!("cmake-{version}"));
+        }
+    }
+    add_rocm_folder(userland)?;
+    probe(userland)?;
+    Ok(without)
+}
+
+/// Whether pip can be asked for wheels.
+pub(crate) fn has_pip() -> bool {
+    run::output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok()
+}
+
+/// A wheel of CMake holds a relocatable installation in `cmake/data`.
+fn add_cmake(userland: &Userland, downloads: &Path, version: &str) -> Outcome {
+    let wheels = downloads.join(format!("cmake-{version}"));
+    let words = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"];
+    run::show(Command::new("python3").args(words).arg(&wheels).arg(format!("cmake=={version}")))?;
+    let entries = fs::read_dir(&wheels).during("read", &wheels)?.flatten().map(|entry| entry.path());
+    let wheel = entries.filter(|path| path.extension().is_some_and(|ext| ext == "whl")).max();
+    let wheel = wheel.ok_or(std::io::Error::other("pip left no wheel"))?;
+    let unpacked = wheels.join("unpacked");
+    run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
+    let target = userland.outside(CMAKE_FOLDER).join(format!("cmake-{version}"));
+    // The wheels lie in the cache folder, as the userland does: one file system.
+    fs::rename(unpacked.join("cmake/data"), &target).during("place", &target)?;
+    for program in fs::read_dir(target.join("bin")).during("read", &target)?.flatten() {
+        fs::set_permissions(program.path(), Permissions::from_mode(0o755)).during("change", &program.path())?;
+    }
+    Ok(())
+}
+
+fn add_rocm_folder(userland: &Userland) -> Outcome {
+    let multiarch = run::output(userland.command("/", "/usr/bin/gcc").arg("-print-multiarch"))?;
+    for (link, target) in ROCM_LINKS {
+        let fill = |text: &str| text.replace("{}", multiarch.trim());
+        let link = userland.outside(ROCM_FOLDER).join(fill(link));
+        if let Some(folder) = link.parent() {
+            fs::create_dir_all(folder).during("create", folder)?;
+        }
+        symlink(fill(target), &link).during("link", &link)?;
+    }
+    Ok(())
+}
+
+/// Builds a HIP program inside, so that a userland which cannot is never called complete.
+fn probe(userland: &Userland) -> Outcome {
+    let source = Mount::ReadOnly { source: paths::workspace().to_owned(), target: userland.outside(SOURCE) };
+    let mut command = userland.command("/tmp", "/usr/bin/clang++-22");
+    command.args(rocm::probe_words()).arg(PathBuf::from(SOURCE).join(rocm::PROBE)).args(["-o", "probe"]);
+    run::output(&mut userland.namespace().with(source).wrap(&command)).map(drop)
+}

@@ -1,0 +1,152 @@
+//! The task `install`: build HotSwap and lay out its installation.
+//!
+//! Invariants: what lies in the prefix after a run does not depend on what lay there before; links
+//! are relative, so that the folder can be moved; the tools find each other by their own place.
+
+use crate::outcome::{During, Failure, Outcome, fail};
+use crate::{paths, run};
+use cargo_metadata::Message;
+use clap::Parser;
+use std::fs;
+use std::io::BufReader;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Builds HotSwap and installs it below a folder. DESTDIR is honoured.
+#[derive(Parser)]
+struct Options {
+    /// Folder of the installation, for example /usr/local.
+    #[arg(long)]
+    prefix: PathBuf,
+    /// Install a build without optimisation.
+    #[arg(long)]
+    debug: bool,
+}
+
+/// Packages that have something to install.
+const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families"];
+
+/// What cargo built, and where each goes.
+#[rustfmt::skip]
+const PROGRAMS: &[(&str, &str)] = &[
+    ("hotswap", "bin/hotswap"),
+    ("hotswap-clang", "bin/hotswap-clang"),
+    ("hotswap-lld", "libexec/hotswap/lld"),
+];
+
+/// Other names of programs: place, and what the link says.
+#[rustfmt::skip]
+const LINKS: &[(&str, &str)] = &[
+    ("bin/hotswap-clang++", "hotswap-clang"),
+    ("libexec/hotswap/ld.lld", "lld"),
+    ("libexec/hotswap/clang-offload-bundler", "lld"),
+    ("libexec/hotswap/clang-linker-wrapper", "lld"),
+    ("libexec/hotswap/hotswap-host-link", "lld"),
+];
+
+/// Archive that the build script of `hotswap-families` makes.
+const REGISTRY: &str = "libhotswap_registry.a";
+
+/// Files and folders of the workspace, and where each goes. A folder's files keep their names.
+const FILES: &[(&str, &str)] = &[
+    ("crates/families/patches.def", "share/hotswap/patches.def"),
+    ("crates/families/include", "include/hotswap"),
+    ("cmake", "share/cmake/HotSwap"),
+    ("LICENSE", "share/doc/hotswap/LICENSE"),
+];
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let options = Options::parse_from(words);
+    if !options.prefix.is_absolute() {
+        return fail("--prefix must be an absolute path");
+    }
+    let place = match std::env::var_os("DESTDIR").map(PathBuf::from) {
+        Some(staging) => staging.join(options.prefix.strip_prefix("/")?),
+        None => options.prefix,
+    };
+    install(&place, !options.debug)?;
+    println!("Installed in {}", place.display());
+    Ok(())
+}
+
+/// Builds and installs below `place`.
+pub(crate) fn install(place: &Path, release: bool) -> Outcome {
+    let built = build(release)?;
+    for (name, target) in PROGRAMS {
+        let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
+        copy(program.ok_or_else(|| missing(name))?, &place.join(target))?;
+    }
+    for (name, target) in LINKS {
+        link(target, &place.join(name))?;
+    }
+    let registry = built.registry.ok_or_else(|| missing(REGISTRY))?;
+    copy(&registry, &place.join("lib/hotswap").join(REGISTRY))?;
+    for (source, target) in FILES {
+        copy_all(&paths::workspace().join(source), &place.join(target))?;
+    }
+    Ok(())
+}
+
+fn missing(name: &str) -> Failure {
+    std::io::Error::other(format!("cargo built no {name}")).into()
+}
+
+#[derive(Default)]
+struct Built {
+    programs: Vec<PathBuf>,
+    registry: Option<PathBuf>,
+}
+
+/// Runs cargo and reads from its messages what it made and where.
+fn build(release: bool) -> Outcome<Built> {
+    let mut command = Command::new(paths::cargo());
+    command.current_dir(paths::workspace()).args(["build", "--message-format=json-render-diagnostics"]);
+    command.args(release.then_some("--release")).args(PACKAGES.iter().flat_map(|name| ["-p", name]));
+    println!("$ {}", run::line(run::words(&command)));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut built = Built::default();
+    for message in child.stdout.take().into_iter().flat_map(|pipe| Message::parse_stream(BufReader::new(pipe))) {
+        match message? {
+            Message::CompilerArtifact(artifact) => built.programs.extend(artifact.executable.map(PathBuf::from)),
+            Message::BuildScriptExecuted(script) => {
+                built.registry =
+                    Some(PathBuf::from(script.out_dir).join(REGISTRY)).filter(|p| p.exists()).or(built.registry);
+            }
+            _ => {}
+        }
+    }
+    let status = child.wait()?;
+    if status.success() { Ok(built) } else { fail(format!("cargo build failed: {status}")) }
+}
+
+/// Copies a file beside its place and renames it: a program that runs just now is not disturbed.
+fn copy(source: &Path, target: &Path) -> Outcome {
+    replace(target, |temporary| fs::copy(source, temporary).map(drop))
+}
+
+fn link(text: &str, target: &Path) -> Outcome {
+    replace(target, |temporary| symlink(text, temporary))
+}
+
+fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder).during("create", folder)?;
+    let temporary = folder.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
+    let _ = fs::remove_file(&temporary); // left by a killed run, if at all
+    make(&temporary).during("write", &temporary)?;
+    fs::rename(&temporary, target).during("write", target)
+}
+
+/// A file, or the files of a folder and its folders. What is not in the workspace (yet) is no part.
+fn copy_all(source: &Path, target: &Path) -> Outcome {
+    if !source.is_dir() {
+        return if source.exists() { copy(source, target) } else { Ok(()) };
+    }
+    // What an older version had here must not stay: CMake reads every file of its folder.
+    let _ = fs::remove_dir_all(target);
+    for entry in fs::read_dir(source).during("read", source)?.flatten() {
+        copy_all(&entry.path(), &target.join(entry.file_name()))?;
+    }
+    Ok(())
+}

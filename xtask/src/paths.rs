@@ -1,0 +1,42 @@
+//! Folders of the workspace and of the machine. The only place that decides where things lie.
+
+use crate::outcome::{Outcome, fail};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The workspace's root.
+pub(crate) fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/"))
+}
+
+/// Cargo's target folder, as cargo itself resolves it.
+pub(crate) fn target() -> &'static Path {
+    static TARGET: OnceLock<PathBuf> = OnceLock::new();
+    TARGET.get_or_init(|| {
+        let metadata = cargo_metadata::MetadataCommand::new()
+            .manifest_path(workspace().join("Cargo.toml"))
+            .no_deps()
+            .other_options(["--offline".to_owned()])
+            .exec();
+        metadata.map_or_else(|_| workspace().join("target"), |metadata| metadata.target_directory.into())
+    })
+}
+
+/// Folder for what tasks leave behind: installations for tests, the demo's build.
+pub(crate) fn scratch(name: &str) -> PathBuf {
+    target().join("xtask").join(name)
+}
+
+/// HotSwap's cache folder, which survives clones.
+pub(crate) fn cache() -> Outcome<PathBuf> {
+    match hotswap_files::cache_dir() {
+        Some(folder) => Ok(folder),
+        None => fail("no cache folder: neither XDG_CACHE_HOME nor HOME is an absolute path"),
+    }
+}
+
+/// The cargo that runs this task.
+pub(crate) fn cargo() -> String {
+    env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}

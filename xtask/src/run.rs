@@ -1,0 +1,67 @@
+//! Running commands: say the line, run it, judge the exit.
+
+use crate::outcome::{Failure, Outcome, fail};
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The command as one could type it.
+pub(crate) fn line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
+    shell_words::join(words.into_iter().map(OsStr::to_string_lossy))
+}
+
+/// The words of a command, program first.
+pub(crate) fn words(command: &Command) -> impl Iterator<Item = &OsStr> {
+    std::iter::once(command.get_program()).chain(command.get_args())
+}
+
+/// Prints the command, runs it with its output shown, and fails unless it exits with 0.
+pub(crate) fn show(command: &mut Command) -> Outcome {
+    println!("$ {}", line(words(command)));
+    quiet(command)
+}
+
+/// The same without the line.
+pub(crate) fn quiet(command: &mut Command) -> Outcome {
+    let status = command.stdin(Stdio::null()).status().map_err(|error| cannot_start(command, &error))?;
+    if status.success() { Ok(()) } else { fail(format!("`{}` failed: {status}", line(words(command)))) }
+}
+
+/// Standard output of a command that must succeed; its standard error is shown when it does not.
+pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| cannot_start(command, &error))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let reason = String::from_utf8_lossy(&output.stderr);
+    fail(format!("`{}` failed: {}: {}", line(words(command)), output.status, reason.trim()))
+}
+
+fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
+    let message = format!("cannot start `{}`: {error}", command.get_program().display());
+    std::io::Error::other(message).into()
+}
+
+/// How long parts of a task took.
+#[derive(Default)]
+pub(crate) struct Times(Vec<(String, Duration)>);
+
+impl Times {
+    /// Runs a part and notes its time, also when it fails.
+    pub(crate) fn time<T>(&mut self, name: &str, part: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = part();
+        self.0.push((name.to_owned(), start.elapsed()));
+        result
+    }
+
+    /// One line for each part, and the sum.
+    pub(crate) fn print(&self) {
+        println!("\nTimes:");
+        for (name, time) in &self.0 {
+            println!("  {name:<28} {:>8.1} s", time.as_secs_f64());
+        }
+        let sum: Duration = self.0.iter().map(|(_, time)| *time).sum();
+        println!("  {:<28} {:>8.1} s", "together", sum.as_secs_f64());
+    }
+}

@@ -1,0 +1,102 @@
+//! A userland in use: what is mounted where, and running commands inside.
+//!
+//! `HOTSWAP_TEST_ROOT` chooses a root folder by hand; otherwise it is what `setup` finds or builds.
+
+use crate::outcome::{During, Outcome, fail};
+use crate::{paths, run, setup};
+use hotswap_userland::{ENV_PREFIX, ENV_ROCM, ENV_ROOT, Mount, Namespace, PREFIX, ROCM_FOLDER, SOURCE, Userland};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the session's own folder is seen inside.
+const WORK: &str = "/mnt/work";
+
+/// A userland with its mounts. Holds a shared lock: nobody removes the folder meanwhile.
+pub(crate) struct Session {
+    pub(crate) userland: Userland,
+    namespace: Namespace,
+    /// HotSwap's installation, as seen from inside.
+    pub(crate) prefix: PathBuf,
+    /// The workspace, as seen from inside.
+    pub(crate) source: PathBuf,
+    /// A folder to write to, kept after the session, as seen from inside.
+    pub(crate) work: PathBuf,
+    _lock: File,
+}
+
+impl Session {
+    /// Opens the userland, building it where needed. `prefix` and `work` are the machine's folders.
+    pub(crate) fn open(prefix: &Path, work: &Path) -> Outcome<Self> {
+        let (userland, lock) = setup::ensure()?;
+        for folder in [prefix, work] {
+            fs::create_dir_all(folder).during("create", folder)?;
+        }
+        let machine = userland.is_machine();
+        let inside = |outside: &Path, seen: &str| if machine { outside.to_owned() } else { seen.into() };
+        let mut namespace = userland.namespace();
+        if !machine {
+            let target = |seen: &str| userland.outside(seen);
+            namespace = namespace
+                .with(Mount::Bind { source: prefix.to_owned(), target: target(PREFIX) })
+                .with(Mount::Bind { source: work.to_owned(), target: target(WORK) })
+                .with(Mount::ReadOnly { source: paths::workspace().to_owned(), target: target(SOURCE) });
+        }
+        Ok(Self {
+            prefix: inside(prefix, PREFIX),
+            source: inside(paths::workspace(), SOURCE),
+            work: inside(work, WORK),
+            userland,
+            namespace,
+            _lock: lock,
+        })
+    }
+
+    /// A command inside; HotSwap's programs are on its `PATH`.
+    pub(crate) fn inside(&self, cwd: &Path, program: &str) -> Command {
+        let mut command = self.userland.command(cwd, program);
+        let path = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
+        let path = path.unwrap_or_default().to_string_lossy().into_owned();
+        command.env("PATH", format!("{}:{path}", self.prefix.join("bin").display()));
+        if self.userland.is_machine() { command } else { self.namespace.wrap(&command) }
+    }
+
+    /// Prints the command as typed inside, and runs it.
+    pub(crate) fn show(&self, cwd: &Path, words: &[&str]) -> Outcome {
+        println!("$ {}", shell_words::join(words));
+        run::quiet(self.inside(cwd, words[0]).args(&words[1..]))
+    }
+
+    /// A command of the machine which sees the mounts and is told where the userland is.
+    pub(crate) fn beside(&self, program: &str) -> Command {
+        let mut command = self.namespace.command(program);
+        command.env(ENV_ROOT, self.userland.root()).env(ENV_PREFIX, &self.prefix);
+        let rocm = if self.userland.outside(ROCM_FOLDER).exists() { ROCM_FOLDER } else { "" };
+        command.env(ENV_ROCM, rocm);
+        command
+    }
+}
+
+/// The task `shell`.
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let mut words: Vec<&str> = words.iter().skip(1).map(String::as_str).skip_while(|word| *word == "--").collect();
+    if matches!(words.first(), Some(&("--help" | "-h"))) {
+        println!(
+            "Usage: cargo xtask shell [COMMAND…]\n\nRuns the command, or a shell, inside the userland. \
+             HotSwap's last installation for tests is {PREFIX}, the sources are {SOURCE}, and {WORK} is kept \
+             in the target folder."
+        );
+        return Ok(());
+    }
+    let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+    if words.is_empty() {
+        words = vec!["/bin/bash", "-i"];
+    }
+    let mut command = session.inside(&session.work, words[0]);
+    command.args(&words[1..]);
+    if let Some(terminal) = std::env::var_os("TERM") {
+        command.env("TERM", terminal);
+    }
+    let status = command.status()?;
+    if status.success() { Ok(()) } else { fail(format!("`{}`: {status}", words.join(" "))) }
+}

@@ -1,0 +1,130 @@
+//! The task `test`: every check and every test, on a bare machine as on a developer's.
+
+use crate::outcome::{During, Outcome, fail};
+use crate::run::Times;
+use crate::session::Session;
+use crate::{install, paths, run, tidy};
+use clap::Parser;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// Runs every check and test; sets up what is missing.
+#[derive(Parser)]
+struct Options {
+    /// Only what needs no ROCm: format, tidy and the unit tests of each crate.
+    #[arg(long)]
+    quick: bool,
+    /// Run only tests whose name contains this.
+    filter: Option<String>,
+}
+
+/// Tests that passed and failed, in all parts.
+#[derive(Default)]
+struct Count {
+    passed: usize,
+    failed: usize,
+}
+
+impl Count {
+    fn add(&mut self, name: &str, result: Outcome) {
+        match result {
+            Ok(()) => self.passed += 1,
+            Err(failure) => {
+                println!("FAILED {name}: {failure}");
+                self.failed += 1;
+            }
+        }
+    }
+}
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let options = Options::parse_from(words);
+    let mut times = Times::default();
+    let mut count = Count::default();
+    if options.filter.is_none() {
+        checks(&options, &mut times, &mut count);
+    }
+    let result =
+        if options.quick { quick(&options, &mut times, &mut count) } else { full(&options, &mut times, &mut count) };
+    count.add("tests", result);
+    times.print();
+    println!("\n{} passed, {} failed", count.passed, count.failed);
+    if count.failed == 0 { Ok(()) } else { fail("not everything passed") }
+}
+
+fn checks(options: &Options, times: &mut Times, count: &mut Count) {
+    count.add("format", times.time("format", || run::show(&mut cargo(&["fmt", "--all", "--check"]))));
+    count.add("tidy", times.time("tidy", tidy::check));
+    if !options.quick {
+        let words = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        count.add("clippy", times.time("clippy", || run::show(&mut cargo(&words))));
+    }
+}
+
+/// Unit tests only.
+fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
+    let command = cargo_test(Command::new(paths::cargo()), &["--lib", "--bins"], options);
+    times.time("unit tests", || count_tests(command, count))
+}
+
+/// Everything, against an optimised installation inside the userland.
+fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
+    let prefix = paths::scratch("prefix");
+    let session = times.time("set-up", || Session::open(&prefix, &paths::scratch("work")))?;
+    times.time("install", || install::install(&prefix, true))?;
+    let command = cargo_test(session.beside(&paths::cargo()), &[], options);
+    times.time("tests", || count_tests(command, count))
+}
+
+fn cargo(words: &[&str]) -> Command {
+    let mut command = Command::new(paths::cargo());
+    command.current_dir(paths::workspace()).args(words);
+    command
+}
+
+fn cargo_test(mut command: Command, words: &[&str], options: &Options) -> Command {
+    command.current_dir(paths::workspace()).args(["test", "--workspace", "--no-fail-fast"]).args(words);
+    command.args(&options.filter);
+    println!("$ cargo test --workspace --no-fail-fast {}", words.join(" "));
+    command
+}
+
+/// Runs cargo test with its output shown, and adds up its result lines.
+fn count_tests(mut command: Command, count: &mut Count) -> Outcome {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let before = count.failed;
+    for line in child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n')) {
+        let line = line?;
+        let mut out = std::io::stdout().lock();
+        out.write_all(&line).and_then(|()| out.write_all(b"\n")).during("write", "standard output".as_ref())?;
+        if let Some((passed, failed)) = result_line(&String::from_utf8_lossy(&line)) {
+            count.passed += passed;
+            count.failed += failed;
+        }
+    }
+    let status = child.wait()?;
+    if status.success() || count.failed > before { Ok(()) } else { fail(format!("cargo test failed: {status}")) }
+}
+
+/// `test result: ok. 3 passed; 1 failed; …`
+fn result_line(line: &str) -> Option<(usize, usize)> {
+    let rest = line.strip_prefix("test result: ")?;
+    let number = |word: &str| {
+        let before = rest.split(word).next()?;
+        before.split([' ', ';', '.']).rfind(|part| !part.is_empty())?.parse().ok()
+    };
+    Some((number(" passed")?, number(" failed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_result_lines_are_counted() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 2 filtered out; finished in 0.00s";
+        assert_eq!(result_line(line), Some((12, 3)));
+        assert_eq!(result_line("test result in words"), None);
+        assert_eq!(result_line("running 3 tests"), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! The task `tidy`: rules of the house that the compiler does not know.
+//!
+//! Function lengths rely on rustfmt's indentation, which `test` checks beside this.
+
+use crate::arrows::ALLOWED;
+use crate::outcome::{During, Outcome, fail};
+use crate::{paths, run};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const FILE_LINES: usize = 600;
+const FUNCTION_LINES: usize = 80;
+const LICENSE: &str = "Apache-2.0 WITH LLVM-exception";
+
+/// Files that may be long, with the reason.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// What no file may hold, in two halves so that this table does not: registry hosts come from the
+/// machine's configuration, and paths of one machine mean nothing on another.
+#[rustfmt::skip]
+const BANNED: &[(&str, &str)] = &[
+    ("deb.", "debian.org"), ("snapshot.", "debian.org"), ("files.", "pythonhosted.org"), ("pypi", ".org"),
+    ("registry.", "npmjs.org"), ("index.", "crates.io"), ("static.", "crates.io"), ("/ro", "ot/"), ("/wo", "rk/"),
+    ("/tm", "p/w/"), ("/ho", "me/"),
+];
+
+/// Files that tools write.
+const GENERATED: &[&str] = &["Cargo.lock"];
+
+pub(crate) fn main(_: Vec<String>) -> Outcome {
+    check()?;
+    println!("tidy: nothing to complain about");
+    Ok(())
+}
+
+/// Checks everything; the failure lists all complaints.
+pub(crate) fn check() -> Outcome {
+    let mut complaints = Vec::new();
+    let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
+    check_packages(&metadata, &mut complaints);
+    for name in files()? {
+        let path = paths::workspace().join(&name);
+        if path.is_symlink() || !path.is_file() {
+            continue;
+        }
+        if let Ok(text) = String::from_utf8(fs::read(&path).during("read", &path)?) {
+            check_text(&name, &text, &mut complaints);
+        }
+    }
+    if complaints.is_empty() { Ok(()) } else { fail(complaints.join("\n")) }
+}
+
+/// Every file that is or may become part of a commit.
+fn files() -> Outcome<Vec<String>> {
+    let words = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let text = run::output(Command::new("git").current_dir(paths::workspace()).args(words))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
+    for package in metadata.workspace_packages() {
+        if package.license.as_deref() != Some(LICENSE) {
+            complaints.push(format!("{}: the licence is not `{LICENSE}`", package.name));
+        }
+        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == package.name.as_str()) else {
+            complaints.push(format!("{}: no row in xtask/src/arrows.rs", package.name));
+            continue;
+        };
+        let inside = |dependency: &&cargo_metadata::Dependency| {
+            dependency.path.is_some() && dependency.kind != DependencyKind::Development
+        };
+        for dependency in package.dependencies.iter().filter(inside) {
+            if !allowed.contains(&dependency.name.as_str()) {
+                complaints.push(format!("{} must not use {}", package.name, dependency.name));
+            }
+        }
+    }
+}
+
+fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
+    if GENERATED.contains(&name) {
+        return;
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        complaints.push(format!("{name}: no newline at the end"));
+    }
+    for (number, line) in text.lines().enumerate() {
+        if line.ends_with('\r') {
+            complaints.push(format!("{name}:{}: carriage return", number + 1));
+        }
+        for (head, tail) in BANNED {
+            if holds(line, &[*head, *tail].concat()) {
+                complaints.push(format!("{name}:{}: holds `{head}{tail}`", number + 1));
+            }
+        }
+    }
+    if Path::new(name).extension().is_some_and(|extension| extension == "rs") {
+        check_rust(name, text, complaints);
+    }
+}
+
+/// Whether the line holds the text as the beginning of a word or path.
+fn holds(line: &str, banned: &str) -> bool {
+    line.match_indices(banned).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '}' | ')' | '.'))
+    })
+}
+
+fn check_rust(name: &str, text: &str, complaints: &mut Vec<String>) {
+    if !text.starts_with("//!") {
+        complaints.push(format!("{name}: does not open with its purpose (`//!`)"));
+    }
+    if name.contains("tests/") || name.contains("benches/") {
+        return;
+    }
+    let code: Vec<&str> = text.lines().take_while(|line| *line != "#[cfg(test)]").collect();
+    if code.len() > FILE_LINES && !LONG_FILES.iter().any(|(long, _)| *long == name) {
+        complaints.push(format!("{name}: {} lines, more than {FILE_LINES}", code.len()));
+    }
+    for (function, start, lines) in functions(&code) {
+        if lines > FUNCTION_LINES {
+            complaints.push(format!("{name}:{start}: `{function}` has {lines} lines, more than {FUNCTION_LINES}"));
+        }
+    }
+}
+
+/// Name, first line and number of lines of each function.
+fn functions<'a>(code: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
+    let mut found = Vec::new();
+    for (at, line) in code.iter().enumerate() {
+        let Some(name) = function_name(line) else { continue };
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let end = [indent, "}"].concat();
+        let body = code[at..].iter().position(|line| *line == end);
+        if let Some(length) = body.filter(|_| !line.ends_with('}') && !line.ends_with(';')) {
+            found.push((name, at + 1, length + 1));
+        }
+    }
+    found
+}
+
+/// The name in a line that begins a function.
+fn function_name(line: &str) -> Option<&str> {
+    let (head, tail) = line.trim_start().split_once("fn ")?;
+    let modifier = |word: &str| word.starts_with("pub") || ["const", "unsafe", "extern", "\"C\"", "in"].contains(&word);
+    let name = tail.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    (head.split_whitespace().all(modifier) && !name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_and_measured() {
+        let code = [
+            "impl X {",
+            "    pub(crate) fn a(&self) {",
+            "        x();",
+            "    }",
+            "    fn b();",
+            "}",
+            "const fn c() {",
+            "}",
+        ];
+        assert_eq!(functions(&code), [("a", 2, 3), ("c", 7, 2)]);
+        assert_eq!(function_name("    let f = |fn_name| 1;"), None);
+        assert_eq!(function_name("/// the fn of"), None);
+    }
+
+    #[test]
+    fn banned_words_are_found_at_the_beginning_of_a_path_only() {
+        let machine = ["/ro", "ot/x"].concat();
+        assert!(holds(&format!("cd {machine}"), &machine));
+        assert!(!holds(&format!("a{machine}"), &machine));
+    }
+
+    #[test]
+    fn a_file_without_purpose_and_final_newline_is_complained_about() {
+        let mut complaints = Vec::new();
+        check_text("crates/x/src/lib.rs", "fn a() {}", &mut complaints);
+        assert_eq!(complaints.len(), 2, "{complaints:?}");
+    }
+}
