@@ -12,7 +12,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
     ("hotswap-bundle", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
     ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
-    ("hotswap-families", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
+    ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
@@ -25,6 +25,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-userland", &[]),
     ("hotswap-tests", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                         "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-userland"]),
+    ("hotswap-link-matrix", &["hotswap-families", "hotswap-userland"]),
     // The tasks build the tools and must run when the tools do not compile.
     ("xtask", &["hotswap-report", "hotswap-files", "hotswap-userland"]),
 ];

@@ -7,6 +7,7 @@
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
 mod arrows;
+mod demo;
 mod extras;
 mod install;
 mod outcome;
@@ -36,6 +37,7 @@ struct Task {
 #[rustfmt::skip]
 const TASKS: &[Task] = &[
     Task { name: "setup", help: "find a usable ROCm, or build one in the cache folder (--remove deletes it)", run: setup::main },
+    Task { name: "demo", help: "set up what is missing, build an example for GPUs it was not compiled for, show it", run: demo::main },
     Task { name: "install", help: "build HotSwap and install it: install --prefix FOLDER", run: install::main },
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },

@@ -1,0 +1,96 @@
+//! The task `demo`: HotSwap's main job from nothing, with every command shown.
+
+use crate::outcome::{Outcome, fail};
+use crate::run::{self, Times};
+use crate::session::Session;
+use crate::{install, paths};
+use clap::Parser;
+use std::fs;
+use std::path::Path;
+
+/// Builds examples/hello-hip for gfx1030, retargets it to gfx1031…gfx1036, and looks at the result.
+#[derive(Parser)]
+struct Options {
+    /// Another plan for the example.
+    #[arg(long, default_value = "gfx1030=>gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036")]
+    retarget: String,
+}
+
+/// What HIP says on a machine without an AMD GPU.
+const NO_GPU: &str = "no ROCm-capable device is detected";
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let options = Options::parse_from(words);
+    let mut times = Times::default();
+    let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
+    let session = times.time("set-up", || Session::open(&prefix, &work))?;
+    times.time("build and install HotSwap", || install::install(&prefix, true))?;
+    if !session.userland.is_machine() {
+        println!("\nThe following runs inside {}.", session.userland.root().display());
+    }
+    // A folder of our own from an earlier run: the demo shows a whole build.
+    let _ = fs::remove_dir_all(work.join("hello"));
+    let demo = Demo { build: session.work.join("hello").display().to_string(), session };
+    times.time("configure the example", || demo.configure(&options.retarget))?;
+    times.time("build the example", || demo.show(&["cmake", "--build", &demo.build]))?;
+    let program = format!("{}/hello", demo.build);
+    times.time("list and inspect", || {
+        demo.show(&["hotswap", "list", &program])?;
+        demo.show(&["hotswap", "inspect", &program])
+    })?;
+    times.time("run the program", || demo.run_program(&program))?;
+    times.print();
+    next_steps(&work.join("hello/hello"));
+    Ok(())
+}
+
+struct Demo {
+    session: Session,
+    /// The build folder, as seen from inside.
+    build: String,
+}
+
+impl Demo {
+    fn show(&self, words: &[&str]) -> Outcome {
+        println!();
+        self.session.show(Path::new("/"), words)
+    }
+
+    fn configure(&self, retarget: &str) -> Outcome {
+        let source = self.session.source.join("examples/hello-hip").display().to_string();
+        let prefix = format!("-DCMAKE_PREFIX_PATH={}", self.session.prefix.display());
+        let plan = format!("-DHELLO_RETARGET={retarget}");
+        let compiler = "-DCMAKE_HIP_COMPILER=hotswap-clang++";
+        let gpu = "-DCMAKE_HIP_ARCHITECTURES=gfx1030";
+        self.show(&["cmake", "-G", "Ninja", "-S", &source, "-B", &self.build, &prefix, compiler, gpu, &plan])
+    }
+
+    /// Either the kernel runs, or HIP says that there is no GPU. Anything else is a failure.
+    fn run_program(&self, program: &str) -> Outcome {
+        println!("\n$ {program}");
+        let output = self.session.inside(Path::new("/"), program).output()?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        print!("{text}");
+        if output.status.success() {
+            return Ok(());
+        }
+        if text.contains(NO_GPU) {
+            println!("(This machine has no AMD GPU: the program loads, and HIP says so. That is the expected end.)");
+            return Ok(());
+        }
+        fail(format!("`{program}`: {}", output.status))
+    }
+}
+
+fn next_steps(program: &Path) {
+    let hotswap = paths::scratch("prefix/bin/hotswap");
+    println!("\nThe program is {}. Try next:", program.display());
+    for words in [vec!["inspect", "--format", "json"], vec!["targets"]] {
+        let mut command = std::process::Command::new(&hotswap);
+        command.args(&words).args((words[0] == "inspect").then_some(program));
+        println!("  {}", run::line(run::words(&command)));
+    }
+    println!("  cargo xtask shell              # look around in the userland");
+    println!("  cargo xtask test               # every check and test");
+}
