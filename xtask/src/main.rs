@@ -7,12 +7,14 @@
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
 mod arrows;
+mod console;
 mod demo;
 mod extras;
 mod install;
 mod outcome;
 mod paths;
 mod progress;
+mod readme;
 mod recipe;
 mod remove;
 mod rocm;
@@ -41,6 +43,7 @@ const TASKS: &[Task] = &[
     Task { name: "install", help: "build HotSwap and install it: install --prefix FOLDER", run: install::main },
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
+    Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];
 

@@ -3,7 +3,7 @@
 use crate::outcome::{During, Outcome, fail};
 use crate::run::Times;
 use crate::session::Session;
-use crate::{install, paths, run, tidy};
+use crate::{install, paths, readme, run, tidy};
 use clap::Parser;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -72,6 +72,9 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     let prefix = paths::scratch("prefix");
     let session = times.time("set-up", || Session::open(&prefix, &paths::scratch("work")))?;
     times.time("install", || install::install(&prefix, true))?;
+    if options.filter.is_none() {
+        count.add("readme", times.time("README commands", || readme::check(&session, false)));
+    }
     let command = cargo_test(session.beside(&paths::cargo()), &[], options);
     times.time("tests", || count_tests(command, count))
 }

@@ -1,0 +1,118 @@
+//! What README.md says on a console: files to write, commands to type, output to expect. Text only.
+//!
+//! A fence ```` ```LANGUAGE FILE ```` is a file of the reader's project. In a fence
+//! ```` ```console ```` a line `$ COMMAND` is typed (`> ` continues it), the lines after it are its
+//! output, and a last line `? N` is its exit code where that is not 0. In the output, `...` alone
+//! on a line stands for any lines and `[..]` for any text within a line.
+
+use std::ops::Range;
+
+/// What a reader does, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Writes this file.
+    File { name: String, content: String },
+    /// Types this command.
+    Command(Typed),
+}
+
+/// A command and what the README says of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Typed {
+    pub(crate) words: String,
+    /// The expected output, `? N` included.
+    pub(crate) expected: Vec<String>,
+    /// Lines of the README that hold the expected output.
+    pub(crate) lines: Range<usize>,
+}
+
+/// All steps of the text.
+pub(crate) fn steps(text: &str) -> Vec<Step> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut steps = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let Some(info) = lines[at].strip_prefix("```") else {
+            at += 1;
+            continue;
+        };
+        let end = lines[at + 1..].iter().position(|line| *line == "```").map_or(lines.len(), |length| at + 1 + length);
+        match info.split_once(' ') {
+            _ if info == "console" => console(&lines, at + 1..end, &mut steps),
+            Some((_, name)) => {
+                let content = lines[at + 1..end].join("\n") + "\n";
+                steps.push(Step::File { name: name.to_owned(), content });
+            }
+            None => {}
+        }
+        at = end + 1;
+    }
+    steps
+}
+
+fn console(lines: &[&str], block: Range<usize>, steps: &mut Vec<Step>) {
+    let mut at = block.start;
+    while at < block.end {
+        let mut words = lines[at].strip_prefix("$ ").unwrap_or_default().to_owned();
+        at += 1;
+        while let Some(more) = lines[at..block.end].first().and_then(|line| line.strip_prefix("> ")) {
+            words = words + "\n" + more;
+            at += 1;
+        }
+        let length = lines[at..block.end].iter().position(|line| line.starts_with("$ "));
+        let output = at..length.map_or(block.end, |length| at + length);
+        at = output.end;
+        if !words.is_empty() {
+            let expected = lines[output.clone()].iter().map(|line| (*line).to_owned()).collect();
+            steps.push(Step::Command(Typed { words, expected, lines: output }));
+        }
+    }
+}
+
+/// Whether the output is as expected.
+pub(crate) fn matches(expected: &[impl AsRef<str>], actual: &[impl AsRef<str>]) -> bool {
+    let Some((first, rest)) = expected.split_first() else { return actual.is_empty() };
+    if first.as_ref() == "..." {
+        return (0..=actual.len()).any(|skipped| matches(rest, &actual[skipped..]));
+    }
+    let Some((line, others)) = actual.split_first() else { return false };
+    line_matches(first.as_ref(), line.as_ref()) && matches(rest, others)
+}
+
+fn line_matches(pattern: &str, line: &str) -> bool {
+    let parts: Vec<&str> = pattern.split("[..]").collect();
+    let [head, middle @ .., last] = parts.as_slice() else { return pattern == line };
+    let Some(mut rest) = line.strip_prefix(head) else { return false };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_commands_and_their_output_are_found() {
+        let text = "a\n```cmake CMakeLists.txt\nproject(x)\n```\n```console\n$ one \\\n> two\nout\n? 1\n$ three\n```\n```text\n$ no\n```\n";
+        let steps = steps(text);
+        assert_eq!(steps.len(), 3);
+        assert_eq!(steps[0], Step::File { name: "CMakeLists.txt".into(), content: "project(x)\n".into() });
+        let Step::Command(typed) = &steps[1] else { panic!("{steps:?}") };
+        assert_eq!((typed.words.as_str(), typed.lines.clone()), ("one \\\ntwo", 7..9));
+        assert_eq!(typed.expected, ["out", "? 1"]);
+    }
+
+    #[test]
+    fn dots_stand_for_lines_and_brackets_for_text() {
+        assert!(matches(&["a", "...", "z"], &["a", "b", "c", "z"]));
+        assert!(matches(&["..."], &[] as &[&str]));
+        assert!(!matches(&["a", "..."], &["b"]));
+        assert!(line_matches("took [..] s", "took 1.5 s"));
+        assert!(line_matches("[..]x[..]", "axb"));
+        assert!(!line_matches("took [..] s", "took 1.5 ms"));
+        assert!(!line_matches("ab[..]ba", "aba"));
+    }
+}
