@@ -1,1 +1,39 @@
-//! (being written)
+//! AMDGPU code objects: read, checked against themselves, and edited by exact bytes.
+//!
+//! A code object is an ELF64 file whose header flags and metadata note both name its target, and
+//! whose kernels stand both in the note and, as 64-byte descriptors, in the symbol tables.
+//! [`CodeObject::parse`] reads all of that and refuses a file in which they disagree, so that the
+//! tools behind it may rely on either.
+//!
+//! Invariants: a [`CodeObject`] borrows the file and copies none of it; an [`Edit`] changes the
+//! named bytes and no others, and without a change gives the file back byte for byte; no input
+//! makes reading panic; every failure names an offset.
+//!
+//! Absent on purpose: instructions (code is never walked), growing a file, code object V2.
+
+mod descriptor;
+mod edit;
+mod elf;
+mod metadata;
+mod note;
+mod object_file;
+mod target_text;
+
+pub use descriptor::Descriptor;
+pub use edit::Edit;
+pub use elf::{Kind, Section, Segment};
+pub use metadata::Kernel;
+pub use note::Note;
+pub use object_file::{CodeObject, is_code_object};
+
+use hotswap_report::{Diagnostic, codes};
+
+/// A damaged file: what, and at which offset.
+fn malformed(offset: usize, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what).at(offset as u64)
+}
+
+/// A version or form that is not read: what, and at which offset.
+fn unknown(offset: usize, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(offset as u64)
+}

@@ -1,0 +1,137 @@
+//! Kernel descriptors: 64 bytes each, found by the symbol `NAME.kd`.
+//!
+//! Only fields that runtimes and these tools rely on are read; the register settings stay bytes.
+
+use crate::elf::{Elf, Kind, Symbol};
+use crate::malformed;
+use crate::metadata::Kernel;
+use hotswap_report::Diagnostic;
+use hotswap_targets::Processor;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
+
+/// Size of a descriptor.
+const SIZE: u64 = 64;
+/// Bit 10 of the code properties: the kernel runs in waves of 32 lanes.
+const WAVE32: u16 = 1 << 10;
+
+/// Where a kernel's descriptor is, and what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Its 64 bytes in the file.
+    pub range: Range<usize>,
+    /// Address of the descriptor in a linked file, its offset in the section in a relocatable one.
+    pub address: u64,
+    /// Address of the first instruction; 0 in a relocatable file, where a relocation gives it.
+    pub entry: u64,
+}
+
+struct Place {
+    /// Offset of the symbol's record.
+    symbol: usize,
+    value: u64,
+    section: usize,
+    is_local: bool,
+}
+
+/// The descriptor of each kernel, in the order of the note.
+pub(crate) fn find(
+    elf: &Elf<'_>,
+    kernels: &[Kernel<'_>],
+    processor: &Processor,
+) -> Result<Vec<Descriptor>, Diagnostic> {
+    if kernels.is_empty() {
+        return Ok(Vec::new());
+    }
+    let places = places(elf)?;
+    let find = |kernel: &Kernel<'_>| {
+        let at_kernel = |offset: usize, what: String| {
+            let mut error = malformed(offset, what);
+            error.place.kernel = Some(kernel.name.to_owned());
+            error
+        };
+        let place = places
+            .get(kernel.symbol)
+            .ok_or_else(|| at_kernel(0, format!("there is no symbol `{}` of 64 bytes", kernel.symbol)))?;
+        let descriptor = read(elf, place).ok_or_else(|| {
+            at_kernel(place.symbol, format!("`{}` leaves its section, or its code does", kernel.symbol))
+        })?;
+        check_wave(elf, &descriptor, kernel, processor).map_err(|what| at_kernel(descriptor.range.start, what))?;
+        Ok(descriptor)
+    };
+    kernels.iter().map(find).collect()
+}
+
+fn places<'a>(elf: &Elf<'a>) -> Result<HashMap<&'a str, Place>, Diagnostic> {
+    let mut places = HashMap::new();
+    elf.for_symbols(|symbol| {
+        if symbol.size == SIZE && symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) }
+    })?;
+    Ok(places)
+}
+
+/// Both symbol tables name the descriptor; a local symbol never hides a global one.
+fn add<'a>(places: &mut HashMap<&'a str, Place>, symbol: Symbol<'a>) -> Result<(), Diagnostic> {
+    let Symbol { name, offset, value, section, is_local, .. } = symbol;
+    let place = Place { symbol: offset, value, section, is_local };
+    match places.entry(name) {
+        Entry::Vacant(slot) => {
+            slot.insert(place);
+        }
+        Entry::Occupied(mut slot) if slot.get().is_local => {
+            slot.insert(place);
+        }
+        Entry::Occupied(slot) if !is_local && (slot.get().value, slot.get().section) != (value, section) => {
+            return Err(malformed(offset, format!("the symbol `{name}` has two places")));
+        }
+        Entry::Occupied(_) => {}
+    }
+    Ok(())
+}
+
+fn read(elf: &Elf<'_>, place: &Place) -> Option<Descriptor> {
+    let address = place.value;
+    let range = match elf.kind {
+        Kind::Linked => elf.file_range(address, SIZE)?,
+        Kind::Relocatable => elf.section_range(place.section, address, SIZE)?,
+    };
+    let entry = match elf.kind {
+        Kind::Linked => {
+            let offset = i64::from_le_bytes(*elf.data[range.clone()].get(16..)?.first_chunk()?);
+            let entry = address.checked_add_signed(offset)?;
+            in_code(elf, entry).then_some(entry)?
+        }
+        Kind::Relocatable => 0,
+    };
+    Some(Descriptor { range, address, entry })
+}
+
+/// Whether an instruction can stand at that address.
+fn in_code(elf: &Elf<'_>, address: u64) -> bool {
+    elf.segments.iter().any(|segment| {
+        let executable = segment.flags & object::elf::PF_X != 0;
+        executable && segment.address <= address && address - segment.address < segment.range.len() as u64
+    })
+}
+
+/// Header, note and descriptor must agree on how many lanes a wave has.
+fn check_wave(
+    elf: &Elf<'_>,
+    descriptor: &Descriptor,
+    kernel: &Kernel<'_>,
+    processor: &Processor,
+) -> Result<(), String> {
+    let Some(lanes) = kernel.wavefront_size else { return Ok(()) };
+    if !processor.waves.contains(lanes) {
+        return Err(format!("the metadata states waves of {lanes} lanes, which {processor} does not have"));
+    }
+    let bytes = &elf.data[descriptor.range.clone()];
+    let properties = u16::from_le_bytes([bytes[56], bytes[57]]);
+    // Before GFX10 the bit has no meaning and is 0.
+    let stated = if properties & WAVE32 != 0 { 32 } else { 64 };
+    if stated != lanes {
+        return Err(format!("the metadata states waves of {lanes} lanes, the descriptor of {stated}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,298 @@
+//! The ELF64 little-endian layer: header, sections, segments, symbols.
+//!
+//! Every range is checked against the file before it is used. Sections and segments may overlap
+//! each other (they do in every linked file); nothing here depends on their order.
+
+use crate::{malformed, unknown};
+use hotswap_report::{Diagnostic, codes};
+use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
+use object::pod::{from_bytes, slice_from_bytes};
+use object::{LittleEndian as LE, Pod};
+use std::ops::Range;
+
+/// `e_ident[EI_OSABI]` of code objects for the HSA runtime.
+const ELFOSABI_AMDGPU_HSA: u8 = 64;
+
+/// Linked or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A device object (`ET_REL`), before the device link.
+    Relocatable,
+    /// A code object that a runtime can load (`ET_DYN`).
+    Linked,
+}
+
+/// One section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section<'a> {
+    /// Name; empty when it is not UTF-8.
+    pub name: &'a str,
+    /// `sh_type`.
+    pub kind: u32,
+    /// `sh_flags`.
+    pub flags: u64,
+    /// `sh_addr`.
+    pub address: u64,
+    /// Bytes in the file; empty for sections without content there.
+    pub range: Range<usize>,
+    /// `sh_link`.
+    pub link: u32,
+    /// `sh_info`.
+    pub info: u32,
+    /// `sh_addralign`.
+    pub align: u64,
+}
+
+/// One segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// `p_type`.
+    pub kind: u32,
+    /// `p_flags`.
+    pub flags: u32,
+    /// `p_vaddr`.
+    pub address: u64,
+    /// Bytes in the file.
+    pub range: Range<usize>,
+    /// `p_memsz`.
+    pub memory_size: u64,
+    /// `p_align`.
+    pub align: u64,
+}
+
+impl Section<'_> {
+    /// Whether it holds instructions.
+    pub fn is_code(&self) -> bool {
+        self.flags & u64::from(elf::SHF_EXECINSTR) != 0
+    }
+}
+
+/// The file with its tables.
+#[derive(Debug, Clone)]
+pub(crate) struct Elf<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) kind: Kind,
+    pub(crate) abi_version: u8,
+    pub(crate) flags: u32,
+    pub(crate) sections: Vec<Section<'a>>,
+    pub(crate) segments: Vec<Segment>,
+}
+
+/// A symbol that is defined in a section or at an address.
+pub(crate) struct Symbol<'a> {
+    pub(crate) name: &'a str,
+    /// Offset of its record in the file.
+    pub(crate) offset: usize,
+    pub(crate) value: u64,
+    pub(crate) size: u64,
+    pub(crate) section: usize,
+    pub(crate) is_local: bool,
+}
+
+/// `offset..offset + size` as a range of the file; `at` is where the two numbers stand.
+fn range(data: &[u8], offset: u64, size: u64, at: usize, what: &str) -> Result<Range<usize>, Diagnostic> {
+    let outside = || malformed(at, format!("{what} ({offset:#x}, {size:#x} bytes) leaves the file"));
+    let end = offset.checked_add(size).ok_or_else(outside)?;
+    if end > data.len() as u64 {
+        return Err(outside());
+    }
+    Ok(offset as usize..end as usize)
+}
+
+/// A table of `count` records at `offset`.
+fn table<'a, T: Pod>(data: &'a [u8], offset: u64, count: u64, at: usize, what: &str) -> Result<&'a [T], Diagnostic> {
+    let size = count.saturating_mul(size_of::<T>() as u64);
+    let range = range(data, offset, size, at, what)?;
+    let records = slice_from_bytes(&data[range], count as usize);
+    records.map(|(records, _)| records).map_err(|()| malformed(at, format!("{what} cannot be read")))
+}
+
+/// The string at `offset` of a string table, up to its NUL; `None` outside or without NUL.
+fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
+    let tail = strings.get(offset as usize..)?;
+    Some(&tail[..tail.iter().position(|byte| *byte == 0)?])
+}
+
+pub(crate) fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
+    let header = from_bytes::<FileHeader64<LE>>(data).ok()?.0;
+    let ident = &header.e_ident;
+    let is_elf = ident.magic == elf::ELFMAG && ident.class == elf::ELFCLASS64 && ident.data == elf::ELFDATA2LSB;
+    (is_elf && header.e_machine.get(LE) == elf::EM_AMDGPU).then_some(header)
+}
+
+impl<'a> Elf<'a> {
+    pub(crate) fn parse(data: &'a [u8]) -> Result<Self, Diagnostic> {
+        let header = header(data).ok_or_else(|| not_code_object(data))?;
+        let ident = &header.e_ident;
+        if ident.os_abi != ELFOSABI_AMDGPU_HSA {
+            return Err(unknown(7, format!("OS ABI {} is not that of the HSA runtime (64)", ident.os_abi)));
+        }
+        if ident.version != elf::EV_CURRENT || header.e_version.get(LE) != u32::from(elf::EV_CURRENT) {
+            return Err(unknown(6, "the ELF version is not 1"));
+        }
+        let kind = match header.e_type.get(LE) {
+            elf::ET_REL => Kind::Relocatable,
+            elf::ET_DYN => Kind::Linked,
+            other => return Err(unknown(16, format!("ELF type {other} is neither an object (1) nor linked (3)"))),
+        };
+        let (abi_version, flags) = (abi_version(ident.abi_version)?, header.e_flags.get(LE));
+        let (sections, segments) = (sections(data, header)?, segments(data, header)?);
+        Ok(Self { data, kind, abi_version, flags, sections, segments })
+    }
+
+    /// Calls `visit` with every defined symbol of every symbol table.
+    pub(crate) fn for_symbols(
+        &self,
+        mut visit: impl FnMut(Symbol<'a>) -> Result<(), Diagnostic>,
+    ) -> Result<(), Diagnostic> {
+        let is_table = |s: &&Section| s.kind == elf::SHT_DYNSYM || s.kind == elf::SHT_SYMTAB;
+        for section in self.sections.iter().filter(is_table) {
+            let strings = self.sections.get(section.link as usize).filter(|s| s.kind == elf::SHT_STRTAB);
+            let at = section.range.start;
+            let strings = strings.ok_or_else(|| malformed(at, "a symbol table has no string table"))?;
+            let strings = &self.data[strings.range.clone()];
+            let count = section.range.len() / size_of::<Sym64<LE>>();
+            let symbols = table::<Sym64<LE>>(self.data, at as u64, count as u64, at, "the symbol table")?;
+            for (index, symbol) in symbols.iter().enumerate() {
+                let index_of_section = symbol.st_shndx.get(LE);
+                if index_of_section == elf::SHN_UNDEF {
+                    continue;
+                }
+                let offset = at + index * size_of::<Sym64<LE>>();
+                let name = string(strings, symbol.st_name.get(LE))
+                    .ok_or_else(|| malformed(offset, "a symbol's name leaves its string table"))?;
+                visit(Symbol {
+                    name: std::str::from_utf8(name).unwrap_or_default(),
+                    offset,
+                    value: symbol.st_value.get(LE),
+                    size: symbol.st_size.get(LE),
+                    section: usize::from(index_of_section),
+                    is_local: symbol.st_bind() == elf::STB_LOCAL,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where in the file `size` bytes at that address are; linked files only.
+    pub(crate) fn file_range(&self, address: u64, size: u64) -> Option<Range<usize>> {
+        let loads = self.segments.iter().filter(|segment| segment.kind == elf::PT_LOAD);
+        let ranges = loads.map(|segment| (segment.address, &segment.range));
+        ranges.filter_map(|(start, range)| within(range, address.checked_sub(start)?, size)).next()
+    }
+
+    /// Where in the file `size` bytes at `offset` of a section are.
+    pub(crate) fn section_range(&self, section: usize, offset: u64, size: u64) -> Option<Range<usize>> {
+        within(&self.sections.get(section)?.range, offset, size)
+    }
+}
+
+/// `size` bytes at `offset` inside `outer`.
+fn within(outer: &Range<usize>, offset: u64, size: u64) -> Option<Range<usize>> {
+    let end = offset.checked_add(size).filter(|end| *end <= outer.len() as u64)?;
+    Some(outer.start + offset as usize..outer.start + end as usize)
+}
+
+fn not_code_object(data: &[u8]) -> Diagnostic {
+    let what = match data {
+        [] => "it is empty".to_owned(),
+        [b'B', b'C', 0xc0, 0xde, ..] => "it is LLVM bitcode; the device link makes the code object".to_owned(),
+        [b'C', b'C', b'O', b'B', ..] => "it is a compressed offload bundle".to_owned(),
+        _ if data.starts_with(b"__CLANG_OFFLOAD_BUNDLE__") => "it is an offload bundle".to_owned(),
+        [0x7f, b'E', b'L', b'F', ..] if data.len() < size_of::<FileHeader64<LE>>() => {
+            return malformed(data.len(), "the ELF header is cut off");
+        }
+        [0x7f, b'E', b'L', b'F', 2, 1, ..] => {
+            format!("it is an ELF file for machine {}, not for AMDGPU (224)", u16::from_le_bytes([data[18], data[19]]))
+        }
+        [0x7f, b'E', b'L', b'F', ..] => "it is not a 64-bit little-endian ELF file".to_owned(),
+        _ => "it is not an ELF file".to_owned(),
+    };
+    Diagnostic::error(codes::NOT_CODE_OBJECT, what).at(0)
+}
+
+fn abi_version(version: u8) -> Result<u8, Diagnostic> {
+    match version {
+        1..=4 => Ok(version),
+        0 => Err(unknown(8, "code object V2 is too old").advise("build the program again with ROCm 4.1 or later")),
+        _ => Err(unknown(8, format!("code object ABI version {version} is newer than V6 (4)"))),
+    }
+}
+
+fn sections<'a>(data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Section<'a>>, Diagnostic> {
+    let (offset, mut count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
+    if offset == 0 {
+        return Ok(Vec::new());
+    }
+    if usize::from(header.e_shentsize.get(LE)) != size_of::<SectionHeader64<LE>>() {
+        return Err(malformed(58, "section headers do not have 64 bytes"));
+    }
+    let mut names_index = u32::from(header.e_shstrndx.get(LE));
+    // Files with more than 65279 sections keep both numbers in the first, otherwise empty, section.
+    let first = table::<SectionHeader64<LE>>(data, offset, 1, 40, "the section table")?;
+    if count == 0 {
+        count = first[0].sh_size.get(LE);
+    }
+    if names_index == u32::from(elf::SHN_XINDEX) {
+        names_index = first[0].sh_link.get(LE);
+    }
+    let headers = table::<SectionHeader64<LE>>(data, offset, count, 40, "the section table")?;
+    let place = |index: usize| offset as usize + index * size_of::<SectionHeader64<LE>>();
+    let names = match headers.get(names_index as usize) {
+        Some(names) if names_index != 0 => &data[section_bytes(data, names, place(names_index as usize))?],
+        _ => &[],
+    };
+    let section = |(index, header)| section(data, header, place(index), names);
+    headers.iter().enumerate().map(section).collect()
+}
+
+fn section_bytes(data: &[u8], header: &SectionHeader64<LE>, at: usize) -> Result<Range<usize>, Diagnostic> {
+    match header.sh_type.get(LE) {
+        elf::SHT_NULL | elf::SHT_NOBITS => Ok(0..0),
+        _ => range(data, header.sh_offset.get(LE), header.sh_size.get(LE), at, "a section"),
+    }
+}
+
+fn section<'a>(
+    data: &[u8],
+    header: &SectionHeader64<LE>,
+    at: usize,
+    names: &'a [u8],
+) -> Result<Section<'a>, Diagnostic> {
+    let name = string(names, header.sh_name.get(LE));
+    let name = if names.is_empty() { Some(&[][..]) } else { name };
+    let name = name.ok_or_else(|| malformed(at, "a section's name leaves the string table"))?;
+    Ok(Section {
+        name: std::str::from_utf8(name).unwrap_or_default(),
+        kind: header.sh_type.get(LE),
+        flags: header.sh_flags.get(LE),
+        address: header.sh_addr.get(LE),
+        range: section_bytes(data, header, at)?,
+        link: header.sh_link.get(LE),
+        info: header.sh_info.get(LE),
+        align: header.sh_addralign.get(LE),
+    })
+}
+
+fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<Segment>, Diagnostic> {
+    let (offset, count) = (header.e_phoff.get(LE), u64::from(header.e_phnum.get(LE)));
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if usize::from(header.e_phentsize.get(LE)) != size_of::<ProgramHeader64<LE>>() {
+        return Err(malformed(54, "program headers do not have 56 bytes"));
+    }
+    let headers = table::<ProgramHeader64<LE>>(data, offset, count, 32, "the program header table")?;
+    let segment = |(index, header): (usize, &ProgramHeader64<LE>)| {
+        let at = offset as usize + index * size_of::<ProgramHeader64<LE>>();
+        Ok(Segment {
+            kind: header.p_type.get(LE),
+            flags: header.p_flags.get(LE),
+            address: header.p_vaddr.get(LE),
+            range: range(data, header.p_offset.get(LE), header.p_filesz.get(LE), at, "a segment")?,
+            memory_size: header.p_memsz.get(LE),
+            align: header.p_align.get(LE),
+        })
+    };
+    headers.iter().enumerate().map(segment).collect()
+}

@@ -1,0 +1,102 @@
+//! The code object as a whole.
+
+use crate::descriptor::{self, Descriptor};
+use crate::elf::{self, Elf, Kind, Section, Segment};
+use crate::note::Note;
+use crate::{malformed, unknown};
+use hotswap_report::Diagnostic;
+use hotswap_targets::{EFlags, FlagsError, TargetId};
+
+/// Offset of `e_flags` in an ELF64 header.
+pub(crate) const E_FLAGS: usize = 48;
+
+/// A code object that agrees with itself. Borrows the file.
+#[derive(Debug, Clone)]
+pub struct CodeObject<'a> {
+    elf: Elf<'a>,
+    flags: EFlags,
+    target: TargetId,
+    note: Note<'a>,
+    descriptors: Vec<Descriptor>,
+}
+
+/// Whether the bytes begin like an AMDGPU ELF64 file. Says nothing about the rest.
+pub fn is_code_object(data: &[u8]) -> bool {
+    elf::header(data).is_some()
+}
+
+impl<'a> CodeObject<'a> {
+    /// Reads and checks a code object.
+    ///
+    /// # Errors
+    /// `NOT_CODE_OBJECT` for other files, `UNKNOWN_FORMAT` for versions, OS ABIs and machines that
+    /// are not known, `MALFORMED` for everything that contradicts itself; each with the offset.
+    pub fn parse(data: &'a [u8]) -> Result<Self, Diagnostic> {
+        let elf = Elf::parse(data)?;
+        let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| match error {
+            FlagsError::Machine(_) | FlagsError::Withdrawn { .. } | FlagsError::Abi(_) => {
+                unknown(E_FLAGS, error.to_string())
+            }
+            FlagsError::GenericVersion { .. } => unknown(E_FLAGS, error.to_string()),
+            FlagsError::Feature { .. } | FlagsError::Reserved(_) => malformed(E_FLAGS, error.to_string()),
+        })?;
+        let note = Note::find(&elf)?;
+        let target = flags.target_id();
+        if let Some(stated) = note.target_id()?.filter(|stated| *stated != target) {
+            let what = format!("the metadata is for {stated}, the ELF header for {target}");
+            return Err(malformed(note.target_range.start, what));
+        }
+        let descriptors = descriptor::find(&elf, &note.kernels, target.processor)?;
+        Ok(Self { elf, flags, target, note, descriptors })
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.elf.data
+    }
+
+    /// Linked or relocatable.
+    pub fn kind(&self) -> Kind {
+        self.elf.kind
+    }
+
+    /// The target that header and note agree on.
+    pub fn target_id(&self) -> TargetId {
+        self.target
+    }
+
+    /// `e_flags` as they stand in the file.
+    pub fn e_flags(&self) -> u32 {
+        self.elf.flags
+    }
+
+    /// `e_flags`, taken apart.
+    pub fn flags(&self) -> EFlags {
+        self.flags
+    }
+
+    /// `EI_ABIVERSION`: 1 for V3 up to 4 for V6.
+    pub fn abi_version(&self) -> u8 {
+        self.elf.abi_version
+    }
+
+    /// The metadata note.
+    pub fn note(&self) -> &Note<'a> {
+        &self.note
+    }
+
+    /// The descriptors of [`Note::kernels`], in the same order.
+    pub fn descriptors(&self) -> &[Descriptor] {
+        &self.descriptors
+    }
+
+    /// Sections in the order of their table; empty when the file has none.
+    pub fn sections(&self) -> &[Section<'a>] {
+        &self.elf.sections
+    }
+
+    /// Segments in the order of their table; empty in relocatable files.
+    pub fn segments(&self) -> &[Segment] {
+        &self.elf.segments
+    }
+}

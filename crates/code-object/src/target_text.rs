@@ -1,0 +1,60 @@
+//! The text of `amdhsa.target`: a triple, a dash, a target ID.
+//!
+//! Compilers spell the triple in three ways: `amdgcn-amd-amdhsa-` (LLVM 22),
+//! `amdgcn-amd-amdhsa-unknown` (23), and `amdgpu10.30-amd-amdhsa-unknown` (24), where the
+//! architecture names the processor a second time.
+
+use hotswap_targets::{Processor, TargetId};
+
+pub(crate) struct TargetText<'a> {
+    arch: Arch<'a>,
+    environment: &'a str,
+    pub(crate) id: TargetId,
+}
+
+enum Arch<'a> {
+    /// It names the processor, so it changes with it.
+    OfProcessor,
+    /// It names no processor, or a generic target that covers it.
+    Fixed(&'a str),
+}
+
+impl<'a> TargetText<'a> {
+    /// Takes the text apart; the error says what is wrong with it.
+    pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
+        let mut parts = text.splitn(5, '-');
+        let mut part = || parts.next().ok_or_else(|| format!("`{text}` is not a triple and a target ID"));
+        let (arch, vendor, system, environment, id) = (part()?, part()?, part()?, part()?, part()?);
+        if vendor != "amd" || system != "amdhsa" {
+            return Err(format!("`{text}` is not for the HSA runtime (amd-amdhsa)"));
+        }
+        let id: TargetId = id.parse().map_err(|error| format!("{error} in `{text}`"))?;
+        let arch = Arch::parse(arch, id.processor)
+            .ok_or_else(|| format!("the architecture in `{text}` does not fit {}", id.processor))?;
+        Ok(Self { arch, environment, id })
+    }
+
+    /// The same spelling for another target ID.
+    pub(crate) fn spell(&self, target: &TargetId) -> String {
+        let arch = match self.arch {
+            Arch::OfProcessor => format!("amdgpu{}", target.processor.subarch),
+            Arch::Fixed(arch) => arch.to_owned(),
+        };
+        format!("{arch}-amd-amdhsa-{}-{target}", self.environment)
+    }
+}
+
+impl<'a> Arch<'a> {
+    fn parse(text: &'a str, processor: &Processor) -> Option<Self> {
+        let generic = |subarch| {
+            let mut rows = hotswap_targets::PROCESSORS.iter();
+            rows.any(|row| row.subarch == subarch && row.covers(processor))
+        };
+        match (text, text.strip_prefix("amdgpu")) {
+            ("amdgcn" | "amdgpu", _) => Some(Self::Fixed(text)),
+            (_, Some(subarch)) if subarch == processor.subarch => Some(Self::OfProcessor),
+            (_, Some(subarch)) if generic(subarch) => Some(Self::Fixed(text)),
+            _ => None,
+        }
+    }
+}
