@@ -153,6 +153,11 @@ impl<'a> Bundle<'a> {
         }
     }
 
+    /// Entries, record payload and state of the hash.
+    pub(crate) fn into_parts(self) -> (Vec<Entry<'a>>, Option<Bytes<'a>>, HashState) {
+        (self.entries, self.record, self.hash)
+    }
+
     /// How it is compressed; `None` for a plain bundle.
     pub fn compression(&self) -> Option<Compression> {
         self.compression

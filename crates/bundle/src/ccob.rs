@@ -13,30 +13,17 @@
 //! the right hash, because comgr's disk cache is keyed on the header and would hand out another
 //! bundle's code object for a stale one.
 
-use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
-use crate::zstd_frame;
+use crate::bytes::{malformed, shifted, slice, u16_at, u32_at, u64_at};
+use crate::inflate::{Method, compressed_size, inflate};
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
-use std::io::{Read, Write};
+use std::io::Write;
 use zstd::zstd_safe::CParameter;
 
 /// What a compressed bundle begins with.
 pub(crate) const MAGIC: &[u8] = b"CCOB";
-/// More than any real bundle has; a file that claims more is damaged or hostile.
-const MAX_UNCOMPRESSED: u64 = 16 << 30;
-/// Deflate cannot expand further than this for each byte (zlib's documentation), plus a start.
-const DEFLATE_RATIO: u64 = 1032;
 /// Level of zstd that clang uses for bundles.
 const ZSTD_LEVEL: i32 = 3;
-
-/// How the payload is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// Deflate with a zlib header.
-    Zlib,
-    /// One zstd frame.
-    Zstd,
-}
 
 /// How a bundle is, or is to be, compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +77,11 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Diagnostic> {
     let uncompressed = uncompressed.ok_or_else(cut)?;
     let total = match total {
         Some(total) => total,
-        None => payload + payload_size(bytes.get(payload as usize..).ok_or_else(cut)?, method, uncompressed)?,
+        None => {
+            // V1 states no size: its payload tells where it ends.
+            let rest = bytes.get(payload as usize..).ok_or_else(cut)?;
+            payload + compressed_size(rest, method, uncompressed).map_err(|error| shifted(error, payload))?
+        }
     };
     if total < payload || total > bytes.len() as u64 {
         let what = format!("the compressed bundle claims {total} bytes; {} are there", bytes.len());
@@ -105,86 +96,14 @@ fn unknown(what: String) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(4)
 }
 
-/// Size of the payload of a V1 bundle, which states none.
-fn payload_size(payload: &[u8], method: Method, uncompressed: u64) -> Result<u64, Diagnostic> {
-    match method {
-        Method::Zstd => zstd_frame::extent(payload)
-            .map(|extent| extent.size)
-            .ok_or_else(|| malformed("the zstd frame of the compressed bundle is broken", 20)),
-        Method::Zlib => {
-            let mut decoder = flate2::read::ZlibDecoder::new(payload);
-            let limit = (&mut decoder).take(uncompressed.saturating_add(1));
-            std::io::copy(&mut { limit }, &mut std::io::sink()).map_err(|error| broken(&error))?;
-            Ok(decoder.total_in())
-        }
-    }
-}
-
-fn broken(error: &std::io::Error) -> Diagnostic {
-    malformed(format!("the compressed bundle does not decompress: {error}"), 0)
-}
-
 /// Decompresses, and says whether the hash in the header is that of the result.
 pub(crate) fn decompress(bytes: &[u8], header: &Header) -> Result<(Vec<u8>, bool), Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
-    check_claim(payload, header)?;
-    let size = usize::try_from(header.uncompressed).unwrap_or(usize::MAX);
-    let mut plain: Vec<u8> = Vec::new();
-    plain.try_reserve_exact(size).map_err(|_| too_large(header.uncompressed))?;
-    match header.compression.method {
-        Method::Zstd => {
-            let decoded = zstd::bulk::Decompressor::new().and_then(|mut d| d.decompress_to_buffer(payload, &mut plain));
-            decoded.map_err(|error| broken(&error))?;
-        }
-        Method::Zlib => {
-            let mut decoder = flate2::read::ZlibDecoder::new(payload);
-            let limit = (&mut decoder).take(header.uncompressed.saturating_add(1));
-            { limit }.read_to_end(&mut plain).map_err(|error| broken(&error))?;
-            check_end(decoder.total_in(), payload)?;
-        }
-    }
-    if plain.len() != size {
-        let what = format!("the header claims {size} uncompressed bytes; they are {}", plain.len());
-        return Err(malformed(what, 8));
-    }
+    let plain = inflate(payload, header.compression.method, header.uncompressed)
+        .map_err(|error| shifted(error, header.payload))?;
     let matches = hash(&plain) == header.hash;
     Ok((plain, matches))
-}
-
-/// Refuses a size that the payload cannot expand to, before memory is reserved for it.
-fn check_claim(payload: &[u8], header: &Header) -> Result<(), Diagnostic> {
-    let claim = header.uncompressed;
-    if claim > MAX_UNCOMPRESSED {
-        return Err(too_large(claim));
-    }
-    let bound = match header.compression.method {
-        Method::Zlib => (payload.len() as u64 + 64).saturating_mul(DEFLATE_RATIO),
-        Method::Zstd => {
-            let broken = || malformed("the zstd frame of the compressed bundle is broken", header.payload);
-            let extent = zstd_frame::extent(payload).ok_or_else(broken)?;
-            check_end(extent.size, payload)?;
-            extent.content.unwrap_or(extent.bound).min(extent.bound)
-        }
-    };
-    if claim > bound {
-        let what = format!("the header claims {claim} uncompressed bytes; the payload expands to {bound} at most");
-        return Err(malformed(what, 8));
-    }
-    Ok(())
-}
-
-/// Other readers (comgr, clang 22) reject bytes between the compressed data and the bundle's end.
-fn check_end(used: u64, payload: &[u8]) -> Result<(), Diagnostic> {
-    if used == payload.len() as u64 {
-        return Ok(());
-    }
-    let left = payload.len() as u64 - used;
-    Err(malformed(format!("{left} bytes follow the compressed data inside of the bundle"), used))
-}
-
-fn too_large(claim: u64) -> Diagnostic {
-    malformed(format!("the compressed bundle claims {claim} uncompressed bytes, more than can be held"), 8)
 }
 
 /// First half of the MD5, in digest order.

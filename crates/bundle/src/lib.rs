@@ -16,16 +16,24 @@
 mod bundle;
 mod bytes;
 mod ccob;
+mod contents;
 mod entry_id;
 mod fatbin;
 pub mod host_object;
+mod image;
+mod inflate;
+mod offload_binary;
 mod plain;
 mod record_block;
 mod zstd_frame;
 
 pub use bundle::{Bundle, Entry, HashState, parse, parse_lenient};
 pub use bytes::Bytes;
-pub use ccob::{Compression, Method};
+pub use ccob::Compression;
+pub use contents::{Contents, Device, Form, Found, Image, Place, open};
 pub use entry_id::{EntryId, Kind};
 pub use fatbin::{Located, Walk, is_bundle, walk_fatbin, walk_fatbin_lenient};
+pub use image::ImageKind;
+pub use inflate::Method;
+pub use offload_binary::{OffloadBinary, OffloadImage};
 pub use plain::{ALIGNMENT, TABLE_LIMIT};

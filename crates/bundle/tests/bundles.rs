@@ -1,38 +1,12 @@
 //! Bundles as an interposer uses them: read, add, write, read again.
 
-use hotswap_bundle::{Bundle, Compression, EntryId, HashState, Method, parse, parse_lenient, walk_fatbin};
+use hotswap_bundle::{Compression, EntryId, HashState, Method, parse, parse_lenient, walk_fatbin};
 use hotswap_report::codes;
 use std::borrow::Cow;
 
-const HOST: &str = "host-x86_64-unknown-linux-gnu-";
+mod common;
 
-fn object(seed: u8, size: usize) -> Vec<u8> {
-    let start = [0x7f, b'E', b'L', b'F', 2, 1, 1, 64];
-    start.into_iter().chain((0..size).map(|n| (n as u8).wrapping_mul(seed) ^ (n >> 8) as u8)).collect()
-}
-
-fn id(target: &str) -> String {
-    format!("hipv4-amdgcn-amd-amdhsa--{target}")
-}
-
-fn sample() -> Bundle<'static> {
-    let mut bundle = Bundle::default();
-    bundle.push(HOST, Vec::new()).unwrap();
-    bundle.push(id("gfx1030"), object(3, 9001)).unwrap();
-    bundle.push(id("gfx900"), object(5, 100)).unwrap();
-    bundle
-}
-
-fn bytes_with(compression: Option<Compression>) -> Vec<u8> {
-    let mut bundle = sample();
-    bundle.set_compression(compression);
-    bundle.to_bytes().unwrap().into_owned()
-}
-
-fn forms() -> Vec<Option<Compression>> {
-    let packed = |version, method| Some(Compression { version, method, level: None });
-    vec![None, packed(2, Method::Zstd), packed(3, Method::Zstd), packed(2, Method::Zlib), packed(3, Method::Zlib)]
-}
+use common::{bytes_with, forms, id, object, sample};
 
 #[test]
 fn every_form_reads_back_and_unchanged_bytes_stay() {

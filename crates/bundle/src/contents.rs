@@ -1,0 +1,348 @@
+//! Finding every container of device code in a file of any kind.
+//!
+//! [`open`] only locates: bundles are decompressed by [`Found::read`], one at a time, and nothing
+//! is copied, so that a mapped library of a gigabyte costs its headers only.
+//!
+//! Invariant: what looks like a container and cannot be read is a problem that is told, never
+//! skipped.
+
+use crate::bytes::{Bytes, shifted};
+use crate::fatbin::{bundle_size, is_bundle, next_start};
+use crate::image::ImageKind;
+use crate::offload_binary::{self, OffloadBinary};
+use crate::{HashState, ccob, parse_lenient};
+use hotswap_report::{Diagnostic, codes};
+use object::read::archive::ArchiveFile;
+use object::{Object, ObjectSection};
+use std::fmt;
+
+/// Form of a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Plain offload bundle.
+    Bundle,
+    /// Compressed offload bundle with the version of its header.
+    CompressedBundle(u16),
+    /// OffloadBinary with its version.
+    OffloadBinary(u32),
+    /// Section of an object with relocatable device code, old driver.
+    ObjectVariant,
+    /// A code object as it is.
+    Bare,
+}
+
+/// Where a container stands in a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Archive members, outermost first.
+    pub members: Vec<String>,
+    /// Section of the object, program or library.
+    pub section: Option<String>,
+    /// Offset in the section, or in the member or file without one.
+    pub offset: u64,
+    /// Offset in the file.
+    pub file_offset: u64,
+}
+
+/// A container, found but not yet read.
+#[derive(Debug, Clone)]
+pub struct Found<'a> {
+    /// Where it stands.
+    pub place: Place,
+    /// Its form.
+    pub form: Form,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    id: Option<String>,
+}
+
+/// An image of a container.
+#[derive(Debug, Clone)]
+pub struct Image<'a> {
+    /// Bundle entry ID; `None` for a bare code object, which names its target itself.
+    pub id: Option<String>,
+    /// What its bytes are.
+    pub kind: ImageKind,
+    /// Its bytes.
+    pub data: Bytes<'a>,
+}
+
+/// What is in a container.
+#[derive(Debug, Clone)]
+pub struct Device<'a> {
+    /// Images in their order.
+    pub images: Vec<Image<'a>>,
+    /// Payload of HotSwap's record block.
+    pub record: Option<Bytes<'a>>,
+    /// What the hash of a compressed bundle is worth.
+    pub hash: HashState,
+}
+
+/// What is in a file.
+#[derive(Debug, Default)]
+pub struct Contents<'a> {
+    /// Containers in the order of the file.
+    pub found: Vec<Found<'a>>,
+    /// What could not be read.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// Finds every container in `bytes`: a bundle, bundles one behind another, an OffloadBinary, a code
+/// object, an ELF, COFF or Mach-O file with such sections, or an archive of those.
+pub fn open(bytes: &[u8]) -> Contents<'_> {
+    let mut finder = Finder { base: bytes, contents: Contents::default() };
+    finder.search(bytes, &Place::default());
+    finder.contents
+}
+
+impl Found<'_> {
+    /// Whether its payload is compressed as a bundle.
+    pub fn is_compressed(&self) -> bool {
+        matches!(self.form, Form::CompressedBundle(_))
+    }
+}
+
+impl<'a> Found<'a> {
+    /// Reads the container, decompressing where needed. A wrong hash is told, not refused.
+    ///
+    /// # Errors
+    /// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`], with the place as its entry.
+    pub fn read(&self) -> Result<Device<'a>, Diagnostic> {
+        self.read_images().map_err(|error| error.in_entry(self.place.to_string()))
+    }
+
+    fn read_images(&self) -> Result<Device<'a>, Diagnostic> {
+        let image = |id, data: Bytes<'a>| Image { id, kind: ImageKind::of(&data), data };
+        let device = |images| Device { images, record: None, hash: HashState::Absent };
+        match self.form {
+            Form::Bundle | Form::CompressedBundle(_) => {
+                let (bundle, _) = parse_lenient(self.bytes)?;
+                let (entries, record, hash) = bundle.into_parts();
+                let images = entries.into_iter().map(|entry| image(Some(entry.id), entry.data)).collect();
+                Ok(Device { images, record, hash })
+            }
+            Form::OffloadBinary(_) => {
+                let (binary, _) = OffloadBinary::parse(self.bytes)?;
+                Ok(device(binary.images.into_iter().map(|found| image(offload_id(&found), found.data)).collect()))
+            }
+            Form::ObjectVariant | Form::Bare => Ok(device(vec![image(self.id.clone(), Bytes::from(self.bytes))])),
+        }
+    }
+}
+
+/// The bundle entry ID that `clang-linker-wrapper` would give the image.
+fn offload_id(image: &offload_binary::OffloadImage<'_>) -> Option<String> {
+    let kind = match image.offload_kind {
+        1 => "openmp",
+        2 => "cuda",
+        4 => "hip",
+        8 => "sycl",
+        _ => "unknown",
+    };
+    let triple = image.string("triple")?;
+    let environment = if triple.split('-').count() < 4 { "-" } else { "" };
+    Some(format!("{kind}-{triple}{environment}-{}", image.string("arch").unwrap_or_default()))
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = self.members.clone();
+        parts.extend(self.section.clone());
+        match (parts.is_empty(), self.offset) {
+            (true, offset) => write!(f, "{offset:#x}"),
+            (false, 0) => f.write_str(&parts.join(":")),
+            (false, offset) => write!(f, "{}+{offset:#x}", parts.join(":")),
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bundle => f.write_str("offload bundle"),
+            Self::CompressedBundle(version) => write!(f, "compressed bundle V{version}"),
+            Self::OffloadBinary(version) => write!(f, "offload binary V{version}"),
+            Self::ObjectVariant => f.write_str("object with device sections"),
+            Self::Bare => f.write_str("bare"),
+        }
+    }
+}
+
+struct Finder<'a> {
+    base: &'a [u8],
+    contents: Contents<'a>,
+}
+
+const VARIANT: &str = "__CLANG_OFFLOAD_BUNDLE__";
+/// Begins with a comment sign of the language, so it is looked for near the start.
+const TEXT_BUNDLE: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____START__ ";
+/// Archives inside of archives; more is no real file.
+const DEPTH: usize = 4;
+const WRAPPER: usize = 24;
+
+impl<'a> Finder<'a> {
+    fn offset(&self, bytes: &[u8]) -> u64 {
+        (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize) as u64
+    }
+
+    fn problem(&mut self, error: Diagnostic, place: &Place) {
+        let named = !place.members.is_empty() || place.section.is_some();
+        self.contents.problems.push(if named { error.in_entry(place.to_string()) } else { error });
+    }
+
+    fn refuse(&mut self, what: &str, place: &Place) {
+        self.problem(Diagnostic::error(codes::UNKNOWN_FORMAT, what), place);
+    }
+
+    fn add(&mut self, form: Form, bytes: &'a [u8], id: Option<String>, place: &Place) {
+        let place = Place { file_offset: self.offset(bytes), ..place.clone() };
+        self.contents.found.push(Found { place, form, bytes, id });
+    }
+
+    fn search(&mut self, bytes: &'a [u8], place: &Place) {
+        match bytes {
+            _ if is_bundle(bytes) => self.bundles(bytes, place),
+            _ if bytes.starts_with(offload_binary::MAGIC) => self.offload_binaries(bytes, place),
+            [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => self.archive(bytes, place),
+            [b'!', b'<', b't', b'h', b'i', b'n', b'>', b'\n', ..] => {
+                self.refuse("a thin archive: its members are files of their own, name those", place);
+            }
+            [b'K', b'P', b'A', b'K', ..] => self.refuse("a kpack archive", place),
+            _ if is_text_bundle(bytes) => self.refuse("a bundle of text (assembly or source)", place),
+            _ => match ImageKind::of(bytes) {
+                ImageKind::CodeObject | ImageKind::DeviceObject => self.add(Form::Bare, bytes, None, place),
+                _ => self.object(bytes, place),
+            },
+        }
+    }
+
+    /// Bundles one behind another, by their sizes.
+    fn bundles(&mut self, bytes: &'a [u8], place: &Place) {
+        let mut at = 0;
+        loop {
+            let start = match next_start(bytes, at) {
+                Ok(Some(start)) => start,
+                Ok(None) => return,
+                Err(error) => return self.problem(error, place),
+            };
+            let here = Place { offset: start as u64, ..place.clone() };
+            match bundle_size(&bytes[start..]) {
+                Ok(size) => {
+                    self.add(bundle_form(&bytes[start..]), &bytes[start..start + size], None, &here);
+                    at = start + size;
+                }
+                Err(error) => return self.problem(shifted(error, start as u64), place),
+            }
+        }
+    }
+
+    fn offload_binaries(&mut self, bytes: &'a [u8], place: &Place) {
+        let mut at = 0usize;
+        while bytes.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
+            let (version, size) = match offload_binary::extent(&bytes[at..]) {
+                Ok(extent) => extent,
+                Err(error) => return self.problem(shifted(error, at as u64), place),
+            };
+            let here = Place { offset: at as u64, ..place.clone() };
+            self.add(Form::OffloadBinary(version), &bytes[at..at + size as usize], None, &here);
+            at = (at + size as usize).next_multiple_of(offload_binary::ALIGNMENT as usize);
+        }
+    }
+
+    fn archive(&mut self, bytes: &'a [u8], place: &Place) {
+        if place.members.len() >= DEPTH {
+            return self.refuse("archives inside of archives, too deep", place);
+        }
+        let damaged = |error: object::read::Error| Diagnostic::error(codes::MALFORMED, format!("archive: {error}"));
+        let archive = match ArchiveFile::parse(bytes) {
+            Ok(archive) => archive,
+            Err(error) => return self.problem(damaged(error), place),
+        };
+        for member in archive.members() {
+            let read = member.and_then(|member| Ok((member.name(), member.data(bytes)?)));
+            match read {
+                Ok((name, data)) => {
+                    let mut inner = place.clone();
+                    inner.members.push(String::from_utf8_lossy(name).into_owned());
+                    self.search(data, &inner);
+                }
+                // The next header is not where this one says: nothing behind it can be trusted.
+                Err(error) => return self.problem(damaged(error), place),
+            }
+        }
+    }
+
+    /// Sections of a host file. A file of no known kind holds nothing.
+    fn object(&mut self, bytes: &'a [u8], place: &Place) {
+        if object::FileKind::parse(bytes).is_err() {
+            return;
+        }
+        let file = match object::File::parse(bytes) {
+            Ok(file) => file,
+            Err(error) => {
+                let what = format!("object file: {error}");
+                return self.problem(Diagnostic::error(codes::MALFORMED, what), place);
+            }
+        };
+        for section in file.sections() {
+            let Ok(name) = section.name() else { continue };
+            let role = Role::of(name);
+            let here = Place { section: Some(name.to_owned()), ..place.clone() };
+            match (role, section.data()) {
+                (Role::Other, _) => {}
+                (_, Err(error)) => {
+                    self.problem(Diagnostic::error(codes::MALFORMED, format!("section: {error}")), &here);
+                }
+                (Role::FatBinary, Ok(data)) => self.bundles(data, &here),
+                (Role::Offloading, Ok(data)) => self.offload_binaries(data, &here),
+                (Role::Variant, Ok(data)) => {
+                    let id = name.strip_prefix(VARIANT).unwrap_or_default().to_owned();
+                    self.add(Form::ObjectVariant, data, Some(id), &here);
+                }
+                (Role::Wrapper, Ok(data)) => self.wrappers(data, &here),
+                (Role::Kpack, Ok(_)) => self.refuse("a kpack reference: the code lies in .kpack files", &here),
+            }
+        }
+    }
+
+    fn wrappers(&mut self, data: &[u8], place: &Place) {
+        if data.chunks(WRAPPER).any(|wrapper| wrapper.starts_with(b"HIPK")) {
+            self.refuse("a kpack wrapper (HIPK): the code lies in .kpack files", place);
+        }
+    }
+}
+
+/// What a section is for. PE images cut names to 8 characters.
+enum Role {
+    FatBinary,
+    Offloading,
+    Variant,
+    Wrapper,
+    Kpack,
+    Other,
+}
+
+impl Role {
+    fn of(name: &str) -> Self {
+        match name {
+            ".hip_fatbin" | "__hip_fatbin" | ".hip_fat" => Self::FatBinary,
+            ".llvm.offloading" | ".llvm.of" => Self::Offloading,
+            ".hipFatBinSegment" | "__fatbin" | ".hipFatB" => Self::Wrapper,
+            ".rocm_kpack_ref" | ".rocm_kp" => Self::Kpack,
+            _ if name.starts_with(VARIANT) => Self::Variant,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn bundle_form(bytes: &[u8]) -> Form {
+    match ccob::header(bytes) {
+        Ok(header) => Form::CompressedBundle(header.compression.version),
+        Err(_) => Form::Bundle,
+    }
+}
+
+fn is_text_bundle(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(TEXT_BUNDLE.len() + 3)];
+    start.windows(TEXT_BUNDLE.len()).any(|window| window == TEXT_BUNDLE)
+}

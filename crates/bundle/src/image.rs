@@ -1,0 +1,59 @@
+//! What the bytes of an entry are, by their first bytes.
+
+use crate::bytes::{u16_at, u32_at};
+use std::fmt;
+
+const EM_AMDGPU: u16 = 224;
+const ET_REL: u16 = 1;
+
+/// Kind of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageKind {
+    /// Nothing, as in the host's entry.
+    Empty,
+    /// Linked ELF for an AMD GPU.
+    CodeObject,
+    /// Relocatable ELF for an AMD GPU.
+    DeviceObject,
+    /// LLVM bitcode.
+    Bitcode,
+    /// SPIR-V module.
+    SpirV,
+    /// Another ELF file.
+    OtherElf,
+    /// Anything else.
+    Unknown,
+}
+
+impl ImageKind {
+    /// Looks at the first bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [] => Self::Empty,
+            [0x7f, b'E', b'L', b'F', 2, 1, ..] if u16_at(bytes, 18) == Some(EM_AMDGPU) => {
+                if u16_at(bytes, 16) == Some(ET_REL) { Self::DeviceObject } else { Self::CodeObject }
+            }
+            [0x7f, b'E', b'L', b'F', ..] => Self::OtherElf,
+            [b'B', b'C', 0xc0, 0xde, ..] => Self::Bitcode,
+            _ => match u32_at(bytes, 0) {
+                Some(0x0b17_c0de) => Self::Bitcode, // the wrapper around bitcode
+                Some(0x0723_0203) => Self::SpirV,
+                _ => Self::Unknown,
+            },
+        }
+    }
+}
+
+impl fmt::Display for ImageKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Empty => "empty",
+            Self::CodeObject => "code object",
+            Self::DeviceObject => "device object",
+            Self::Bitcode => "bitcode",
+            Self::SpirV => "SPIR-V",
+            Self::OtherElf => "other ELF",
+            Self::Unknown => "unknown",
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! LLVM's OffloadBinary, which `.llvm.offloading` sections hold.
+//!
+//! | offset | V1 (LLVM 22) | V2 (LLVM 23) | V3 (LLVM 24) |
+//! |---|---|---|---|
+//! | 0 | magic `10 FF 10 AD`, u32 version | same | same |
+//! | 8 | u64 whole size | same | same |
+//! | 16 | u64 offset of the entry | u64 offset of the entries | same |
+//! | 24 | u64 size of the entry | u64 number of entries | same |
+//! | 32 | | | u64 inflated size with header; 0: not compressed |
+//!
+//! An entry has 40 bytes: u16 image kind, u16 offload kind, u32 flags, u64 offset and number of
+//! string records, u64 offset and size of the image. A string record is two u64 offsets (key,
+//! value), from V2 on followed by the value's u64 size. In a compressed V3 all that follows the
+//! header is one zstd frame or zlib stream, and all offsets are those of the inflated form.
+//! Sections hold several of them, each at a multiple of 8.
+
+use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::inflate::{Method, inflate};
+use hotswap_report::{Diagnostic, codes};
+
+/// What an OffloadBinary begins with.
+pub(crate) const MAGIC: &[u8] = &[0x10, 0xff, 0x10, 0xad];
+/// `.llvm.offloading` sections align each binary to it.
+pub(crate) const ALIGNMENT: u64 = 8;
+const ENTRY: u64 = 40;
+
+/// One image with what is said about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffloadImage<'a> {
+    /// 1 object, 2 bitcode, 3 cubin, 4 fat binary, 5 PTX, 6 SPIR-V; 0 unknown.
+    pub image_kind: u16,
+    /// 1 OpenMP, 2 CUDA, 4 HIP, 8 SYCL.
+    pub offload_kind: u16,
+    /// Bit 0: metadata only.
+    pub flags: u32,
+    /// Keys and values in their order; `triple` and `arch` among them.
+    pub strings: Vec<(String, String)>,
+    /// The image. It may stand at any alignment.
+    pub data: Bytes<'a>,
+}
+
+impl OffloadImage<'_> {
+    /// The value of that key.
+    pub fn string(&self, key: &str) -> Option<&str> {
+        self.strings.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// One OffloadBinary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffloadBinary<'a> {
+    /// 1 to 3.
+    pub version: u32,
+    /// Whether the payload is compressed.
+    pub compressed: bool,
+    /// Its images; one in V1.
+    pub images: Vec<OffloadImage<'a>>,
+}
+
+/// Version and whole size of the binary at the start of `bytes`.
+pub(crate) fn extent(bytes: &[u8]) -> Result<(u32, u64), Diagnostic> {
+    let cut = || malformed("the offload binary ends in its header", 0);
+    if !bytes.starts_with(MAGIC) {
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, "it does not begin as an offload binary"));
+    }
+    let version = u32_at(bytes, 4).ok_or_else(cut)?;
+    if !(1..=3).contains(&version) {
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("offload binary version {version}")).at(4));
+    }
+    let size = u64_at(bytes, 8).ok_or_else(cut)?;
+    if size < header_size(version) || size > bytes.len() as u64 {
+        let what = format!("the offload binary claims {size} bytes; {} are there", bytes.len());
+        return Err(malformed(what, 8));
+    }
+    Ok((version, size))
+}
+
+fn header_size(version: u32) -> u64 {
+    if version == 3 { 40 } else { 32 }
+}
+
+impl<'a> OffloadBinary<'a> {
+    /// Reads the binary at the start of `bytes`; the number says how many bytes belong to it.
+    ///
+    /// # Errors
+    /// [`codes::UNKNOWN_FORMAT`] for another magic or version, [`codes::MALFORMED`] for damage.
+    pub fn parse(bytes: &'a [u8]) -> Result<(Self, usize), Diagnostic> {
+        let (version, size) = extent(bytes)?;
+        let whole = &bytes[..size as usize];
+        let inflated = if version == 3 { u64_at(whole, 32).unwrap_or_default() } else { 0 };
+        let content = if inflated == 0 { Bytes::from(whole) } else { inflated_form(whole, inflated)? };
+        let images = read_images(&content, version)?;
+        Ok((Self { version, compressed: inflated != 0, images }, whole.len()))
+    }
+
+    /// Writes it as LLVM of that generation does; never compressed.
+    ///
+    /// # Errors
+    /// [`codes::INTERNAL`] for an unknown version or a V1 that has not exactly one image.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Diagnostic> {
+        let fits = (1..=3).contains(&self.version) && (self.version != 1 || self.images.len() == 1);
+        if !fits {
+            let what = format!("offload binary version {} with {} images", self.version, self.images.len());
+            return Err(Diagnostic::error(codes::INTERNAL, what));
+        }
+        Ok(write::write(self))
+    }
+}
+
+/// The binary as if it were not compressed: its header, then the inflated payload.
+fn inflated_form(whole: &[u8], size: u64) -> Result<Bytes<'static>, Diagnostic> {
+    let (header, payload) = whole.split_at(header_size(3) as usize);
+    let method = if payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { Method::Zstd } else { Method::Zlib };
+    let size = size.checked_sub(header.len() as u64).ok_or_else(|| malformed("the inflated size is too small", 32))?;
+    Ok(Bytes::from([header, &inflate(payload, method, size)?].concat()))
+}
+
+fn read_images<'a>(bytes: &Bytes<'a>, version: u32) -> Result<Vec<OffloadImage<'a>>, Diagnostic> {
+    let cut = || malformed("the entries leave the offload binary", 16);
+    let start = u64_at(bytes, 16).ok_or_else(cut)?;
+    let second = u64_at(bytes, 24).ok_or_else(cut)?;
+    let count = if version == 1 { 1 } else { second };
+    let entries = count.checked_mul(ENTRY).and_then(|size| slice(bytes, start, size)).ok_or_else(cut)?;
+    entries.chunks_exact(ENTRY as usize).map(|entry| read_image(bytes, entry, version)).collect()
+}
+
+fn read_image<'a>(bytes: &Bytes<'a>, entry: &[u8], version: u32) -> Result<OffloadImage<'a>, Diagnostic> {
+    let number = |at| u64_at(entry, at).unwrap_or_default();
+    let (strings, count, offset, size) = (number(8), number(16), number(24), number(32));
+    let outside = || malformed(format!("the image lies at {offset:#x} with {size:#x} bytes, outside"), offset);
+    let end = offset.checked_add(size).ok_or_else(outside)?;
+    Ok(OffloadImage {
+        image_kind: u16_at(entry, 0).unwrap_or_default(),
+        offload_kind: u16_at(entry, 2).unwrap_or_default(),
+        flags: u32_at(entry, 4).unwrap_or_default(),
+        strings: read_strings(bytes, strings, count, version)?,
+        data: bytes.part(offset..end).ok_or_else(outside)?,
+    })
+}
+
+fn read_strings(bytes: &[u8], start: u64, count: u64, version: u32) -> Result<Vec<(String, String)>, Diagnostic> {
+    let width = if version == 1 { 16 } else { 24 };
+    let cut = || malformed("the strings leave the offload binary", start);
+    let table = count.checked_mul(width).and_then(|size| slice(bytes, start, size)).ok_or_else(cut)?;
+    let one = |record: &[u8]| {
+        let key = text(bytes, u64_at(record, 0)?, None)?;
+        Some((key, text(bytes, u64_at(record, 8)?, u64_at(record, 16))?))
+    };
+    table.chunks_exact(width as usize).map(|record| one(record).ok_or_else(cut)).collect()
+}
+
+/// A string that ends with NUL, or has that size.
+fn text(bytes: &[u8], offset: u64, size: Option<u64>) -> Option<String> {
+    let found = match size {
+        Some(size) => slice(bytes, offset, size)?,
+        None => {
+            let rest = bytes.get(usize::try_from(offset).ok()?..)?;
+            &rest[..rest.iter().position(|byte| *byte == 0)?]
+        }
+    };
+    Some(String::from_utf8_lossy(found).into_owned())
+}
+
+mod write {
+    //! The layout that LLVM's `OffloadBinary::write` gives, byte for byte.
+
+    use super::{ALIGNMENT, ENTRY, MAGIC, OffloadBinary, align, header_size};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// A string table as LLVM's `StringTableBuilder` makes it: sorted from the last character,
+    /// longest first, so that a string that another one ends with shares its bytes.
+    struct Strings {
+        bytes: Vec<u8>,
+        offsets: BTreeMap<String, u64>,
+    }
+
+    impl Strings {
+        fn of(binary: &OffloadBinary<'_>) -> Self {
+            let pairs = binary.images.iter().flat_map(|image| &image.strings);
+            let unique: BTreeSet<&String> = pairs.flat_map(|(key, value)| [key, value]).collect();
+            let mut order: Vec<&String> = unique.into_iter().collect();
+            order.sort_by(|a, b| b.bytes().rev().cmp(a.bytes().rev()));
+            let (mut bytes, mut offsets, mut before) = (vec![0u8], BTreeMap::new(), "");
+            for string in order {
+                let shared = before.ends_with(string.as_str());
+                let at = if shared { bytes.len() - string.len() - 1 } else { bytes.len() };
+                offsets.insert(string.clone(), at as u64);
+                if !shared {
+                    bytes.extend_from_slice(string.as_bytes());
+                    bytes.push(0);
+                    before = string;
+                }
+            }
+            Self { bytes, offsets }
+        }
+    }
+
+    pub(super) fn write(binary: &OffloadBinary<'_>) -> Vec<u8> {
+        let strings = Strings::of(binary);
+        let width = if binary.version == 1 { 16 } else { 24 };
+        let header = header_size(binary.version);
+        let records = header + ENTRY * binary.images.len() as u64;
+        let record_count: u64 = binary.images.iter().map(|image| image.strings.len() as u64).sum();
+        let table = records + record_count * width;
+        let padded = |value| align(value, ALIGNMENT).unwrap_or(u64::MAX);
+        let first = padded(table + strings.bytes.len() as u64);
+        let images: u64 = binary.images.iter().map(|image| image.data.len() as u64).sum();
+        let size = padded(first + images);
+
+        let mut out = Vec::with_capacity(size as usize);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&binary.version.to_le_bytes());
+        let second = if binary.version == 1 { ENTRY } else { binary.images.len() as u64 };
+        let fields = [size, header, second, 0];
+        let count = if binary.version == 3 { 4 } else { 3 };
+        fields[..count].iter().for_each(|field| out.extend_from_slice(&field.to_le_bytes()));
+        let (mut record, mut image_at) = (records, first);
+        for image in &binary.images {
+            out.extend_from_slice(&image.image_kind.to_le_bytes());
+            out.extend_from_slice(&image.offload_kind.to_le_bytes());
+            out.extend_from_slice(&image.flags.to_le_bytes());
+            for field in [record, image.strings.len() as u64, image_at, image.data.len() as u64] {
+                out.extend_from_slice(&field.to_le_bytes());
+            }
+            record += image.strings.len() as u64 * width;
+            image_at += image.data.len() as u64;
+        }
+        for (key, value) in binary.images.iter().flat_map(|image| &image.strings) {
+            let fields = [table + strings.offsets[key], table + strings.offsets[value], value.len() as u64];
+            fields[..width as usize / 8].iter().for_each(|field| out.extend_from_slice(&field.to_le_bytes()));
+        }
+        out.extend_from_slice(&strings.bytes);
+        out.resize(first as usize, 0);
+        binary.images.iter().for_each(|image| out.extend_from_slice(&image.data));
+        out.resize(size as usize, 0);
+        out
+    }
+}

@@ -1,0 +1,203 @@
+//! Damaged and hostile input: nothing panics, nothing is read wrongly.
+
+mod common;
+
+use common::{bytes_with, forms, sample};
+use hotswap_bundle::{Form, OffloadBinary, OffloadImage, host_object, open, parse, parse_lenient, walk_fatbin};
+use hotswap_report::codes;
+use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
+use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use proptest::prelude::*;
+
+/// A host object as clang-linker-wrapper makes it: a fat binary, its symbol, a pointer to it.
+fn host_object_with(fatbin: &[u8]) -> Vec<u8> {
+    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let section = file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
+    file.append_section_data(section, fatbin, 16);
+    let symbol = file.add_symbol(Symbol {
+        name: b".fatbin_image".to_vec(),
+        value: 0,
+        size: fatbin.len() as u64,
+        kind: SymbolKind::Data,
+        scope: SymbolScope::Compilation,
+        weak: false,
+        section: SymbolSection::Section(section),
+        flags: SymbolFlags::None,
+    });
+    let data = file.section_id(StandardSection::Data);
+    file.append_section_data(data, &[0; 24], 8);
+    let flags = object::RelocationFlags::Generic {
+        kind: object::RelocationKind::Absolute,
+        encoding: object::RelocationEncoding::Generic,
+        size: 64,
+    };
+    file.add_relocation(data, Relocation { offset: 8, symbol, addend: 0, flags }).unwrap();
+    file.write().unwrap()
+}
+
+fn offload_binary(version: u32) -> Vec<u8> {
+    let strings = vec![("arch".into(), "gfx1030".into()), ("triple".into(), "amdgcn-amd-amdhsa".into())];
+    let image = OffloadImage {
+        image_kind: 2,
+        offload_kind: 4,
+        flags: 0,
+        strings,
+        data: vec![b'B', b'C', 0xc0, 0xde, 1].into(),
+    };
+    OffloadBinary { version, compressed: false, images: vec![image] }.to_bytes().unwrap()
+}
+
+fn archive_of(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = b"!<arch>\n".to_vec();
+    for (name, data) in members {
+        out.extend(
+            format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", format!("{name}/"), 0, 0, 0, 644, data.len()).bytes(),
+        );
+        out.extend_from_slice(data);
+        out.resize(out.len().next_multiple_of(2), b'\n');
+    }
+    out
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> = forms().into_iter().map(bytes_with).collect();
+    let mut recorded = sample();
+    recorded.set_record(Some(br#"{"schema":1}"#.to_vec()));
+    seeds.push(recorded.to_bytes().unwrap().into_owned());
+    seeds.extend((1..=3).map(offload_binary));
+    seeds.push(host_object_with(&seeds[0]));
+    seeds.push(archive_of(&[("a.o", &seeds[9]), ("b.hipfb", &seeds[2])]));
+    seeds
+}
+
+/// Everything that reads, on the same bytes.
+fn exercise(bytes: &[u8]) {
+    if let Ok((bundle, size)) = parse_lenient(bytes) {
+        assert!(size <= bytes.len());
+        let _ = bundle.to_plain_bytes();
+    }
+    let _ = walk_fatbin(bytes).map(|found| found.map(|found| found.bundle.entries().len())).collect::<Vec<_>>();
+    let contents = open(bytes);
+    for found in &contents.found {
+        assert!(found.place.file_offset as usize + found.bytes.len() <= bytes.len());
+        let _ = found.read();
+    }
+    let _ = host_object::fatbin_of(bytes);
+    let _ = host_object::replace_fatbin(bytes, b"new content");
+    let _ = OffloadBinary::parse(bytes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutations_and_truncations_never_panic(
+        seed in 0usize..11,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 0..8),
+        cut in any::<prop::sample::Index>(),
+        truncate in any::<bool>(),
+    ) {
+        let mut bytes = seeds()[seed].clone();
+        for (place, value, near_start) in changes {
+            // Headers and tables stand at the start; most damage that matters is there.
+            let length = if near_start { bytes.len().min(256) } else { bytes.len() };
+            bytes[place.index(length)] = value;
+        }
+        if truncate {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        exercise(&bytes);
+    }
+
+    #[test]
+    fn noise_behind_a_magic_never_panics(noise in prop::collection::vec(any::<u8>(), 0..200), which in 0usize..4) {
+        let magic: &[u8] = [&b"__CLANG_OFFLOAD_BUNDLE__"[..], b"CCOB", &[0x10, 0xff, 0x10, 0xad], b"\x7fELF\x02\x01\x01"][which];
+        exercise(&[magic, &noise].concat());
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_written(
+        sizes in prop::collection::vec(0usize..5000, 1..9), form in 0usize..5, record in any::<Option<String>>(),
+    ) {
+        let mut bundle = sample();
+        for (n, size) in sizes.iter().enumerate() {
+            bundle.push(common::id(&format!("gfx{n:04}")), common::object(n as u8, *size)).unwrap();
+        }
+        bundle.set_compression(forms()[form]);
+        bundle.set_record(record.map(String::into_bytes));
+        let bytes = bundle.to_bytes().unwrap();
+        let (read, size) = parse(&bytes).unwrap();
+        prop_assert_eq!(size, bytes.len());
+        prop_assert_eq!(read.entries(), bundle.entries());
+        prop_assert_eq!(read.record(), bundle.record());
+    }
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    for bytes in forms().into_iter().map(bytes_with) {
+        for cut in (0..bytes.len()).step_by(if bytes.len() > 4000 { 97 } else { 1 }) {
+            assert!(parse(&bytes[..cut]).is_err(), "{cut} of {}", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn containers_inside_of_files_are_found_with_their_places() {
+    let seeds = seeds();
+    let archive = open(&seeds[10]);
+    assert_eq!(archive.problems, []);
+    let places: Vec<_> = archive.found.iter().map(|found| (found.place.to_string(), found.form)).collect();
+    let expected = [("a.o:.hip_fatbin".to_owned(), Form::Bundle), ("b.hipfb".to_owned(), Form::CompressedBundle(3))];
+    assert_eq!(places, expected);
+    for found in &archive.found {
+        let start = found.place.file_offset as usize;
+        assert_eq!(&seeds[10][start..start + found.bytes.len()], found.bytes);
+        assert_eq!(found.read().unwrap().images.len(), 3);
+    }
+}
+
+#[test]
+fn offload_binaries_of_all_generations_read_back() {
+    for version in 1..=3 {
+        let bytes = offload_binary(version);
+        let (binary, size) = OffloadBinary::parse(&bytes).unwrap();
+        assert_eq!((size, binary.version, binary.to_bytes().unwrap()), (bytes.len(), version, bytes.clone()));
+        let found = open(&bytes).found;
+        let id = found[0].read().unwrap().images[0].id.clone();
+        assert_eq!(id.as_deref(), Some("hip-amdgcn-amd-amdhsa--gfx1030"));
+    }
+    let mut unknown = offload_binary(1);
+    unknown[4] = 4;
+    assert_eq!(OffloadBinary::parse(&unknown).unwrap_err().code, codes::UNKNOWN_FORMAT);
+}
+
+#[test]
+fn kpack_and_text_bundles_are_recognised_and_refused() {
+    let mut wrapped = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let section = wrapped.add_section(Vec::new(), b".hipFatBinSegment".to_vec(), SectionKind::Data);
+    wrapped.append_section_data(section, &[&0x4b50_4948u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0; 16]].concat(), 8);
+    for bytes in [
+        wrapped.write().unwrap(),
+        b"KPAK\x01\0\0\0".to_vec(),
+        b"# __CLANG_OFFLOAD_BUNDLE____START__ hip-amdgcn-amd-amdhsa--gfx900\n".to_vec(),
+        b"!<thin>\n".to_vec(),
+    ] {
+        let contents = open(&bytes);
+        assert!(contents.found.is_empty());
+        assert_eq!(contents.problems.iter().map(|p| p.code).collect::<Vec<_>>(), [codes::UNKNOWN_FORMAT]);
+    }
+}
+
+#[test]
+fn a_fat_binary_that_cannot_move_is_refused() {
+    let one = bytes_with(None);
+    let object = host_object_with(&one);
+    let grown = host_object::replace_fatbin(&object, &[7; 100_000]).unwrap();
+    assert_eq!(host_object::fatbin_of(&grown).unwrap(), Some(&[7; 100_000][..]));
+    let mut two = one.clone();
+    two.resize(usize::next_multiple_of(one.len(), 4096), 0);
+    two.extend_from_slice(&one);
+    let error = host_object::replace_fatbin(&host_object_with(&two), b"new").unwrap_err();
+    assert_eq!(error.code, codes::NO_PLACE);
+}
