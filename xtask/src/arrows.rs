@@ -1,4 +1,4 @@
-//! Who may use whom inside the workspace. Development dependencies are free.
+//! Who may use whom inside the workspace. Development dependencies and the packages below `tests/` are free.
 
 /// A package and the packages that it may use.
 pub(crate) type Row = (&'static str, &'static [&'static str]);
@@ -22,10 +22,6 @@ pub(crate) const ALLOWED: &[Row] = &[
                                  "hotswap-families"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                                 "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
-    ("hotswap-userland", &[]),
-    ("hotswap-tests", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                        "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-userland"]),
-    ("hotswap-link-matrix", &["hotswap-families", "hotswap-userland"]),
     // The tasks build the tools and must run when the tools do not compile.
     ("xtask", &["hotswap-report", "hotswap-files", "hotswap-userland"]),
 ];

@@ -7,6 +7,7 @@
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
 mod arrows;
+mod bench;
 mod console;
 mod demo;
 mod extras;
@@ -23,6 +24,7 @@ mod session;
 mod setup;
 mod test;
 mod tidy;
+mod timer;
 mod userland;
 
 use outcome::Outcome;
@@ -43,6 +45,7 @@ const TASKS: &[Task] = &[
     Task { name: "install", help: "build HotSwap and install it: install --prefix FOLDER", run: install::main },
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
+    Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
     Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];

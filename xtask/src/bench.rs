@@ -1,0 +1,211 @@
+//! The task `bench`: what HotSwap costs, measured side by side with doing without it.
+//!
+//! The task starts itself again inside the mount namespace and enters the root folder there, so
+//! that nothing but the commands themselves is timed.
+
+use crate::outcome::{During, Outcome, fail};
+use crate::session::Session;
+use crate::timer::{Contest, Contestant, Limit};
+use crate::{install, paths, run};
+use clap::Parser;
+use hotswap_userland::PATH;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Measures what HotSwap costs. Other load on the machine spoils the figures.
+#[derive(Parser)]
+struct Options {
+    /// Only the contests whose question contains this.
+    filter: Option<String>,
+    /// Set by the task itself: the part that runs inside the root folder.
+    #[arg(long, hide = true, num_args = 4)]
+    inside: Option<Vec<PathBuf>>,
+}
+
+/// Bytes of device data in the contest of the device link.
+const LARGE: usize = 20 << 20;
+const LLVM: &str = "/usr/lib/llvm-22/bin";
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let options = Options::parse_from(words);
+    if let Some([root, prefix, source, work]) = options.inside.as_deref() {
+        return Inside::enter(root, prefix, source, work)?.measure(options.filter.as_deref().unwrap_or_default());
+    }
+    let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
+    let session = Session::open(&prefix, &work)?;
+    if !session.userland.outside(LLVM).is_dir() {
+        return fail(format!("the contests need clang 22 in {LLVM}: run them in the userland of `setup --userland`"));
+    }
+    install::install(&prefix, true)?;
+    let program = std::env::current_exe()?;
+    let mut command = session.beside(&program.display().to_string());
+    command.args(["bench", "--inside"]).arg(session.userland.root());
+    command.args([&session.prefix, &session.source, &session.work]).args(options.filter);
+    run::quiet(&mut command)
+}
+
+/// The measuring process, inside the root folder.
+struct Inside {
+    prefix: PathBuf,
+    source: PathBuf,
+    folder: PathBuf,
+    env: Vec<(&'static str, String)>,
+}
+
+impl Inside {
+    fn enter(root: &Path, prefix: &Path, source: &Path, work: &Path) -> Outcome<Self> {
+        if root != Path::new("/") {
+            rustix::process::chroot(root).during("enter", root)?;
+        }
+        let folder = work.join("bench");
+        let _ = fs::remove_dir_all(&folder); // of an earlier run
+        fs::create_dir_all(&folder).during("create", &folder)?;
+        std::env::set_current_dir(&folder).during("enter", &folder)?;
+        let path = format!("{}/bin:{PATH}", prefix.display());
+        let env = [("PATH", path), ("HOME", "/tmp".into()), ("LANG", "C.UTF-8".into())].into_iter();
+        // The real compiler, and the folder where the shims find the real linkers.
+        let env = env.chain([("HOTSWAP_CLANG", format!("{LLVM}/clang++")), ("HOTSWAP_LLVM_BIN", LLVM.into())]);
+        Ok(Self { prefix: prefix.to_owned(), source: source.to_owned(), env: env.collect(), folder })
+    }
+
+    fn measure(&self, filter: &str) -> Outcome {
+        type Maker = fn(&Inside) -> Outcome<Contest>;
+        let contests: [(&str, Maker); 4] = [
+            ("wrapper", Self::wrapper),
+            ("interposer", Self::interposer),
+            ("device link", Self::device_link),
+            ("gemm", Self::gemm),
+        ];
+        let mut failed = 0;
+        for (_, maker) in contests.iter().filter(|(name, _)| name.contains(filter)) {
+            failed += usize::from(!maker(self)?.run(&self.env)?);
+        }
+        if failed == 0 { Ok(()) } else { fail(format!("{failed} limits do not hold")) }
+    }
+
+    fn contestant(name: &'static str, line: &str) -> Contestant {
+        // The lines are ours, and paths with blanks are quoted by `at`.
+        let words = shell_words::split(line).unwrap_or_default();
+        Contestant { name, words, before: None }
+    }
+
+    fn prepare(&self, line: &str) -> Outcome {
+        let words = shell_words::split(line)?;
+        println!("$ {line}");
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        run::output(&mut command).map(drop)
+    }
+
+    fn installed(&self, part: &str) -> String {
+        shell_words::quote(&self.prefix.join(part).to_string_lossy()).into_owned()
+    }
+
+    /// A command that is no HIP compile, and that ccache does not cache either.
+    fn wrapper(&self) -> Outcome<Contest> {
+        fs::write(self.folder.join("empty.cpp"), "")?;
+        let words = "-E empty.cpp -o empty.i";
+        Ok(Contest {
+            question: "wrapper, pass-through: clang++ -E of an empty file",
+            limit: Limit::Milliseconds(1.0),
+            rounds: 100,
+            contestants: vec![
+                Self::contestant("clang++", &format!("{LLVM}/clang++ {words}")),
+                Self::contestant("hotswap-clang++", &format!("{} {words}", self.installed("bin/hotswap-clang++"))),
+                Self::contestant("ccache clang++", &format!("/usr/bin/ccache {LLVM}/clang++ {words}")),
+            ],
+        })
+    }
+
+    /// A device link without a plan.
+    fn interposer(&self) -> Outcome<Contest> {
+        fs::write(self.folder.join("kernel.c"), "__attribute__((amdgpu_kernel)) void f(int *p) { *p = 1; }\n")?;
+        self.prepare(&format!(
+            "{LLVM}/clang --target=amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -c kernel.c -o kernel.o"
+        ))?;
+        let words = "-flavor gnu -m elf64_amdgpu -shared kernel.o -o kernel.co";
+        Ok(Contest {
+            question: "interposer, pass-through: device link of one small kernel",
+            limit: Limit::Milliseconds(1.0),
+            rounds: 100,
+            contestants: vec![
+                Self::contestant("lld", &format!("{LLVM}/lld {words}")),
+                Self::contestant("hotswap lld", &format!("{} {words}", self.installed("libexec/hotswap/lld"))),
+            ],
+        })
+    }
+
+    /// The link step of relocatable device code: device link, bundle, host link.
+    fn device_link(&self) -> Outcome<Contest> {
+        fs::write(self.folder.join("large.bin"), noise(LARGE))?;
+        fs::write(self.folder.join("large.hip"), LARGE_SOURCE)?;
+        self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1030 -O1 -fgpu-rdc -c large.hip -o large.o"))?;
+        let words = "--offload-arch=gfx1030 -fgpu-rdc --hip-link large.o -lamdhip64";
+        let retarget = "-Xoffload-linker '--hotswap-retarget=gfx1030=>gfx1031'";
+        let hotswap = self.installed("bin/hotswap-clang++");
+        Ok(Contest {
+            question: "device link with retarget: 20 MB of device data, one more GPU",
+            limit: Limit::Ratio(1.2),
+            rounds: 11,
+            contestants: vec![
+                Self::contestant("clang++", &format!("{LLVM}/clang++ {words} -o plain")),
+                Self::contestant("hotswap-clang++, 1 more GPU", &format!("{hotswap} {words} {retarget} -o retargeted")),
+                Self::contestant("hotswap-clang++, no plan", &format!("{hotswap} {words} -o passed")),
+            ],
+        })
+    }
+
+    /// Whole builds of examples/gemm.
+    fn gemm(&self) -> Outcome<Contest> {
+        let others = "gfx1031;gfx1032;gfx1033;gfx1034;gfx1035;gfx1036";
+        let builds = [
+            (
+                "clang++, 1 GPU",
+                "one",
+                format!("-DCMAKE_DISABLE_FIND_PACKAGE_HotSwap=ON -DCMAKE_HIP_COMPILER={LLVM}/clang++"),
+            ),
+            ("hotswap-clang++, 7 GPUs", "retarget", "-DCMAKE_HIP_COMPILER=hotswap-clang++".to_owned()),
+            (
+                "clang++, 7 GPUs",
+                "seven",
+                format!(
+                    "-DCMAKE_DISABLE_FIND_PACKAGE_HotSwap=ON -DCMAKE_HIP_COMPILER={LLVM}/clang++ \
+                     '-DCMAKE_HIP_ARCHITECTURES=gfx1030;{others}'"
+                ),
+            ),
+        ];
+        let (source, prefix) = (self.source.join("examples/gemm"), self.installed(""));
+        let mut contestants = Vec::new();
+        for (name, folder, words) in builds {
+            let source = shell_words::quote(&source.to_string_lossy()).into_owned();
+            self.prepare(&format!("cmake -G Ninja -S {source} -B {folder} -DCMAKE_PREFIX_PATH={prefix} {words}"))?;
+            let mut contestant = Self::contestant(name, &format!("/usr/bin/ninja -C {folder}"));
+            contestant.before = Some(["/usr/bin/ninja", "-C", folder, "clean"].map(str::to_owned).to_vec());
+            contestants.push(contestant);
+        }
+        let question = "examples/gemm for 7 GPUs through retarget, against the build for one";
+        Ok(Contest { question, limit: Limit::Ratio(1.2), rounds: 5, contestants })
+    }
+}
+
+const LARGE_SOURCE: &str = r#"#include <hip/hip_runtime.h>
+__device__ const unsigned char table[] = {
+#embed "large.bin"
+};
+__global__ void look_up(unsigned char *out, unsigned at) { *out = table[at]; }
+int main() { look_up<<<1, 1>>>(nullptr, 0); return hipDeviceSynchronize() == hipSuccess; }
+"#;
+
+/// Bytes without a pattern that anything could shorten; the same in every run.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let step = |_| {
+        // Marsaglia's xorshift64.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..length).map(step).collect()
+}
