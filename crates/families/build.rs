@@ -83,7 +83,7 @@ fn registrars(families: &[Line]) -> String {
     for symbol in &symbols {
         let _ = writeln!(text, "    safe fn {symbol}(registry: &mut Registry);");
     }
-    let _ = writeln!(text, "}}\n\nconst REGISTRARS: &[fn(&mut Registry)] = &[{}];", symbols.join(", "));
+    let _ = writeln!(text, "}}\n\npub(super) const REGISTRARS: &[fn(&mut Registry)] = &[{}];", symbols.join(", "));
     text
 }
 

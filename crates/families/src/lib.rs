@@ -10,10 +10,13 @@
 
 pub mod archive;
 pub mod c_source;
+mod family;
 pub mod manifest;
 pub mod patches_def;
+mod registry;
 mod selection;
 mod table;
 
+pub use registry::Registry;
 pub use selection::{ALIAS_FAMILIES, families_of};
 pub use table::{FAMILIES, Family, Scope, find};

@@ -1,0 +1,23 @@
+//! `target_note`: `amdhsa.target` of the metadata note says the target ID.
+//!
+//! The triple before the target ID is spelled as the source spells its own; compilers differ.
+
+use crate::registry::Registry;
+use crate::table::slot;
+use hotswap_code_object::{CodeObject, Edit};
+use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_target_note_patch(registry: &mut Registry) {
+    registry.bind(slot::TARGET_NOTE, apply);
+}
+
+fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+    let note = source.note();
+    let text = note.spell(target);
+    edit.set_note_target(&text)?;
+    Ok(u64::from(text != note.target))
+}
