@@ -3,7 +3,8 @@
 //! A fence ```` ```LANGUAGE FILE ```` is a file of the reader's project. In a fence
 //! ```` ```console ```` a line `$ COMMAND` is typed (`> ` continues it), the lines after it are its
 //! output, and a last line `? N` is its exit code where that is not 0. In the output, `...` alone
-//! on a line stands for any lines and `[..]` for any text within a line.
+//! on a line stands for any lines and `[..]` for any text within a line. Outside of fences, the lines
+//! between `<!-- printed by: COMMAND -->` and `<!-- end -->` are a command's output, too.
 
 use std::ops::Range;
 
@@ -26,6 +27,8 @@ pub(crate) struct Typed {
     pub(crate) lines: Range<usize>,
 }
 
+const PRINTED: &str = "<!-- printed by: ";
+
 /// All steps of the text.
 pub(crate) fn steps(text: &str) -> Vec<Step> {
     let lines: Vec<&str> = text.lines().collect();
@@ -34,6 +37,11 @@ pub(crate) fn steps(text: &str) -> Vec<Step> {
     while at < lines.len() {
         let Some(info) = lines[at].strip_prefix("```") else {
             at += 1;
+            if let Some(words) = lines[at - 1].strip_prefix(PRINTED).and_then(|line| line.strip_suffix(" -->")) {
+                let length = lines[at..].iter().take_while(|line| **line != "<!-- end -->").count();
+                steps.push(Step::Command(typed(words.to_owned(), &lines, at..at + length)));
+                at += length;
+            }
             continue;
         };
         let end = lines[at + 1..].iter().position(|line| *line == "```").map_or(lines.len(), |length| at + 1 + length);
@@ -63,10 +71,14 @@ fn console(lines: &[&str], block: Range<usize>, steps: &mut Vec<Step>) {
         let output = at..length.map_or(block.end, |length| at + length);
         at = output.end;
         if !words.is_empty() {
-            let expected = lines[output.clone()].iter().map(|line| (*line).to_owned()).collect();
-            steps.push(Step::Command(Typed { words, expected, lines: output }));
+            steps.push(Step::Command(typed(words, lines, output)));
         }
     }
+}
+
+fn typed(words: String, text: &[&str], lines: Range<usize>) -> Typed {
+    let expected = text[lines.clone()].iter().map(|line| (*line).to_owned()).collect();
+    Typed { words, expected, lines }
 }
 
 /// Whether the output is as expected.
@@ -103,6 +115,12 @@ mod tests {
         let Step::Command(typed) = &steps[1] else { panic!("{steps:?}") };
         assert_eq!((typed.words.as_str(), typed.lines.clone()), ("one \\\ntwo", 7..9));
         assert_eq!(typed.expected, ["out", "? 1"]);
+    }
+
+    #[test]
+    fn printed_lines_between_comments_are_output() {
+        let steps = steps("<!-- printed by: tool --help -->\n| a |\n<!-- end -->\n");
+        assert_eq!(steps, [Step::Command(typed("tool --help".into(), &["", "| a |"], 1..2))]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::{install, paths};
 use clap::Parser;
+use hotswap_userland::PATH;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub(crate) fn check(session: &Session, bless: bool) -> Outcome {
     let path = paths::workspace().join("README.md");
     let text = fs::read_to_string(&path).during("read", &path)?;
     let reader = Reader::new(session)?;
-    let mut complaints = Vec::new();
+    let mut complaints = missing_exit_codes(&text);
     let mut changes = Vec::new();
     for step in steps(&text) {
         match step {
@@ -85,7 +86,10 @@ impl<'a> Reader<'a> {
     fn type_in(&self, typed: &Typed) -> Outcome<Vec<String>> {
         println!("$ {}", typed.words);
         let mut command: Command = self.session.inside(&self.inside, "/bin/sh");
-        let output = command.args(["-c", &format!("{{ {}\n}} 2>&1", typed.words)]).env("HOME", &self.home).output()?;
+        command.args(["-c", &format!("{{ {}\n}} 2>&1", typed.words)]).env("HOME", &self.home);
+        // The README does not ask for HotSwap on PATH.
+        let path = if self.session.userland.is_machine() { std::env::var("PATH")? } else { PATH.to_owned() };
+        let output = command.env("PATH", path).output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
         if !output.status.success() {
@@ -93,6 +97,15 @@ impl<'a> Reader<'a> {
         }
         Ok(lines)
     }
+}
+
+/// Exit codes of the diagnostics' table that no row of the README explains.
+fn missing_exit_codes(text: &str) -> Vec<String> {
+    let mut codes: Vec<u8> = hotswap_report::codes::CODES.iter().map(|code| code.exit).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.retain(|code| !text.lines().any(|line| line.starts_with(&format!("| {code} | "))));
+    codes.iter().map(|code| format!("README.md: exit code {code} is not explained")).collect()
 }
 
 fn unknown_task(typed: &Typed) -> Option<String> {
@@ -128,6 +141,13 @@ mod tests {
             replace_lines(text, vec![(1..2, vec!["new".into(), "er".into()]), (3..3, vec!["x".into()])]),
             "$ a\nnew\ner\n$ b\nx\n"
         );
+    }
+
+    #[test]
+    fn every_exit_code_is_in_the_readme() {
+        let text = fs::read_to_string(paths::workspace().join("README.md")).unwrap();
+        assert_eq!(missing_exit_codes(&text), [] as [&str; 0]);
+        assert!(!missing_exit_codes("").is_empty());
     }
 
     #[test]
