@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
 
 fn string<'a>(value: &ValueRef<'a>) -> Option<&'a str> {
     match value {
-        ValueRef::String(text) => text.clone().into_str(),
+        ValueRef::String(text) => (*text).into_str(),
         _ => None,
     }
 }
