@@ -83,6 +83,8 @@ pub struct Device<'a> {
 pub struct Contents<'a> {
     /// Containers in the order of the file.
     pub found: Vec<Found<'a>>,
+    /// Sections with the names that were asked for, and what is in them.
+    pub sections: Vec<(Place, &'a [u8])>,
     /// What could not be read.
     pub problems: Vec<Diagnostic>,
 }
@@ -90,7 +92,12 @@ pub struct Contents<'a> {
 /// Finds every container in `bytes`: a bundle, bundles one behind another, an OffloadBinary, a code
 /// object, an ELF, COFF or Mach-O file with such sections, or an archive of those.
 pub fn open(bytes: &[u8]) -> Contents<'_> {
-    let mut finder = Finder { base: bytes, contents: Contents::default() };
+    open_with(bytes, &[])
+}
+
+/// As [`open`]; in the same pass, the sections with those names in ELF, COFF and Mach-O files.
+pub fn open_with<'a>(bytes: &'a [u8], sections: &[&str]) -> Contents<'a> {
+    let mut finder = Finder { base: bytes, wanted: sections, contents: Contents::default() };
     finder.search(bytes, &Place::default());
     finder.contents
 }
@@ -168,8 +175,9 @@ impl fmt::Display for Form {
     }
 }
 
-struct Finder<'a> {
+struct Finder<'w, 'a> {
     base: &'a [u8],
+    wanted: &'w [&'w str],
     contents: Contents<'a>,
 }
 
@@ -180,7 +188,7 @@ const TEXT_BUNDLE: &[u8] = b" __CLANG_OFFLOAD_BUNDLE____START__ ";
 const DEPTH: usize = 4;
 const WRAPPER: usize = 24;
 
-impl<'a> Finder<'a> {
+impl<'a> Finder<'_, 'a> {
     fn offset(&self, bytes: &[u8]) -> u64 {
         (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize) as u64
     }
@@ -288,6 +296,10 @@ impl<'a> Finder<'a> {
             let Ok(name) = section.name() else { continue };
             let role = Role::of(name);
             let here = Place { section: Some(name.to_owned()), ..place.clone() };
+            if self.wanted.contains(&name) {
+                let data = section.data().unwrap_or_default();
+                self.contents.sections.push((Place { file_offset: self.offset(data), ..here.clone() }, data));
+            }
             match (role, section.data()) {
                 (Role::Other, _) => {}
                 (_, Err(error)) => {

@@ -106,24 +106,17 @@ impl EntryId {
     }
 
     /// The same ID for another target ID; `None` where this one names no target, or where its
-    /// triple has a subarch (`amdgpu10.30`) and the target none that could stand there.
+    /// triple has a subarch (`amdgpu10.30`) and the processor is not known.
     pub fn with_target(&self, target: &str) -> Option<Self> {
         let before = &self.text[..self.target_start?];
         let Some(rest) = self.triple().strip_prefix("amdgpu").filter(|rest| !rest.starts_with('-')) else {
             return Some(Self { text: format!("{before}{target}"), ..self.clone() });
         };
         let (_, after_arch) = rest.split_once('-')?;
-        let subarch = subarch(target.split(':').next()?)?;
+        let subarch = hotswap_targets::find(target.split(':').next()?)?.subarch;
         let kind = &self.text[..self.triple_start];
         Self::parse(&format!("{kind}amdgpu{subarch}-{after_arch}-{target}")).ok()
     }
-}
-
-/// `gfx1030` is `10.30`, `gfx90a` is `9.0a`: the last two digits are minor version and stepping.
-fn subarch(processor: &str) -> Option<String> {
-    let digits = processor.strip_prefix("gfx").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-    let (major, minor) = digits.split_at(digits.len().checked_sub(2)?);
-    (!major.is_empty()).then(|| format!("{major}.{minor}"))
 }
 
 impl fmt::Display for EntryId {
@@ -175,7 +168,9 @@ mod tests {
         let id = EntryId::parse("hip-amdgpu10.30-amd-amdhsa--gfx1030").unwrap();
         assert_eq!(id.with_target("gfx1031").unwrap().as_str(), "hip-amdgpu10.31-amd-amdhsa--gfx1031");
         assert_eq!(id.with_target("gfx90a:xnack-").unwrap().as_str(), "hip-amdgpu9.0a-amd-amdhsa--gfx90a:xnack-");
-        assert!(id.with_target("gfx10-3-generic").is_none());
+        let generic = id.with_target("gfx10-3-generic").unwrap();
+        assert_eq!(generic.as_str(), "hip-amdgpu10.3-amd-amdhsa--gfx10-3-generic");
+        assert!(id.with_target("gfx1").is_none());
         let plain = EntryId::parse("hip-amdgpu-amd-amdhsa--gfx1030").unwrap();
         assert_eq!(plain.with_target("gfx10-3-generic").unwrap().as_str(), "hip-amdgpu-amd-amdhsa--gfx10-3-generic");
     }

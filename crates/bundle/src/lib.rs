@@ -30,7 +30,7 @@ mod zstd_frame;
 pub use bundle::{Bundle, Entry, HashState, parse, parse_lenient};
 pub use bytes::Bytes;
 pub use ccob::Compression;
-pub use contents::{Contents, Device, Form, Found, Image, Place, open};
+pub use contents::{Contents, Device, Form, Found, Image, Place, open, open_with};
 pub use entry_id::{EntryId, Kind};
 pub use fatbin::{Located, Walk, is_bundle, walk_fatbin, walk_fatbin_lenient};
 pub use image::ImageKind;
