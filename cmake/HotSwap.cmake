@@ -1,0 +1,295 @@
+# add_hotswap_target: the device code of one target is retargeted while it is built.
+#
+#   add_hotswap_target(<target>
+#     RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]
+#     [PATCHES <family> ...] [POLICY error|warn|keep] [REPORT <file>])
+#
+# RETARGET  From the code object of the first GPU the others are made; the first one must be in
+#           HIP_ARCHITECTURES. A list variable may be given, quoted or not.
+# PATCHES   Patch families to apply beyond those that the route needs.
+# POLICY    What happens when a GPU cannot be had: error (default) stops the build, warn leaves
+#           it out and says so, keep leaves it out and only records it.
+# REPORT    After each link, `hotswap inspect --format json` of the result goes to this file
+#           (relative to the current binary folder).
+#
+# Two modes, chosen by the project's HIP compiler:
+#   compiler  CMAKE_HIP_COMPILER is hotswap-clang or hotswap-clang++;
+#   launcher  it is another clang: this target's commands are started by `hotswap exec --`, before
+#             launchers that the target has (ccache).
+#
+# The plan becomes a hash in the target's command lines, so that a changed plan or a changed
+# HotSwap is a changed command for ninja, make, ccache and sccache. The file behind the hash lies
+# in <build>/.hotswap/plans. What can still change after the call (sources, architectures,
+# launchers, IPO) is looked at when the top folder has been read.
+#
+# Invariants: nothing is done to targets that were not named; every refusal is one sentence.
+# Absent on purpose: deciding which pairs are possible (`hotswap plan` does).
+include_guard(GLOBAL)
+cmake_policy(VERSION 3.21...4.1)
+include("${CMAKE_CURRENT_LIST_DIR}/HotSwapSelfTest.cmake")
+
+get_filename_component(_hotswap_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+set_property(GLOBAL PROPERTY HOTSWAP_PREFIX "${_hotswap_prefix}")
+unset(_hotswap_prefix)
+
+function(add_hotswap_target target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "POLICY;REPORT" "RETARGET;PATCHES")
+  get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
+  _hotswap_check_words()
+  _hotswap_check_target()
+  _hotswap_check_compiler()
+  _hotswap_make_plan()
+  _hotswap_self_test()
+  _hotswap_add_words()
+  _hotswap_add_manifest()
+  _hotswap_add_report()
+  _hotswap_finish_later()
+endfunction()
+
+# The macros below are the steps of add_hotswap_target and share its variables.
+
+# A function, unlike the steps: text of other programs in an argument stays as it is.
+function(_hotswap_stop text)
+  message(FATAL_ERROR "add_hotswap_target(${target}): ${text}")
+endfunction()
+
+macro(_hotswap_check_words)
+  if(arg_UNPARSED_ARGUMENTS)
+    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, PATCHES, POLICY and REPORT.")
+  elseif(NOT arg_RETARGET)
+    _hotswap_stop("RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031.")
+  elseif(arg_KEYWORDS_MISSING_VALUES)
+    _hotswap_stop("${arg_KEYWORDS_MISSING_VALUES} has no value.")
+  elseif(NOT arg_POLICY)
+    set(arg_POLICY error)
+  elseif(NOT arg_POLICY MATCHES "^(error|warn|keep)$")
+    _hotswap_stop("POLICY `${arg_POLICY}` is not known; the policies are error, warn and keep.")
+  endif()
+endmacro()
+
+macro(_hotswap_check_target)
+  if(NOT TARGET "${target}")
+    _hotswap_stop("there is no such target; call it after add_executable or add_library.")
+  endif()
+  get_target_property(real "${target}" ALIASED_TARGET)
+  if(NOT real)
+    set(real "${target}")
+  endif()
+  get_target_property(type "${real}" TYPE)
+  get_target_property(imported "${real}" IMPORTED)
+  get_target_property(earlier "${real}" HOTSWAP_PLAN)
+  get_target_property(home "${real}" SOURCE_DIR)
+  if(imported)
+    _hotswap_stop("the target is imported: its code objects are made already (see `hotswap retarget`).")
+  elseif(type MATCHES "^(EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY)$")
+    set(links TRUE)
+  elseif(type MATCHES "^(STATIC_LIBRARY|OBJECT_LIBRARY)$")
+    set(links FALSE)
+  else()
+    _hotswap_stop("the target compiles nothing (${type}); name an executable or a library.")
+  endif()
+  if(earlier)
+    _hotswap_stop("the target has a plan already (${earlier}); name all pairs in one call.")
+  endif()
+  if(arg_REPORT AND type STREQUAL "OBJECT_LIBRARY")
+    _hotswap_stop("REPORT needs a target that makes a file; this one is an object library.")
+  elseif(arg_REPORT AND NOT home STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+    _hotswap_stop("REPORT needs the call to stand in the folder of the target (${home}).")
+  endif()
+endmacro()
+
+macro(_hotswap_check_compiler)
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if(NOT "HIP" IN_LIST languages OR NOT CMAKE_HIP_COMPILER)
+    _hotswap_stop("HIP is not enabled here; write enable_language(HIP) after find_package(HotSwap).")
+  elseif(CMAKE_HIP_PLATFORM AND NOT CMAKE_HIP_PLATFORM STREQUAL "amd")
+    _hotswap_stop("CMAKE_HIP_PLATFORM is ${CMAKE_HIP_PLATFORM}; only amd has AMDGPU code objects.")
+  endif()
+  get_filename_component(ours "${prefix}/bin/hotswap-clang" REALPATH)
+  get_filename_component(compiler "${CMAKE_HIP_COMPILER}" REALPATH)
+  get_filename_component(compiler_name "${compiler}" NAME)
+  set(launcher "")
+  if(NOT compiler_name STREQUAL "hotswap-clang")
+    set(launcher "${prefix}/bin/hotswap;exec;--")
+  elseif(NOT compiler STREQUAL ours)
+    _hotswap_stop("CMAKE_HIP_COMPILER is ${CMAKE_HIP_COMPILER}, but find_package found the HotSwap in ${prefix}; \
+use one of them (HotSwap_DIR, CMAKE_HIP_COMPILER) in a new build folder.")
+  endif()
+endmacro()
+
+# The plan in its file, and its hash; `hotswap plan` refuses what cannot be.
+macro(_hotswap_make_plan)
+  set(plan_words --policy "${arg_POLICY}")
+  if(arg_PATCHES)
+    list(JOIN arg_PATCHES "," patches)
+    list(APPEND plan_words --patches "${patches}")
+  endif()
+  # Joined again: an element that was quoted in the call may hold several pairs.
+  list(JOIN arg_RETARGET ";" pairs)
+  execute_process(
+    COMMAND "${prefix}/bin/hotswap" plan "${pairs}" ${plan_words}
+            --out-dir "${CMAKE_BINARY_DIR}/.hotswap/plans" --format json
+    RESULT_VARIABLE status OUTPUT_VARIABLE json ERROR_VARIABLE said)
+  string(STRIP "${said}" said)
+  if(NOT status EQUAL 0)
+    _hotswap_stop("${said}")
+  elseif(said)
+    message(WARNING "add_hotswap_target(${target}): ${said}")
+  endif()
+  string(JSON hash GET "${json}" hash)
+  set(words "-Xoffload-linker" "--hotswap-plan=${hash}")
+  string(REGEX MATCHALL "[^;, =]+ *=>" sources "${pairs}")
+  string(REGEX REPLACE " *=>" "" sources "${sources}")
+  set(plan_file "${CMAKE_BINARY_DIR}/.hotswap/plans/${hash}.plan")
+  set(tools "${prefix}/bin/hotswap" "${prefix}/bin/hotswap-clang" "${prefix}/libexec/hotswap/lld")
+  # The hash covers HotSwap's own version: with another HotSwap there is another hash.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${plan_file}" ${tools})
+endmacro()
+
+# The bracket: where a command makes no device link, clang would warn about an unused word.
+macro(_hotswap_add_words)
+  list(JOIN words " " bracketed)
+  set(bracketed "SHELL:--start-no-unused-arguments ${bracketed} --end-no-unused-arguments")
+  target_compile_options(${real} PRIVATE "$<$<COMPILE_LANGUAGE:HIP>:${bracketed}>")
+  if(links)
+    target_link_options(${real} PRIVATE "$<$<LINK_LANGUAGE:HIP>:${bracketed}>")
+  endif()
+endmacro()
+
+# The manifest is an object on the link line (in an archive it would never be loaded), and the
+# archive with the registrars stands after it. A library without a link of its own hands both on.
+macro(_hotswap_add_manifest)
+  set(manifest_file "${CMAKE_BINARY_DIR}/.hotswap/${hash}.manifest.o")
+  if(NOT EXISTS "${manifest_file}")
+    execute_process(COMMAND "${prefix}/bin/hotswap" manifest --plan "${hash}" -o "${manifest_file}"
+      WORKING_DIRECTORY "${CMAKE_BINARY_DIR}" RESULT_VARIABLE status ERROR_VARIABLE said)
+    if(NOT status EQUAL 0)
+      _hotswap_stop("${said}")
+    endif()
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest_file}")
+  if(NOT TARGET HotSwap::manifest_${hash})
+    add_library(HotSwap::manifest_${hash} OBJECT IMPORTED GLOBAL)
+    set_target_properties(HotSwap::manifest_${hash} PROPERTIES IMPORTED_OBJECTS "${manifest_file}")
+  endif()
+  # Properties, since a project may use either form of target_link_libraries, but not both.
+  set(items "$<TARGET_OBJECTS:HotSwap::manifest_${hash}>" HotSwap::registry)
+  if(links)
+    set_property(TARGET ${real} APPEND PROPERTY LINK_LIBRARIES ${items})
+  else()
+    list(TRANSFORM items REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+    set_property(TARGET ${real} APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${items})
+  endif()
+endmacro()
+
+macro(_hotswap_add_report)
+  if(arg_REPORT)
+    get_filename_component(report "${arg_REPORT}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
+    add_custom_command(TARGET ${real} POST_BUILD BYPRODUCTS "${report}" VERBATIM
+      COMMAND "${prefix}/bin/hotswap" inspect --format json "$<TARGET_FILE:${real}>" > "${report}")
+  endif()
+endmacro()
+
+macro(_hotswap_finish_later)
+  set_target_properties(${real} PROPERTIES
+    HOTSWAP_PLAN "${hash}"
+    HOTSWAP_GPUS "${sources}"
+    HOTSWAP_LINKS "${links}"
+    HOTSWAP_LAUNCHER "${launcher}"
+    HOTSWAP_DEPENDS "${plan_file};${tools}"
+    HOTSWAP_FLAGS "${CMAKE_HIP_FLAGS}"
+    HOTSWAP_INTERFACE_WORDS "$<BUILD_INTERFACE:$<$<LINK_LANGUAGE:HIP>:${bracketed}>>")
+  get_property(scheduled GLOBAL PROPERTY HOTSWAP_TARGETS)
+  set_property(GLOBAL APPEND PROPERTY HOTSWAP_TARGETS ${real})
+  if(NOT scheduled)
+    cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL _hotswap_finish)
+  endif()
+endmacro()
+
+# Runs when the top folder has been read: all that the project says about its targets is known.
+function(_hotswap_finish)
+  get_property(targets GLOBAL PROPERTY HOTSWAP_TARGETS)
+  set_property(GLOBAL PROPERTY HOTSWAP_TARGETS "")
+  foreach(target IN LISTS targets)
+    foreach(name IN ITEMS GPUS LINKS LAUNCHER DEPENDS FLAGS INTERFACE_WORDS)
+      get_target_property(${name} ${target} HOTSWAP_${name})
+    endforeach()
+    _hotswap_refuse_ipo()
+    _hotswap_require_sources()
+    _hotswap_depend()
+    _hotswap_launch()
+    _hotswap_relocatable()
+  endforeach()
+endfunction()
+
+macro(_hotswap_refuse_ipo)
+  set(ipo INTERPROCEDURAL_OPTIMIZATION)
+  foreach(configuration IN LISTS CMAKE_BUILD_TYPE CMAKE_CONFIGURATION_TYPES)
+    string(TOUPPER "INTERPROCEDURAL_OPTIMIZATION_${configuration}" name)
+    list(APPEND ipo ${name})
+  endforeach()
+  foreach(name IN LISTS ipo)
+    get_target_property(value ${target} ${name})
+    if(value)
+      _hotswap_stop("${name} is on, but CMake has no IPO for HIP and links such mixed objects wrongly; \
+switch it off for this target.")
+    endif()
+  endforeach()
+endmacro()
+
+macro(_hotswap_require_sources)
+  get_target_property(architectures ${target} HIP_ARCHITECTURES)
+  # Other words (OFF, native, generator expressions) leave the choice to flags that we do not see.
+  string(REGEX REPLACE ":[^;]*" "" processors "${architectures}")
+  foreach(source IN LISTS GPUS)
+    if(processors MATCHES "^gfx[0-9a-z;-]+$" AND NOT source IN_LIST processors)
+      _hotswap_stop("the plan makes GPUs from ${source}, but HIP_ARCHITECTURES is ${architectures}; \
+add ${source} to CMAKE_HIP_ARCHITECTURES or start from another GPU.")
+    endif()
+  endforeach()
+endmacro()
+
+macro(_hotswap_depend)
+  get_target_property(files ${target} SOURCES)
+  get_target_property(source_folder ${target} SOURCE_DIR)
+  get_target_property(binary_folder ${target} BINARY_DIR)
+  foreach(file IN LISTS files)
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${source_folder}" OUTPUT_VARIABLE path)
+    if(NOT EXISTS "${path}")
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${binary_folder}" OUTPUT_VARIABLE path)
+    endif()
+    get_property(language SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY LANGUAGE)
+    if(language STREQUAL "HIP" OR (NOT language AND path MATCHES "\\.hip$"))
+      set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS ${DEPENDS})
+    endif()
+  endforeach()
+  if(LINKS)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${DEPENDS})
+  endif()
+endmacro()
+
+macro(_hotswap_launch)
+  if(LAUNCHER)
+    get_property(launcher TARGET ${target} PROPERTY HIP_COMPILER_LAUNCHER)
+    list(PREPEND launcher ${LAUNCHER})
+    set_target_properties(${target} PROPERTIES HIP_COMPILER_LAUNCHER "${launcher}")
+  endif()
+  if(LAUNCHER AND LINKS AND CMAKE_VERSION VERSION_GREATER_EQUAL 4.1)
+    get_property(launcher TARGET ${target} PROPERTY HIP_LINKER_LAUNCHER)
+    list(PREPEND launcher ${LAUNCHER})
+    set_target_properties(${target} PROPERTIES HIP_LINKER_LAUNCHER "${launcher}")
+  elseif(LAUNCHER AND LINKS)
+    # The property holds shell text, and the target's replaces those of its folder and the project.
+    get_property(rule TARGET ${target} PROPERTY RULE_LAUNCH_LINK)
+    list(GET LAUNCHER 0 program)
+    set_target_properties(${target} PROPERTIES RULE_LAUNCH_LINK "\"${program}\" exec -- ${rule}")
+  endif()
+endmacro()
+
+# Relocatable device code of a library is linked by the programs that use it: they need the plan.
+macro(_hotswap_relocatable)
+  get_target_property(options ${target} COMPILE_OPTIONS)
+  if(NOT LINKS AND "${FLAGS};${options}" MATCHES "-fgpu-rdc")
+    set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_OPTIONS "${INTERFACE_WORDS}")
+  endif()
+endmacro()

@@ -1,0 +1,61 @@
+# find_package(HotSwap): finds the tools beside this file, offers them as the HIP compiler when
+# HIP is not enabled yet, and defines add_hotswap_target (see HotSwap.cmake).
+#
+# All paths are relative to this file (PREFIX/share/cmake/HotSwap); nothing of the machine that
+# built HotSwap is in here.
+
+# The no-op build of a program with relocatable device code would link again each time: CMake 3.29
+# and later ask the linker for its inputs, among them temporary objects that clang has deleted by
+# then. The linker's list is therefore switched off for the targets of this folder and below; CMake's own
+# list (objects, libraries, LINK_DEPENDS) stays. Set HOTSWAP_KEEP_LINKER_DEPENDS to keep both.
+if(NOT HOTSWAP_KEEP_LINKER_DEPENDS)
+  set(CMAKE_LINK_DEPENDS_USE_LINKER OFF)
+endif()
+
+get_filename_component(HotSwap_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+set(HotSwap_FOUND TRUE)
+
+function(_hotswap_not_found text)
+  set(HotSwap_FOUND FALSE PARENT_SCOPE)
+  set(HotSwap_NOT_FOUND_MESSAGE "${text}" PARENT_SCOPE)
+endfunction()
+
+foreach(_hotswap_file IN ITEMS bin/hotswap bin/hotswap-clang bin/hotswap-clang++ libexec/hotswap/lld
+        lib/hotswap/libhotswap_registry.a)
+  if(HotSwap_FOUND AND NOT EXISTS "${HotSwap_PREFIX}/${_hotswap_file}")
+    _hotswap_not_found("${HotSwap_PREFIX}/${_hotswap_file} is missing: install HotSwap again.")
+  endif()
+endforeach()
+unset(_hotswap_file)
+
+# Where Debian and its descendants keep HIP's CMake files; CMake looks there from 3.28 on.
+file(GLOB _hotswap_debian_hip "/usr/lib/*-linux-gnu*/cmake/hip-lang/hip-lang-config.cmake")
+get_property(_hotswap_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+if(CMAKE_VERSION VERSION_LESS 3.21.3)
+  _hotswap_not_found("CMake ${CMAKE_VERSION} is too old for HIP: use CMake 3.28 or newer.")
+elseif(CMAKE_VERSION VERSION_LESS 3.28 AND _hotswap_debian_hip AND NOT "HIP" IN_LIST _hotswap_languages
+       AND NOT EXISTS "/opt/rocm/lib/cmake/hip-lang/hip-lang-config.cmake")
+  _hotswap_not_found("CMake ${CMAKE_VERSION} does not find HIP in Debian's folders (it would say that the ROCm \
+root directory does not contain the HIP runtime CMake package): use CMake 3.28 or newer.")
+endif()
+
+# Compiler mode: we can be the HIP compiler as long as the language is not enabled. A compiler of
+# the user's stays, and add_hotswap_target then starts it through a launcher.
+if(HotSwap_FOUND AND NOT "HIP" IN_LIST _hotswap_languages)
+  if(CMAKE_HIP_COMPILER MATCHES "^hotswap-clang(\\+\\+)?$")
+    set(CMAKE_HIP_COMPILER "${HotSwap_PREFIX}/bin/${CMAKE_HIP_COMPILER}" CACHE FILEPATH "HIP compiler" FORCE)
+  elseif(NOT CMAKE_HIP_COMPILER AND NOT DEFINED ENV{HIPCXX})
+    set(CMAKE_HIP_COMPILER "${HotSwap_PREFIX}/bin/hotswap-clang++" CACHE FILEPATH "HIP compiler")
+  endif()
+endif()
+
+if(HotSwap_FOUND AND NOT TARGET HotSwap::registry)
+  # The registrars of the patch families; manifest objects refer to them.
+  add_library(HotSwap::registry STATIC IMPORTED GLOBAL)
+  set_target_properties(HotSwap::registry PROPERTIES
+    IMPORTED_LOCATION "${HotSwap_PREFIX}/lib/hotswap/libhotswap_registry.a")
+endif()
+
+unset(_hotswap_debian_hip)
+unset(_hotswap_languages)
+include("${CMAKE_CURRENT_LIST_DIR}/HotSwap.cmake")

@@ -1,0 +1,51 @@
+# The self-test of add_hotswap_target: compiles a kernel with the plan and looks for its GPUs in the
+# object. A compiler or launcher that goes around HotSwap is seen now, not when a user starts the
+# program. Done once for each plan and compiler; HOTSWAP_SKIP_SELF_TEST leaves it out.
+include_guard(GLOBAL)
+
+macro(_hotswap_self_test)
+  string(MD5 tested "${hash};${CMAKE_HIP_COMPILER};${CMAKE_HIP_FLAGS};${launcher}")
+  if(NOT HOTSWAP_SKIP_SELF_TEST AND NOT HOTSWAP_SELF_TEST_${hash} STREQUAL tested)
+    _hotswap_run_self_test("${hash}" "${arg_POLICY}" "${sources}" "${launcher}" "${json}" problem)
+    if(problem)
+      _hotswap_stop("the self-test failed (HOTSWAP_SKIP_SELF_TEST=ON leaves it out): ${problem}")
+    endif()
+    set(HOTSWAP_SELF_TEST_${hash} "${tested}" CACHE INTERNAL "Set-up with which HotSwap's self-test passed")
+  endif()
+endmacro()
+
+function(_hotswap_run_self_test hash policy sources launcher json problem)
+  get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
+  set(folder "${CMAKE_BINARY_DIR}/.hotswap/self-test")
+  # The declarations that clang looks for; without HIP's headers it takes a tenth of the time.
+  file(WRITE "${folder}/probe.hip" [[
+struct dim3 { unsigned x, y, z; };
+extern "C" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, struct ihipStream_t *);
+extern "C" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, struct ihipStream_t **);
+__attribute__((global)) void hotswap_probe(int *out) { *out = 1; }
+]])
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  try_compile(compiled "${folder}" SOURCES "${folder}/probe.hip"
+    CMAKE_FLAGS "-DCMAKE_HIP_ARCHITECTURES=${sources}" "-DCMAKE_HIP_COMPILER_LAUNCHER=${launcher}"
+    COMPILE_DEFINITIONS -nogpuinc -fno-gpu-rdc -Xoffload-linker --hotswap-plan=${hash}
+    OUTPUT_VARIABLE said COPY_FILE "${folder}/probe.a")
+  if(NOT compiled)
+    # Indented lines are shown as they are.
+    string(REPLACE "\n" "\n  " said "\n${said}")
+    set(${problem} "a kernel could not be compiled with the plan.${said}" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND "${prefix}/bin/hotswap" list "${folder}/probe.a"
+    RESULT_VARIABLE status OUTPUT_VARIABLE list ERROR_VARIABLE list_error)
+  string(JSON count LENGTH "${json}" targets)
+  math(EXPR last "${count} - 1")
+  foreach(index RANGE ${last})
+    string(JSON gpu GET "${json}" targets ${index})
+    # With another policy than `error` a GPU may rightly be absent.
+    if(NOT status EQUAL 0 OR (policy STREQUAL "error" AND NOT list MATCHES "[^0-9a-z]${gpu}[^0-9a-z-]"))
+      set(${problem} "${gpu} is not in the object that ${CMAKE_HIP_COMPILER} made: something goes around HotSwap.\n\
+${list}${list_error}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
