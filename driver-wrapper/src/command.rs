@@ -1,0 +1,394 @@
+//! What a command line of clang says, as far as HotSwap has to know.
+//!
+//! Invariant: scanning never fails; words that are not understood are left out, as clang itself
+//! will judge them.
+//!
+//! Absent on purpose: the words of clang's own configuration files, which clang reads later.
+
+use crate::flags::{self, Match, Meaning, Phase, Scope};
+use crate::options::is_own;
+use hotswap_plan::words::CHANNEL;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// What an input is to the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputKind {
+    /// HIP source, by extension or `-x`.
+    Hip,
+    /// C source; the C++ driver would take it for C++.
+    C,
+    /// C++ source.
+    Cxx,
+    /// Any other source.
+    Other,
+    /// Goes to the linker: object, archive, or a name that says nothing.
+    Link,
+}
+
+/// One input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The file as named; `-` is standard input.
+    pub path: OsString,
+    /// What it is.
+    pub kind: InputKind,
+}
+
+/// A word of ours and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    /// The word.
+    pub text: OsString,
+    /// Whether it follows `-Xoffload-linker`.
+    pub channel: bool,
+}
+
+/// What the words say. Flags that come in pairs hold the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // independent flags of one command line
+pub struct Command {
+    /// Inputs in their order.
+    pub inputs: Vec<Input>,
+    /// Words of ours in their order.
+    pub own: Vec<Own>,
+    /// How far it goes.
+    pub phase: Phase,
+    /// For which side.
+    pub scope: Scope,
+    /// Relocatable device code.
+    pub rdc: bool,
+    /// `--hip-link`.
+    pub hip_link: bool,
+    /// `--offload-link`.
+    pub offload_link: bool,
+    /// `-fopenmp`.
+    pub openmp: bool,
+    /// The offload driver, if named.
+    pub new_driver: Option<bool>,
+    /// Bundled device-only output, if named.
+    pub bundle: Option<bool>,
+    /// Processors that are named and not taken back.
+    pub archs: Vec<String>,
+    /// `-emit-llvm`.
+    pub emit_llvm: bool,
+    /// `-fhip-emit-relocatable`.
+    pub relocatable: bool,
+    /// `-r`.
+    pub partial: bool,
+    /// `--emit-static-lib`.
+    pub static_library: bool,
+    /// `-###`.
+    pub dry_run: bool,
+    /// A question to clang.
+    pub query: bool,
+    /// Target triple, if named.
+    pub target: Option<String>,
+    /// Kind of driver, if named.
+    pub driver_mode: Option<String>,
+    /// Libraries named with `-l`.
+    pub libraries: Vec<OsString>,
+    /// Folders named with `-L`.
+    pub library_folders: Vec<OsString>,
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self {
+            inputs: Vec::new(),
+            own: Vec::new(),
+            phase: Phase::Link,
+            scope: Scope::Both,
+            rdc: false,
+            hip_link: false,
+            offload_link: false,
+            openmp: false,
+            new_driver: None,
+            bundle: None,
+            archs: Vec::new(),
+            emit_llvm: false,
+            relocatable: false,
+            partial: false,
+            static_library: false,
+            dry_run: false,
+            query: false,
+            target: None,
+            driver_mode: None,
+            libraries: Vec::new(),
+            library_folders: Vec::new(),
+        }
+    }
+}
+
+/// Reads a command line whose response files are expanded, without the program's name.
+pub fn scan(words: &[OsString]) -> Command {
+    let mut scan = Scan { command: Command::default(), language: None, standard_parallel: false };
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let bytes = word.as_bytes();
+        if bytes == b"--" {
+            words[at..].iter().for_each(|input| scan.input(input));
+            break;
+        } else if is_own(word) {
+            scan.command.own.push(Own { text: word.clone(), channel: false });
+        } else if bytes == b"-" || !bytes.starts_with(b"-") {
+            scan.input(word);
+        } else if let Some(found) = flags::find(bytes) {
+            let end = (at + found.values).min(words.len());
+            let value =
+                if found.values > 0 { words[at..end].first().map(|w| w.as_bytes()) } else { Some(found.joined) };
+            scan.flag(&found, value.unwrap_or_default());
+            at = end;
+        }
+    }
+    scan.finish()
+}
+
+struct Scan {
+    command: Command,
+    language: Option<InputKind>,
+    standard_parallel: bool,
+}
+
+impl Scan {
+    fn input(&mut self, word: &OsStr) {
+        let kind = self.language.unwrap_or_else(|| kind_of_name(word));
+        self.command.inputs.push(Input { path: word.to_owned(), kind });
+    }
+
+    fn flag(&mut self, found: &Match<'_>, value: &[u8]) {
+        let text = || String::from_utf8_lossy(value).into_owned();
+        let command = &mut self.command;
+        match found.flag.meaning {
+            Meaning::Operand | Meaning::NoUnused(_) => {}
+            Meaning::Channel => {
+                let word = OsStr::from_bytes(value);
+                if is_own(word) {
+                    command.own.push(Own { text: word.to_owned(), channel: true });
+                }
+            }
+            Meaning::Stop(phase) => command.phase = command.phase.min(phase),
+            Meaning::Query => command.query = true,
+            Meaning::DryRun => command.dry_run = true,
+            Meaning::Language => self.language = language(value),
+            Meaning::HipLink => command.hip_link = true,
+            Meaning::StandardParallel => self.standard_parallel = true,
+            Meaning::Arch => command.archs.extend(text().split(',').map(str::to_owned)),
+            Meaning::NoArch => remove_archs(&mut command.archs, &text()),
+            Meaning::Rdc(on) => command.rdc = on,
+            Meaning::Side(scope) => command.scope = scope,
+            Meaning::Bundle(on) => command.bundle = Some(on),
+            Meaning::NewDriver(on) => command.new_driver = Some(on),
+            Meaning::OffloadLink => command.offload_link = true,
+            Meaning::OpenMp => command.openmp = true,
+            Meaning::Partial => command.partial = true,
+            Meaning::StaticLibrary => command.static_library = true,
+            Meaning::EmitLlvm => command.emit_llvm = true,
+            Meaning::Relocatable => command.relocatable = true,
+            Meaning::Target => command.target = Some(text()),
+            Meaning::DriverMode => command.driver_mode = Some(text()),
+            Meaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
+            Meaning::LibraryFolder => command.library_folders.push(OsStr::from_bytes(value).to_owned()),
+        }
+    }
+
+    /// `--hipstdpar` may stand behind the inputs that it changes.
+    fn finish(mut self) -> Command {
+        if self.standard_parallel {
+            for input in self.command.inputs.iter_mut().filter(|input| input.kind == InputKind::Cxx) {
+                input.kind = InputKind::Hip;
+            }
+        }
+        self.command
+    }
+}
+
+fn remove_archs(archs: &mut Vec<String>, names: &str) {
+    if names == "all" {
+        archs.clear();
+    }
+    archs.retain(|arch| !names.split(',').any(|name| name == arch));
+}
+
+/// The kind that `-x` gives to the inputs that follow; `None` gives the extensions back their say.
+fn language(name: &[u8]) -> Option<InputKind> {
+    Some(match name {
+        b"none" => return None,
+        b"hip" | b"hip-cpp-output" => InputKind::Hip,
+        b"c" | b"c-header" | b"cpp-output" => InputKind::C,
+        _ if name.starts_with(b"c++") => InputKind::Cxx,
+        _ => InputKind::Other,
+    })
+}
+
+/// The kind that clang derives from a file's extension.
+fn kind_of_name(word: &OsStr) -> InputKind {
+    let name = word.as_bytes();
+    let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    let Some(dot) = file.iter().rposition(|byte| *byte == b'.') else { return InputKind::Link };
+    match &file[dot + 1..] {
+        b"hip" | b"hipi" => InputKind::Hip,
+        b"c" | b"i" | b"h" => InputKind::C,
+        b"C" | b"cc" | b"CC" | b"cp" | b"cpp" | b"CPP" | b"cxx" | b"CXX" | b"c++" | b"C++" | b"ii" | b"cppm"
+        | b"ccm" | b"cxxm" | b"c++m" | b"ixx" | b"hh" | b"hpp" | b"hxx" | b"H" => InputKind::Cxx,
+        b"cu" | b"cui" | b"cuh" | b"cl" | b"clcpp" | b"s" | b"S" | b"asm" | b"ll" | b"bc" | b"m" | b"mi" | b"mm"
+        | b"mii" | b"M" | b"f" | b"F" | b"f90" | b"F90" | b"ast" | b"pcm" | b"hlsl" | b"cir" => InputKind::Other,
+        _ => InputKind::Link,
+    }
+}
+
+impl Command {
+    /// Whether an input is HIP source.
+    pub fn has_hip_source(&self) -> bool {
+        self.inputs.iter().any(|input| input.kind == InputKind::Hip)
+    }
+
+    /// Whether clang takes the command for HIP: `--offload-arch` alone does not make it one.
+    pub fn is_hip(&self) -> bool {
+        self.has_hip_source() || self.hip_link
+    }
+
+    /// Whether there is anything to build.
+    pub fn has_inputs(&self) -> bool {
+        !self.inputs.is_empty() || !self.libraries.is_empty()
+    }
+
+    /// Whether a device link can happen below this command, apart from links of relocatable code.
+    pub fn links_device_code(&self) -> bool {
+        let device_only = self.scope == Scope::Device;
+        let bitcode = self.rdc || self.relocatable || (self.emit_llvm && device_only);
+        let reaches = match self.phase {
+            Phase::Front => false,
+            // The new driver of clang 22 puts the fat binary into the host's assembly.
+            Phase::Assemble => !device_only && !bitcode,
+            Phase::Compile => !bitcode,
+            Phase::Link => !(device_only && self.relocatable),
+        };
+        self.has_hip_source() && self.scope != Scope::Host && reaches
+    }
+
+    /// Whether the host linker makes a program or library, or joins objects for one.
+    pub fn links_host_code(&self) -> bool {
+        self.phase == Phase::Link && self.scope == Scope::Both && !self.static_library && self.has_inputs()
+    }
+
+    /// Whether clang compiles for a GPU as its main target (`--target=amdgcn-amd-amdhsa`).
+    pub fn targets_gpu(&self) -> bool {
+        let gpu =
+            |triple: &String| ["amdgcn", "amdgpu", "r600", "spirv", "nvptx"].iter().any(|a| triple.starts_with(a));
+        self.target.as_ref().is_some_and(gpu)
+    }
+}
+
+/// `words` without ours and without brackets of unused words that hold nothing any more, and
+/// whether anything was removed.
+pub fn without_own(words: &[OsString]) -> (Vec<OsString>, bool) {
+    let mut kept: Vec<OsString> = Vec::with_capacity(words.len());
+    let mut emptied = false;
+    for word in words {
+        let behind_open = kept.last().is_some_and(|last| is_bracket(last, true));
+        if is_own(word) {
+            // No other flag has values that begin like our words, so the channel before one is its own.
+            if kept.last().is_some_and(|last| is_channel(last)) {
+                kept.pop();
+            }
+            emptied = kept.last().is_some_and(|last| is_bracket(last, true));
+        } else if emptied && behind_open && is_bracket(word, false) {
+            kept.pop();
+        } else {
+            emptied &= is_channel(word);
+            kept.push(word.clone());
+        }
+    }
+    let removed = kept.len() != words.len();
+    (kept, removed)
+}
+
+fn is_channel(word: &OsStr) -> bool {
+    word.as_bytes().starts_with(CHANNEL.as_bytes())
+}
+
+fn is_bracket(word: &OsStr, start: bool) -> bool {
+    flags::find(word.as_bytes()).is_some_and(|found| found.flag.meaning == Meaning::NoUnused(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn inputs(text: &str) -> Vec<(String, InputKind)> {
+        scan(&words(text)).inputs.iter().map(|i| (i.path.to_str().unwrap().to_owned(), i.kind)).collect()
+    }
+
+    #[test]
+    fn operands_are_no_inputs() {
+        let text = "-o out.o -I inc -Xarch_device a.hip -mllvm b.hip -sectcreate a b c -MF d.d -target t -Xclang x.hip";
+        assert_eq!(inputs(text), []);
+        assert_eq!(inputs("-ofoo -Iinc -lm a.o"), [("a.o".to_owned(), InputKind::Link)]);
+    }
+
+    #[test]
+    fn languages_come_from_x_and_from_extensions() {
+        for (text, kinds) in [
+            ("a.hip b.cpp c.c d.cu e.o f.a libg.so.1 h", "HXCOLLLL"),
+            ("-x hip a.cpp b.o -x none c.cpp -xc -", "HHXC"),
+            ("--hipstdpar a.cpp b.c", "HC"),
+            ("a.cpp --hipstdpar", "H"),
+            ("a.hip -- -x.hip -c", "HHL"),
+            ("dir.hip/a", "L"),
+            ("a.CU.hip", "H"),
+        ] {
+            let found: String = inputs(text)
+                .iter()
+                .map(|(_, kind)| match kind {
+                    InputKind::Hip => 'H',
+                    InputKind::C => 'C',
+                    InputKind::Cxx => 'X',
+                    InputKind::Other => 'O',
+                    InputKind::Link => 'L',
+                })
+                .collect();
+            assert_eq!(found, kinds, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_earliest_phase_and_the_last_of_a_pair_win() {
+        assert_eq!(scan(&words("-c -S a.c")).phase, Phase::Assemble);
+        assert_eq!(scan(&words("-c -E a.c")).phase, Phase::Front);
+        assert_eq!(scan(&words("-MD -MF x a.c")).phase, Phase::Link);
+        assert!(!scan(&words("-fgpu-rdc -fno-gpu-rdc a.hip")).rdc);
+        assert_eq!(scan(&words("--cuda-device-only --offload-host-device")).scope, Scope::Both);
+        let command = scan(&words("--offload-arch=gfx1030,gfx900 --no-offload-arch=all --offload-arch=gfx90a:xnack+"));
+        assert_eq!(command.archs, ["gfx90a:xnack+"]);
+    }
+
+    #[test]
+    fn our_words_are_removed_with_their_channel_and_empty_brackets() {
+        let open = "--start-no-unused-arguments";
+        let close = "--end-no-unused-arguments";
+        for (text, left) in [
+            (format!("{open} -Xoffload-linker --hotswap-plan=1 {close} -c a.hip"), "-c a.hip".to_owned()),
+            ("-c a.hip".to_owned(), "-c a.hip".to_owned()),
+            (format!("{open} -Xoffload-linker --hotswap-plan=1 -lm {close}"), format!("{open} -lm {close}")),
+            (
+                "-Xoffload-linker --emit-relocs -Xoffload-linker --hotswap-x=1".into(),
+                "-Xoffload-linker --emit-relocs".into(),
+            ),
+            ("--hotswap-explain -c a.hip".to_owned(), "-c a.hip".to_owned()),
+            ("-Xoffload-linker-amdgcn-amd-amdhsa --hotswap-plan=1 a".to_owned(), "a".to_owned()),
+        ] {
+            let (kept, removed) = without_own(&words(&text));
+            assert_eq!(kept, words(&left));
+            assert_eq!(removed, text != left);
+        }
+        // Brackets that the user left empty himself are not ours.
+        let own = words(&format!("{open} {close} -c"));
+        assert_eq!(without_own(&own).0, own);
+    }
+}

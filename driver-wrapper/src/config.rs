@@ -1,0 +1,133 @@
+//! The configuration files: `config.toml` of the user, of the installation prefix and of the
+//! system, and what the installation wrote down.
+//!
+//! Invariant: a file that is there is read whole or it is an error; unknown keys are errors, too,
+//! because a misspelt key would be a setting that silently does nothing.
+//!
+//! Absent on purpose: which option wins (`options`).
+
+use crate::options::{ConfigFile, ENV_CONFIG, OPTIONS, Opt};
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The files in their order: the user's, the prefix's, the system's, the installation's defaults.
+///
+/// # Errors
+/// [`codes::BAD_CONFIG`] for a file that cannot be used.
+pub fn load(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Result<Vec<ConfigFile>, Diagnostic> {
+    let mut files = Vec::new();
+    for (path, required) in candidates(env, prefix) {
+        match fs::read(&path) {
+            Ok(bytes) => files.push(parse(path, &bytes)?),
+            Err(error) if !required && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(Diagnostic::error(codes::BAD_CONFIG, error.to_string()).in_file(path)),
+        }
+    }
+    Ok(files)
+}
+
+/// Paths, and whether the file must be there (the user named it).
+fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Vec<(PathBuf, bool)> {
+    let mut paths = Vec::new();
+    match env(ENV_CONFIG) {
+        Some(named) if named.is_empty() => {}
+        Some(named) => paths.push((PathBuf::from(named), true)),
+        None => paths.extend(user_folder(env).map(|folder| (folder.join("hotswap/config.toml"), false))),
+    }
+    let system = Path::new("/etc/hotswap/config.toml").to_owned();
+    paths.extend(prefix.map(|prefix| (prefix.join("etc/hotswap/config.toml"), false)));
+    paths.push((system, false));
+    paths.extend(prefix.map(|prefix| (prefix.join("lib/hotswap/defaults.toml"), false)));
+    paths.dedup();
+    paths
+}
+
+fn user_folder(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))
+}
+
+fn parse(path: PathBuf, bytes: &[u8]) -> Result<ConfigFile, Diagnostic> {
+    let bad = |what: String| Diagnostic::error(codes::BAD_CONFIG, what).in_file(&path);
+    let text = str::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| bad(error.message().to_owned()))?;
+    let mut values = Vec::new();
+    for (key, value) in &table {
+        let opt = OPTIONS.iter().find(|opt| opt.key == Some(key)).ok_or_else(|| bad(unknown(key)))?;
+        values.push((opt, string(value).ok_or_else(|| bad(format!("`{key}` is no string or list of strings")))?));
+    }
+    Ok(ConfigFile { path, values })
+}
+
+fn unknown(key: &str) -> String {
+    let known: Vec<_> = OPTIONS.iter().filter_map(|opt: &Opt| opt.key).collect();
+    format!("`{key}` is not known; known are {}", known.join(", "))
+}
+
+/// A string, or a list of strings joined the way the pairs and patches of one word are.
+fn string(value: &toml::Value) -> Option<OsString> {
+    let list = match value {
+        toml::Value::String(text) => return Some(text.into()),
+        toml::Value::Array(list) => list,
+        _ => return None,
+    };
+    let parts: Option<Vec<&str>> = list.iter().map(toml::Value::as_str).collect();
+    Some(parts?.join(";").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<(&'static str, String)>, String> {
+        let file = parse("config.toml".into(), text.as_bytes()).map_err(|error| error.to_string())?;
+        Ok(file.values.iter().map(|(opt, v)| (opt.key.unwrap(), v.to_str().unwrap().to_owned())).collect())
+    }
+
+    #[test]
+    fn strings_and_lists_are_read() {
+        let text = "retarget = ['gfx1030=>gfx1031', 'gfx900=>gfx902']\npolicy = \"warn\"\n";
+        let mut values = read(text).unwrap();
+        values.sort_unstable();
+        assert_eq!(values, [("policy", "warn".to_owned()), ("retarget", "gfx1030=>gfx1031;gfx900=>gfx902".to_owned())]);
+    }
+
+    #[test]
+    fn what_cannot_be_used_names_the_file_and_the_key() {
+        for (text, part) in [
+            ("retraget = 'x'", "`retraget` is not known; known are retarget, "),
+            ("policy = 1", "`policy` is no string"),
+            ("policy = [1]", "`policy` is no string"),
+            ("policy =", "config.toml"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains("HS0104") && error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_come_in_their_order() {
+        let env = |name: &str| (name == "HOME").then(|| "/home/u".into());
+        let list = |env: &dyn Fn(&str) -> Option<OsString>| -> Vec<String> {
+            candidates(env, Some(Path::new("/p"))).iter().map(|(path, _)| path.display().to_string()).collect()
+        };
+        let system = ["/p/etc/hotswap/config.toml", "/etc/hotswap/config.toml", "/p/lib/hotswap/defaults.toml"];
+        assert_eq!(list(&env)[0], "/home/u/.config/hotswap/config.toml");
+        assert_eq!(list(&env)[1..], system);
+        let named = |name: &str| (name == ENV_CONFIG).then(|| "/c.toml".into());
+        assert_eq!(list(&named)[0], "/c.toml");
+        let none = |name: &str| (name == ENV_CONFIG).then(OsString::new);
+        assert_eq!(list(&none), system);
+    }
+
+    #[test]
+    fn a_named_file_must_be_there() {
+        let env = |name: &str| (name == ENV_CONFIG).then(|| "/nonexistent/config.toml".into());
+        assert_eq!(load(&env, None).unwrap_err().code, codes::BAD_CONFIG);
+        let home = |name: &str| (name == "HOME").then(|| "/nonexistent".into());
+        assert!(load(&home, Some(Path::new("/nonexistent"))).is_ok());
+    }
+}

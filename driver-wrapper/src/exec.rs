@@ -1,0 +1,117 @@
+//! Becoming the real clang.
+//!
+//! Invariants: the process is replaced, not forked, so exit code, signals, standard input and the
+//! descriptors of a jobserver are clang's own; argv[0] is the real compiler's path, by which it
+//! finds its configuration files and names itself in messages.
+//!
+//! Absent on purpose: what clang does afterwards.
+
+use crate::words::{Word, response, shell};
+use hotswap_report::{Diagnostic, codes};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::IntoRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, iter};
+
+/// How many times this program may stand above itself: a wrapper of the user's between two of
+/// ours is conceivable, a chain is a loop.
+const DEPTH: u32 = 3;
+/// Counts how many times this program stands above itself.
+pub const ENV_ACTIVE: &str = "HOTSWAP_ACTIVE";
+
+/// Variables that are set, or removed.
+pub type Env = Vec<(&'static str, Option<OsString>)>;
+
+/// What is about to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The real compiler.
+    pub program: PathBuf,
+    /// Its words.
+    pub words: Vec<Word>,
+    /// Variables that are set, or removed.
+    pub env: Env,
+    /// Print the line first.
+    pub verbose: bool,
+}
+
+/// Runs the real compiler in this process.
+///
+/// # Errors
+/// Returns only if that fails: [`codes::RECURSION`], or [`codes::NO_CLANG`] with the reason.
+pub fn become_clang(launch: &Launch) -> Diagnostic {
+    let depth = depth();
+    if depth >= DEPTH {
+        let what = format!("{} starts hotswap-clang again", launch.program.display());
+        return Diagnostic::error(codes::RECURSION, what);
+    }
+    let run = |words: Vec<OsString>| {
+        if launch.verbose {
+            let _ = io::stderr().write_all(&line(launch, &words));
+        }
+        let mut command = Command::new(&launch.program);
+        command.args(words).env(ENV_ACTIVE, (depth + 1).to_string());
+        for (name, value) in &launch.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.exec()
+    };
+    let failed = |error: io::Error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(&launch.program);
+    let words = match plain(&launch.words) {
+        Ok(words) => words,
+        Err(error) => return failed(error),
+    };
+    let error = run(words.clone());
+    // What we added was too much for the system; clang takes any number of words from a file.
+    if error.kind() == io::ErrorKind::ArgumentListTooLong {
+        return match unnamed_file(&words) {
+            Ok(word) => failed(run(vec![word])),
+            Err(error) => failed(error),
+        };
+    }
+    failed(error)
+}
+
+fn depth() -> u32 {
+    env::var(ENV_ACTIVE).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+fn plain(words: &[Word]) -> io::Result<Vec<OsString>> {
+    let word = |word: &Word| match word {
+        Word::Plain(word) => Ok(word.clone()),
+        Word::Listed(list) => unnamed_file(list),
+    };
+    words.iter().map(word).collect()
+}
+
+/// A response file in memory: it lives as long as the process that clang becomes, so nothing is
+/// left to remove.
+fn unnamed_file(words: &[OsString]) -> io::Result<OsString> {
+    let mut file = File::from(memfd_create("hotswap-words", MemfdFlags::empty())?);
+    file.write_all(&response(words))?;
+    Ok(format!("@/proc/self/fd/{}", file.into_raw_fd()).into())
+}
+
+/// The exact line, as a shell would take it.
+fn line(launch: &Launch, words: &[OsString]) -> Vec<u8> {
+    let set = launch.env.iter().filter_map(|(name, value)| {
+        let mut text = OsString::from(name);
+        text.push("=");
+        text.push(value.as_ref()?);
+        Some(text)
+    });
+    let set: Vec<OsString> = set.collect();
+    let prefix = (!set.is_empty()).then(|| OsStr::new("env")).into_iter().chain(set.iter().map(OsString::as_os_str));
+    let words = iter::once(launch.program.as_os_str()).chain(words.iter().map(OsString::as_os_str));
+    let text = shell(prefix.chain(words));
+    [b"hotswap-clang: run: ", text.as_bytes(), b"\n"].concat()
+}

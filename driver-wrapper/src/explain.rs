@@ -1,0 +1,136 @@
+//! What `--hotswap-explain` prints: the decision, the settings and who made them, what is added.
+//!
+//! Absent on purpose: doing any of it.
+
+use crate::exec::Launch;
+use crate::find::Clang;
+use crate::judge::{Decision, Judgement, Source};
+use crate::options::{Settings, row};
+use crate::words::{Word, shell};
+use serde_json::{Value, json};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+
+/// Everything that is known about a command.
+#[derive(Debug)]
+pub struct Explanation<'a> {
+    /// The judgement.
+    pub judgement: &'a Judgement,
+    /// The settings.
+    pub settings: &'a Settings,
+    /// The real compiler.
+    pub clang: &'a Clang,
+    /// What would be run.
+    pub launch: &'a Launch,
+    /// Words that are put in front.
+    pub added: &'a [OsString],
+}
+
+impl Explanation<'_> {
+    /// For programs.
+    pub fn json(&self) -> String {
+        let words: Vec<Value> = self.launch.words.iter().map(word_json).collect();
+        let env = self
+            .launch
+            .env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.as_ref().map_or(Value::Null, |v| text(v).into())));
+        let settings: Vec<Value> = self.settings.iter().map(|setting| {
+            json!({ "option": name(setting.id), "value": text(&setting.value), "from": setting.origin_text() })
+        }).collect();
+        let value = json!({
+            "decision": self.decision(),
+            "plan": self.plan_json(),
+            "settings": settings,
+            "clang": { "path": text(self.clang.path.as_os_str()), "from": self.clang.origin },
+            "added_words": self.added.iter().map(|word| text(word)).collect::<Vec<_>>(),
+            "environment": env.collect::<serde_json::Map<_, _>>(),
+            "words": words,
+            "warnings": self.judgement.warnings.iter().map(|w| w.to_json()).collect::<Vec<_>>(),
+        });
+        format!("{value:#}\n")
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = format!("decision: {}\n", self.decision());
+        if let Decision::WithPlan(plan) = &self.judgement.decision {
+            let _ = writeln!(out, "plan: {} ({})", plan.hash, source(plan.source));
+            for line in plan.plan.canonical().lines().skip(1) {
+                let _ = writeln!(out, "  {line}");
+            }
+        }
+        out.push_str("settings:\n");
+        for setting in self.settings.iter() {
+            let _ = writeln!(out, "  {} = {} ({})", name(setting.id), text(&setting.value), setting.origin_text());
+        }
+        let _ = writeln!(out, "clang: {} ({})", self.clang.path.display(), self.clang.origin);
+        if !self.added.is_empty() {
+            let _ = writeln!(out, "adds: {}", shell(self.added.iter().map(OsString::as_os_str)).display());
+        }
+        for (name, value) in &self.launch.env {
+            // The text of the plan has lines of its own and stands above.
+            let value = value.as_ref().map(|value| text(value).replace('\n', "; "));
+            let _ = match value {
+                Some(value) => writeln!(out, "sets: {name}={value}"),
+                None => writeln!(out, "removes: {name}"),
+            };
+        }
+        for warning in &self.judgement.warnings {
+            let _ = writeln!(out, "{warning}");
+        }
+        out
+    }
+
+    fn decision(&self) -> String {
+        match &self.judgement.decision {
+            Decision::PassThrough(reason) => format!("pass through: {reason}"),
+            Decision::Disabled => "disabled".to_owned(),
+            Decision::WithPlan(plan) => {
+                let part = match (plan.device_link, plan.host_link) {
+                    (true, true) => "device link and host link",
+                    (true, false) => "device link",
+                    _ => "host link",
+                };
+                format!("take part in the {part}")
+            }
+            // Answered or reported before anything is explained.
+            Decision::Query(_) | Decision::Error(_) => String::new(),
+        }
+    }
+
+    fn plan_json(&self) -> Value {
+        let Decision::WithPlan(plan) = &self.judgement.decision else { return Value::Null };
+        json!({
+            "hash": plan.hash,
+            "from": source(plan.source),
+            "text": plan.plan.canonical(),
+            "device_link": plan.device_link,
+            "host_link": plan.host_link,
+        })
+    }
+}
+
+fn name(id: crate::options::Id) -> &'static str {
+    let opt = row(id);
+    opt.key.or(opt.env).or(opt.word).unwrap_or_default()
+}
+
+const fn source(source: Source) -> &'static str {
+    match source {
+        Source::Token => "token of the build system",
+        Source::Words => "words on the command line",
+        Source::Ambient => "environment or configuration",
+    }
+}
+
+fn text(value: &OsStr) -> String {
+    value.to_string_lossy().into_owned()
+}
+
+fn word_json(word: &Word) -> Value {
+    match word {
+        Word::Plain(word) => text(word).into(),
+        Word::Listed(words) => words.iter().map(|word| text(word)).collect::<Vec<_>>().into(),
+    }
+}

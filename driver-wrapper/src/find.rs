@@ -1,0 +1,264 @@
+//! Finds the real clang without starting anything.
+//!
+//! Order: `HOTSWAP_CLANG` or the `clang` key of a configuration file (the installation's
+//! defaults are the last of them); `$ROCM_PATH/llvm/bin`, `$ROCM_PATH/lib/llvm/bin`;
+//! `/opt/rocm/llvm/bin`; PATH, first `clang++` (or `clang`), then versioned names, highest first;
+//! `/usr/lib/llvm-NN/bin`, highest first.
+//!
+//! Invariant: never ourselves, by device and inode, whatever the name. A compiler whose path says
+//! that it is older than [`OLDEST`] is not taken unless it is named.
+//!
+//! Absent on purpose: which version a clang is when its path does not tell; clang judges the
+//! words itself.
+
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The oldest clang whose device link is known.
+pub const OLDEST: u32 = 22;
+/// The newest version that is looked for by name.
+const NEWEST: u32 = 40;
+
+/// The compiler that is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clang {
+    /// As found, links not resolved: clang reads its configuration by this name.
+    pub path: PathBuf,
+    /// How it was found.
+    pub origin: String,
+    /// `--driver-mode=` that makes up for a name of the other language.
+    pub mode: Option<&'static str>,
+}
+
+/// Where to look.
+#[derive(Debug, Default)]
+pub struct Search<'a> {
+    /// The C++ driver is wanted.
+    pub cxx: bool,
+    /// The compiler that somebody named, and who.
+    pub named: Option<(PathBuf, String)>,
+    /// `$ROCM_PATH`.
+    pub rocm_path: Option<PathBuf>,
+    /// `$PATH`.
+    pub path: Option<OsString>,
+    /// This program's file.
+    pub ourselves: Option<&'a Path>,
+}
+
+/// Finds the compiler.
+///
+/// # Errors
+/// [`codes::NO_CLANG`]; [`codes::RECURSION`] if the named one is this program.
+pub fn find(search: &Search<'_>) -> Result<Clang, Diagnostic> {
+    if let Some((path, origin)) = &search.named {
+        return named(search, path, origin);
+    }
+    let found = rocm(search).or_else(|| on_path(search)).or_else(|| distribution(search));
+    found.ok_or_else(|| {
+        let name = name(search.cxx);
+        Diagnostic::error(codes::NO_CLANG, format!("no {name} in $ROCM_PATH, /opt/rocm, PATH or /usr/lib/llvm-*"))
+    })
+}
+
+const fn name(cxx: bool) -> &'static str {
+    if cxx { "clang++" } else { "clang" }
+}
+
+fn named(search: &Search<'_>, path: &Path, origin: &str) -> Result<Clang, Diagnostic> {
+    let missing = |what: &str| {
+        let what = format!("{origin} names {}, {what}", path.display());
+        Diagnostic::error(codes::NO_CLANG, what)
+    };
+    let found = if path.components().count() > 1 {
+        path.to_owned()
+    } else {
+        let mut hits = path_folders(search).map(|folder| folder.join(path)).filter(|file| runnable(file));
+        hits.find(|file| !is_ourselves(search, file)).ok_or_else(|| missing("which is not on PATH"))?
+    };
+    if !runnable(&found) {
+        return Err(missing(if found.exists() { "which is no program" } else { "which is not there" }));
+    }
+    let path = sibling(&found, search.cxx).filter(|file| runnable(file)).unwrap_or(found);
+    if is_ourselves(search, &path) {
+        return Err(Diagnostic::error(codes::RECURSION, format!("{origin} names {}", path.display())));
+    }
+    let mode = match (search.cxx, is_cxx(&path)) {
+        (true, false) => Some("--driver-mode=g++"),
+        (false, true) => Some("--driver-mode=gcc"),
+        _ => None,
+    };
+    Ok(Clang { path, origin: origin.to_owned(), mode })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn is_cxx(path: &Path) -> bool {
+    file_name(path).contains("++")
+}
+
+/// The driver of the other language beside the named one; `None` if that is already right.
+fn sibling(path: &Path, cxx: bool) -> Option<PathBuf> {
+    let name = file_name(path);
+    if is_cxx(path) == cxx {
+        return None;
+    }
+    let at = name.rfind("clang")? + "clang".len();
+    let (head, tail) = name.split_at(at);
+    Some(path.with_file_name(if cxx {
+        format!("{head}++{tail}")
+    } else {
+        format!("{head}{}", tail.strip_prefix("++")?)
+    }))
+}
+
+fn runnable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+fn is_ourselves(search: &Search<'_>, path: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    search.ourselves.is_some_and(|own| identity(own).is_some() && identity(own) == identity(path))
+}
+
+fn path_folders<'a>(search: &'a Search<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
+    let path = search.path.as_deref().unwrap_or_default();
+    std::env::split_paths(path).filter(|folder| folder.is_absolute())
+}
+
+fn usable(search: &Search<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
+    let fits = runnable(&path) && !is_ourselves(search, &path) && version_in_path(&path).is_none_or(|v| v >= OLDEST);
+    fits.then(|| Clang { path, origin: origin.to_owned(), mode: None })
+}
+
+fn rocm(search: &Search<'_>) -> Option<Clang> {
+    let at = |folder: &Path, origin: &str| usable(search, folder.join(name(search.cxx)), origin);
+    let set = search.rocm_path.as_deref().and_then(|rocm| {
+        at(&rocm.join("llvm/bin"), "ROCM_PATH").or_else(|| at(&rocm.join("lib/llvm/bin"), "ROCM_PATH"))
+    });
+    set.or_else(|| at(Path::new("/opt/rocm/llvm/bin"), "/opt/rocm"))
+}
+
+fn on_path(search: &Search<'_>) -> Option<Clang> {
+    let folders: Vec<_> = path_folders(search).collect();
+    let look = |name: &str| folders.iter().find_map(|folder| usable(search, folder.join(name), "PATH"));
+    let versioned = |version| format!("{}-{version}", name(search.cxx));
+    look(name(search.cxx)).or_else(|| (OLDEST..=NEWEST).rev().find_map(|version| look(&versioned(version))))
+}
+
+fn distribution(search: &Search<'_>) -> Option<Clang> {
+    (OLDEST..=NEWEST).rev().find_map(|version| {
+        let folder = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
+        usable(search, folder.join(name(search.cxx)), "/usr/lib/llvm-*")
+    })
+}
+
+/// The major version that the resolved path tells: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
+pub fn version_in_path(path: &Path) -> Option<u32> {
+    let resolved = fs::canonicalize(path).ok()?;
+    let parts: Vec<_> = resolved.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    let number = |text: &str| text.split('.').next().unwrap_or_default().parse::<u32>().ok();
+    let dashed = |part: &str| ["llvm-", "clang-"].iter().find_map(|head| number(part.strip_prefix(head)?));
+    let nested = || parts.windows(2).find_map(|pair| (pair[0] == "llvm").then(|| number(&pair[1])).flatten());
+    parts.iter().rev().find_map(|part| dashed(part)).or_else(nested)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn program(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn search(dir: &Path, cxx: bool) -> Search<'static> {
+        let path = [dir.join("a"), dir.join("b")].map(PathBuf::into_os_string).join(":".as_ref());
+        Search { cxx, path: Some(path), ..Search::default() }
+    }
+
+    fn found(search: &Search<'_>, dir: &Path) -> String {
+        match find(search) {
+            Ok(clang) => {
+                let path = clang.path.strip_prefix(dir).unwrap_or(&clang.path).display().to_string();
+                format!("{path}{}", clang.mode.map(|mode| format!(" {mode}")).unwrap_or_default())
+            }
+            Err(error) => error.code.id.to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_unversioned_name_comes_before_versioned_ones_and_old_ones_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        program(&at("a/clang++-23"));
+        program(&at("b/clang++-22"));
+        assert_eq!(found(&search(dir.path(), true), dir.path()), "a/clang++-23");
+        program(&at("llvm-19/bin/clang"));
+        symlink(at("llvm-19/bin/clang"), at("a/clang++")).unwrap();
+        assert_eq!(found(&search(dir.path(), true), dir.path()), "a/clang++-23");
+        program(&at("b/clang++"));
+        assert_eq!(found(&search(dir.path(), true), dir.path()), "b/clang++");
+        program(&at("rocm/lib/llvm/bin/clang++"));
+        let rocm = Search { rocm_path: Some(at("rocm")), ..search(dir.path(), true) };
+        assert_eq!(found(&rocm, dir.path()), "rocm/lib/llvm/bin/clang++");
+    }
+
+    #[test]
+    fn we_are_skipped_on_the_path_and_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        program(&at("us"));
+        fs::create_dir_all(at("a")).unwrap();
+        symlink(at("us"), at("a/clang++")).unwrap();
+        program(&at("b/clang++"));
+        let own = at("us");
+        let mut search = Search { ourselves: Some(&own), ..search(dir.path(), true) };
+        assert_eq!(found(&search, dir.path()), "b/clang++");
+        search.named = Some((at("a/clang++"), "HOTSWAP_CLANG".into()));
+        assert_eq!(found(&search, dir.path()), "HS0103");
+        search.named = Some(("clang++".into(), "HOTSWAP_CLANG".into()));
+        assert_eq!(found(&search, dir.path()), "b/clang++");
+    }
+
+    #[test]
+    fn a_named_compiler_serves_both_languages() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["p/clang++-22", "p/clang-22", "q/amdclang++", "r/my-cc", "s/clang"] {
+            program(&dir.path().join(name));
+        }
+        for (name, cxx, expected) in [
+            ("p/clang++-22", true, "p/clang++-22"),
+            ("p/clang++-22", false, "p/clang-22"),
+            ("p/clang-22", true, "p/clang++-22"),
+            ("q/amdclang++", false, "q/amdclang++ --driver-mode=gcc"),
+            ("r/my-cc", true, "r/my-cc --driver-mode=g++"),
+            ("s/clang", true, "s/clang --driver-mode=g++"),
+            ("absent", true, "HS0101"),
+            ("p", true, "HS0101"),
+        ] {
+            let search = Search { named: Some((dir.path().join(name), "x".into())), ..search(dir.path(), cxx) };
+            assert_eq!(found(&search, dir.path()), expected, "{name} {cxx}");
+        }
+    }
+
+    #[test]
+    fn paths_tell_versions() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, version) in [
+            ("lib/llvm-22/bin/clang", Some(22)),
+            ("lib/llvm/19/bin/clang", Some(19)),
+            ("bin/clang-23.1", Some(23)),
+            ("rocm-7.2/llvm/bin/clang", None),
+        ] {
+            program(&dir.path().join(name));
+            assert_eq!(version_in_path(&dir.path().join(name)), version, "{name}");
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! The flags of clang that must be understood to judge a command; every other word passes through.
+//!
+//! Two kinds of flags are here: those that say what a command does, and those that take their
+//! value as a separate word, which would be mistaken for an input otherwise. The rows of the
+//! second kind were found by giving each option of clang 22, 23 and 24 to the driver without its
+//! value; a test asks an installed clang again.
+//!
+//! Invariant: rows are sorted by name, so a word is found by binary search.
+//!
+//! Absent on purpose: what clang-cl understands (`--driver-mode=cl`).
+
+/// How far a command goes. The earliest stop on the command line wins, as in clang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Preprocessing, syntax check, dependencies: no code is made.
+    Front,
+    /// `-S`.
+    Assemble,
+    /// `-c`.
+    Compile,
+    /// To the end.
+    Link,
+}
+
+/// For which side of an offload compilation code is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Host and device.
+    Both,
+    /// Host only.
+    Host,
+    /// Device only.
+    Device,
+}
+
+/// How a flag and its value stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attach {
+    /// The word is the flag; no value.
+    Alone,
+    /// The word is the flag; that many further words are its values.
+    Separate(usize),
+    /// The word begins with the flag; the rest is the value.
+    Joined,
+    /// Joined, or separate where the word ends with the flag.
+    Either,
+    /// The word begins with the flag (the rest says to whom it goes); the value is the next word.
+    JoinedThenSeparate,
+}
+
+/// What a flag says about the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// Nothing that matters here; only its value must not be taken for an input.
+    Operand,
+    /// The value is a word for the device linker.
+    Channel,
+    /// The command goes no further than this.
+    Stop(Phase),
+    /// A question to clang; nothing is built.
+    Query,
+    /// `-###`.
+    DryRun,
+    /// Language of the inputs that follow.
+    Language,
+    /// A link with HIP code.
+    HipLink,
+    /// C++ inputs are HIP inputs.
+    StandardParallel,
+    /// Processors, separated by commas.
+    Arch,
+    /// Processors to leave out, or `all`.
+    NoArch,
+    /// Relocatable device code on or off.
+    Rdc(bool),
+    /// One side only, or both again.
+    Side(Scope),
+    /// A device-only output is bundled or bare.
+    Bundle(bool),
+    /// Which of clang's two offload drivers.
+    NewDriver(bool),
+    /// The new driver's device link, whatever the inputs.
+    OffloadLink,
+    /// OpenMP may offload, too.
+    OpenMp,
+    /// Partial link.
+    Partial,
+    /// The output is an archive.
+    StaticLibrary,
+    /// LLVM IR in place of machine code.
+    EmitLlvm,
+    /// Device code stays a relocatable object.
+    Relocatable,
+    /// Target triple.
+    Target,
+    /// Kind of driver.
+    DriverMode,
+    /// Library to look for.
+    Library,
+    /// Folder of libraries.
+    LibraryFolder,
+    /// Begin or end of the words that may be unused without a warning.
+    NoUnused(bool),
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flag {
+    /// The flag, with its dashes.
+    pub name: &'static str,
+    /// Where its value stands.
+    pub attach: Attach,
+    /// What it says.
+    pub meaning: Meaning,
+}
+
+/// A word that is a flag of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Match<'a> {
+    /// The row.
+    pub flag: &'static Flag,
+    /// The joined part, empty if there is none.
+    pub joined: &'a [u8],
+    /// How many of the following words belong to the flag.
+    pub values: usize,
+}
+
+/// The row for that word; the longest name wins.
+pub fn find(word: &[u8]) -> Option<Match<'_>> {
+    let end = FLAGS.partition_point(|flag| flag.name.as_bytes() <= word);
+    let near = FLAGS[..end].iter().rev().take_while(|flag| flag.name.as_bytes()[..2] == word[..2.min(word.len())]);
+    near.into_iter().find_map(|flag| matches(flag, word))
+}
+
+fn matches<'a>(flag: &'static Flag, word: &'a [u8]) -> Option<Match<'a>> {
+    let joined = word.strip_prefix(flag.name.as_bytes())?;
+    let values = match flag.attach {
+        Attach::Alone if joined.is_empty() => 0,
+        Attach::Separate(count) if joined.is_empty() => count,
+        Attach::Joined => 0,
+        Attach::Either => usize::from(joined.is_empty()),
+        Attach::JoinedThenSeparate => 1,
+        _ => return None,
+    };
+    Some(Match { flag, joined, values })
+}
+
+const fn flag(name: &'static str, attach: Attach, meaning: Meaning) -> Flag {
+    Flag { name, attach, meaning }
+}
+
+use Attach::{Alone, Either, Joined, JoinedThenSeparate, Separate};
+use Meaning::{
+    Arch, Bundle, Channel, DriverMode, DryRun, EmitLlvm, HipLink, Language, Library, LibraryFolder, NewDriver, NoArch,
+    NoUnused, OffloadLink, OpenMp, Operand, Partial, Query, Rdc, Relocatable, Side, StandardParallel, StaticLibrary,
+    Stop, Target,
+};
+
+/// Every flag that is understood.
+#[rustfmt::skip]
+pub const FLAGS: &[Flag] = &[
+    flag("-###", Alone, DryRun),
+    flag("--CLASSPATH", Separate(1), Operand),
+    flag("--analyze", Alone, Stop(Phase::Front)),
+    flag("--analyzer-output", Separate(1), Operand),
+    flag("--assemble", Alone, Stop(Phase::Assemble)),
+    flag("--assert", Separate(1), Operand),
+    flag("--autocomplete=", Joined, Query),
+    flag("--bootclasspath", Separate(1), Operand),
+    flag("--classpath", Separate(1), Operand),
+    flag("--compile", Alone, Stop(Phase::Compile)),
+    flag("--config", Separate(1), Operand),
+    flag("--cuda-compile-host-device", Alone, Side(Scope::Both)),
+    flag("--cuda-device-only", Alone, Side(Scope::Device)),
+    flag("--cuda-gpu-arch=", Joined, Arch),
+    flag("--cuda-host-only", Alone, Side(Scope::Host)),
+    flag("--define-macro", Separate(1), Operand),
+    flag("--dependencies", Alone, Stop(Phase::Front)),
+    flag("--driver-mode=", Joined, DriverMode),
+    flag("--dyld-prefix", Separate(1), Operand),
+    flag("--emit-static-lib", Alone, StaticLibrary),
+    flag("--encoding", Separate(1), Operand),
+    flag("--end-no-unused-arguments", Alone, NoUnused(false)),
+    flag("--extdirs", Separate(1), Operand),
+    flag("--for-linker", Separate(1), Operand),
+    flag("--force-link", Separate(1), Operand),
+    flag("--gpu-bundle-output", Alone, Bundle(true)),
+    flag("--help", Alone, Query),
+    flag("--help-hidden", Alone, Query),
+    flag("--hip-link", Alone, HipLink),
+    flag("--hipstdpar", Alone, StandardParallel),
+    flag("--imacros", Separate(1), Operand),
+    flag("--include", Separate(1), Operand),
+    flag("--include-directory", Separate(1), Operand),
+    flag("--include-directory-after", Separate(1), Operand),
+    flag("--include-prefix", Separate(1), Operand),
+    flag("--include-with-prefix", Separate(1), Operand),
+    flag("--include-with-prefix-after", Separate(1), Operand),
+    flag("--include-with-prefix-before", Separate(1), Operand),
+    flag("--language", Separate(1), Language),
+    flag("--language=", Joined, Language),
+    flag("--library-directory", Separate(1), LibraryFolder),
+    flag("--library-directory=", Joined, LibraryFolder),
+    flag("--mhwdiv", Separate(1), Operand),
+    flag("--no-cuda-gpu-arch=", Joined, NoArch),
+    flag("--no-gpu-bundle-output", Alone, Bundle(false)),
+    flag("--no-offload-arch=", Joined, NoArch),
+    flag("--no-offload-new-driver", Alone, NewDriver(false)),
+    flag("--offload-arch=", Joined, Arch),
+    flag("--offload-device-only", Alone, Side(Scope::Device)),
+    flag("--offload-host-device", Alone, Side(Scope::Both)),
+    flag("--offload-host-only", Alone, Side(Scope::Host)),
+    flag("--offload-link", Alone, OffloadLink),
+    flag("--offload-new-driver", Alone, NewDriver(true)),
+    flag("--output", Separate(1), Operand),
+    flag("--output-class-directory", Separate(1), Operand),
+    flag("--param", Separate(1), Operand),
+    flag("--precompile", Alone, Stop(Phase::Front)),
+    flag("--prefix", Separate(1), Operand),
+    flag("--preprocess", Alone, Stop(Phase::Front)),
+    flag("--print-", Joined, Query),
+    flag("--print-file-name", Either, Query),
+    flag("--print-prog-name", Either, Query),
+    flag("--resource", Separate(1), Operand),
+    flag("--rtlib", Separate(1), Operand),
+    flag("--serialize-diagnostics", Separate(1), Operand),
+    flag("--specs", Separate(1), Operand),
+    flag("--start-no-unused-arguments", Alone, NoUnused(true)),
+    flag("--std", Separate(1), Operand),
+    flag("--sysroot", Separate(1), Operand),
+    flag("--target=", Joined, Target),
+    flag("--undefine-macro", Separate(1), Operand),
+    flag("--user-dependencies", Alone, Stop(Phase::Front)),
+    flag("--version", Alone, Query),
+    flag("--vfsoverlay", Separate(1), Operand),
+    flag("-A", Either, Operand),
+    flag("-B", Either, Operand),
+    flag("-D", Either, Operand),
+    flag("-E", Alone, Stop(Phase::Front)),
+    flag("-F", Either, Operand),
+    flag("-G", Either, Operand),
+    flag("-I", Either, Operand),
+    flag("-L", Either, LibraryFolder),
+    flag("-M", Alone, Stop(Phase::Front)),
+    flag("-MF", Either, Operand),
+    flag("-MJ", Either, Operand),
+    flag("-MM", Alone, Stop(Phase::Front)),
+    flag("-MQ", Either, Operand),
+    flag("-MT", Either, Operand),
+    flag("-S", Alone, Stop(Phase::Assemble)),
+    flag("-T", Either, Operand),
+    flag("-U", Either, Operand),
+    flag("-V", Either, Operand),
+    flag("-Xanalyzer", Separate(1), Operand),
+    flag("-Xarch_", JoinedThenSeparate, Operand),
+    flag("-Xarch_device", Separate(1), Operand),
+    flag("-Xarch_host", Separate(1), Operand),
+    flag("-Xassembler", Separate(1), Operand),
+    flag("-Xclang", Separate(1), Operand),
+    flag("-Xclangas", Separate(1), Operand),
+    flag("-Xcuda-fatbinary", Separate(1), Operand),
+    flag("-Xcuda-ptxas", Separate(1), Operand),
+    flag("-Xlinker", Separate(1), Operand),
+    flag("-Xoffload-compiler", JoinedThenSeparate, Operand),
+    flag("-Xoffload-linker", JoinedThenSeparate, Channel),
+    flag("-Xopenmp-target", Separate(1), Operand),
+    flag("-Xopenmp-target=", JoinedThenSeparate, Operand),
+    flag("-Xpreprocessor", Separate(1), Operand),
+    flag("-allowable_client", Separate(1), Operand),
+    flag("-arch", Separate(1), Operand),
+    flag("-arch_only", Separate(1), Operand),
+    flag("-b", Either, Operand),
+    flag("-bundle_loader", Separate(1), Operand),
+    flag("-c", Alone, Stop(Phase::Compile)),
+    flag("-cc1", Alone, Query),
+    flag("-cc1as", Alone, Query),
+    flag("-cc1gen-reproducer", Alone, Query),
+    flag("-ccc-gcc-name", Separate(1), Operand),
+    flag("-ccc-install-dir", Separate(1), Operand),
+    flag("-client_name", Separate(1), Operand),
+    flag("-compatibility_version", Separate(1), Operand),
+    flag("-current_version", Separate(1), Operand),
+    flag("-cxx-isystem", Either, Operand),
+    flag("-darwin-target-variant", Separate(1), Operand),
+    flag("-darwin-target-variant-triple", Separate(1), Operand),
+    flag("-dependency-dot", Separate(1), Operand),
+    flag("-dependency-file", Separate(1), Operand),
+    flag("-dsym-dir", Separate(1), Operand),
+    flag("-dump", Joined, Query),
+    flag("-dumpdir", Separate(1), Operand),
+    flag("-dylib_file", Separate(1), Operand),
+    flag("-dylinker_install_name", Separate(1), Operand),
+    flag("-e", Separate(1), Operand),
+    flag("-emit-ast", Alone, Stop(Phase::Front)),
+    flag("-emit-interface-stubs", Alone, Stop(Phase::Front)),
+    flag("-emit-llvm", Alone, EmitLlvm),
+    flag("-exported_symbols_list", Separate(1), Operand),
+    flag("-fcuda-rdc", Alone, Rdc(true)),
+    flag("-fdebug-compilation-dir", Separate(1), Operand),
+    flag("-fexperimental-openacc-macro-override", Separate(1), Operand),
+    flag("-fgpu-rdc", Alone, Rdc(true)),
+    flag("-fhip-emit-relocatable", Alone, Relocatable),
+    flag("-filelist", Separate(1), Operand),
+    flag("-fmodule-implementation-of", Separate(1), Operand),
+    flag("-fmodules-user-build-path", Separate(1), Operand),
+    flag("-fnew-alignment", Separate(1), Operand),
+    flag("-fno-cuda-rdc", Alone, Rdc(false)),
+    flag("-fno-gpu-rdc", Alone, Rdc(false)),
+    flag("-fopenmp", Alone, OpenMp),
+    flag("-fopenmp=", Joined, OpenMp),
+    flag("-framework", Separate(1), Operand),
+    flag("-fsyntax-only", Alone, Stop(Phase::Front)),
+    flag("-ftrapv-handler", Separate(1), Operand),
+    flag("-gen-cdb-fragment-path", Separate(1), Operand),
+    flag("-help", Alone, Query),
+    flag("-hlsl-entry", Separate(1), Operand),
+    flag("-iapinotes-modules", Separate(1), Operand),
+    flag("-idirafter", Either, Operand),
+    flag("-iframework", Either, Operand),
+    flag("-iframeworkwithsysroot", Either, Operand),
+    flag("-imacros", Either, Operand),
+    flag("-image_base", Separate(1), Operand),
+    flag("-imultilib", Separate(1), Operand),
+    flag("-include", Either, Operand),
+    flag("-include-pch", Separate(1), Operand),
+    flag("-init", Separate(1), Operand),
+    flag("-install_name", Separate(1), Operand),
+    flag("-iprefix", Either, Operand),
+    flag("-iquote", Either, Operand),
+    flag("-isysroot", Either, Operand),
+    flag("-isystem", Either, Operand),
+    flag("-isystem-after", Either, Operand),
+    flag("-ivfsoverlay", Either, Operand),
+    flag("-iwithprefix", Either, Operand),
+    flag("-iwithprefixbefore", Either, Operand),
+    flag("-iwithsysroot", Either, Operand),
+    flag("-l", Either, Library),
+    flag("-lazy_framework", Separate(1), Operand),
+    flag("-lazy_library", Separate(1), Operand),
+    flag("-meabi", Separate(1), Operand),
+    flag("-mllvm", Separate(1), Operand),
+    flag("-mmlir", Separate(1), Operand),
+    flag("-module-dependency-dir", Separate(1), Operand),
+    flag("-module-file-info", Alone, Stop(Phase::Front)),
+    flag("-mthread-model", Separate(1), Operand),
+    flag("-multiply_defined", Separate(1), Operand),
+    flag("-multiply_defined_unused", Separate(1), Operand),
+    flag("-o", Either, Operand),
+    flag("-pagezero_size", Separate(1), Operand),
+    flag("-print-", Joined, Query),
+    flag("-r", Alone, Partial),
+    flag("-read_only_relocs", Separate(1), Operand),
+    flag("-resource-dir", Separate(1), Operand),
+    flag("-rewrite-objc", Alone, Stop(Phase::Front)),
+    flag("-rpath", Separate(1), Operand),
+    flag("-sectalign", Separate(3), Operand),
+    flag("-sectcreate", Separate(3), Operand),
+    flag("-sectobjectsymbols", Separate(2), Operand),
+    flag("-sectorder", Separate(3), Operand),
+    flag("-seg_addr_table", Separate(1), Operand),
+    flag("-seg_addr_table_filename", Separate(1), Operand),
+    flag("-segaddr", Separate(2), Operand),
+    flag("-segcreate", Separate(3), Operand),
+    flag("-segprot", Separate(3), Operand),
+    flag("-segs_read_only_addr", Separate(1), Operand),
+    flag("-segs_read_write_addr", Separate(1), Operand),
+    flag("-serialize-diagnostics", Separate(1), Operand),
+    flag("-specs", Separate(1), Operand),
+    flag("-stdlib++-isystem", Either, Operand),
+    flag("-sub_library", Separate(1), Operand),
+    flag("-sub_umbrella", Separate(1), Operand),
+    flag("-target", Separate(1), Target),
+    flag("-u", Either, Operand),
+    flag("-umbrella", Separate(1), Operand),
+    flag("-undefined", Separate(1), Operand),
+    flag("-unexported_symbols_list", Separate(1), Operand),
+    flag("-validator-version", Separate(1), Operand),
+    flag("-verify-pch", Alone, Stop(Phase::Front)),
+    flag("-vfsoverlay", Separate(1), Operand),
+    flag("-weak_framework", Separate(1), Operand),
+    flag("-weak_library", Separate(1), Operand),
+    flag("-weak_reference_mismatches", Separate(1), Operand),
+    flag("-working-directory", Separate(1), Operand),
+    flag("-x", Either, Language),
+    flag("-z", Separate(1), Operand),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_and_unique() {
+        assert!(FLAGS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert!(FLAGS.iter().all(|flag| flag.name.len() >= 2 && flag.name.starts_with('-')));
+    }
+
+    #[test]
+    fn words_find_the_longest_row() {
+        for (word, name, joined, values) in [
+            ("-o", "-o", "", 1),
+            ("-ofile", "-o", "file", 0),
+            ("-xhip", "-x", "hip", 0),
+            ("-include-pch", "-include-pch", "", 1),
+            ("-includefoo.h", "-include", "foo.h", 0),
+            ("-Xarch_gfx1030", "-Xarch_", "gfx1030", 1),
+            ("-Xoffload-linker-amdgcn-amd-amdhsa", "-Xoffload-linker", "-amdgcn-amd-amdhsa", 1),
+            ("--offload-arch=gfx90a,gfx942", "--offload-arch=", "gfx90a,gfx942", 0),
+            ("-sectcreate", "-sectcreate", "", 3),
+            ("-print-targets", "-print-", "targets", 0),
+            ("-dumpversion", "-dump", "version", 0),
+            ("-dumpdir", "-dumpdir", "", 1),
+            ("-M", "-M", "", 0),
+            ("-MF", "-MF", "", 1),
+        ] {
+            let found = find(word.as_bytes()).unwrap_or_else(|| panic!("{word} is not found"));
+            assert_eq!((found.flag.name, found.joined, found.values), (name, joined.as_bytes(), values), "{word}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_not_understood() {
+        for word in ["-", "-MD", "-cl-std=CL2.0", "-fgpu-rdcx", "--", "-g", "-sectcreated", "-rdynamic", "-shared"] {
+            assert_eq!(find(word.as_bytes()), None, "{word}");
+        }
+    }
+}

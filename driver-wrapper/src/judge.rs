@@ -1,0 +1,373 @@
+//! The decision: from the words, the settings and nothing else to what is done with a command.
+//!
+//! Invariant: a pure function. Files are not read here, except through the plan look-up that is
+//! passed in, so the whole behaviour is tested by a table without a compiler.
+//!
+//! The default of every doubt is to pass the command through as it is.
+
+use crate::command::{Command, InputKind, scan};
+use crate::flags::{Phase, Scope};
+use crate::options::{Id, Settings, is_own, parse_word};
+use hotswap_families::manifest::Format;
+use hotswap_plan::{Plan, Policy, words};
+use hotswap_report::{Diagnostic, codes};
+use std::env::consts;
+use std::ffi::OsString;
+
+/// A question to HotSwap itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Query {
+    /// `--hotswap-version`.
+    Version,
+    /// `--hotswap-help`; the table of the documentation or the text.
+    Help {
+        /// As a Markdown table.
+        markdown: bool,
+    },
+}
+
+/// Where a plan was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The build system wrote its hash.
+    Token,
+    /// Words on the command line.
+    Words,
+    /// The environment or a configuration file: for every HIP command.
+    Ambient,
+}
+
+/// A command that HotSwap takes part in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WithPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// Its hash.
+    pub hash: String,
+    /// Who asked.
+    pub source: Source,
+    /// A device link happens below this command.
+    pub device_link: bool,
+    /// The host linker runs.
+    pub host_link: bool,
+    /// The format of the manifest that the host link gets, if it gets one from the wrapper.
+    pub manifest: Option<Format>,
+    /// The user asked for a bare code object in place of a bundle.
+    pub bare_output: bool,
+}
+
+/// What is done with a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The real clang gets the words as they are; why.
+    PassThrough(&'static str),
+    /// The real clang gets the words without ours: HotSwap is switched off.
+    Disabled,
+    /// HotSwap takes part.
+    WithPlan(Box<WithPlan>),
+    /// HotSwap answers itself.
+    Query(Query),
+    /// Nothing is run.
+    Error(Diagnostic),
+}
+
+/// The decision and what goes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The decision.
+    pub decision: Decision,
+    /// The words as understood.
+    pub command: Command,
+    /// `--driver-mode=g++` is added: the C driver would not link the C++ runtime of HIP code.
+    pub cxx_mode: bool,
+    /// Print instead of run; as JSON or as text.
+    pub explain: Option<Explain>,
+    /// What the user should know although the command runs.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Form of `--hotswap-explain`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Explain {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Words of ours with their options.
+///
+/// # Errors
+/// [`codes::USAGE`] for a word that is not in the table.
+pub fn own_words(command: &Command) -> Result<Vec<(Id, String)>, Diagnostic> {
+    let parse = |own: &crate::command::Own| {
+        let text = own
+            .text
+            .to_str()
+            .ok_or_else(|| Diagnostic::error(codes::USAGE, format!("`{}` is not UTF-8", own.text.to_string_lossy())))?;
+        parse_word(text, own.channel)
+    };
+    command.own.iter().map(parse).collect()
+}
+
+/// How plans are found by their hash.
+pub type FindPlan<'a> = &'a dyn Fn(&str) -> Result<Plan, Diagnostic>;
+
+/// Judges a command: `cxx` is whether the C++ driver was called, `words` are those of the command
+/// line behind the program's name, with response files expanded.
+pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_plan: FindPlan<'_>) -> Judgement {
+    let command = scan(words);
+    let cxx_mode = !cxx && needs_cxx_mode(&command);
+    let mut judgement =
+        Judgement { decision: Decision::PassThrough(""), command, cxx_mode, explain: None, warnings: Vec::new() };
+    judgement.decision = match decide(&mut judgement, words, settings_of, find_plan) {
+        Ok(decision) => decision,
+        Err(error) => Decision::Error(error),
+    };
+    if judgement.decision == Decision::Disabled {
+        judgement.cxx_mode = false;
+    }
+    judgement
+}
+
+/// Gathers the settings for words of ours; reads the environment and the configuration files.
+pub type SettingsOf<'a> = &'a dyn Fn(&[(Id, String)]) -> Settings;
+
+fn decide(
+    judgement: &mut Judgement,
+    words: &[OsString],
+    settings_of: SettingsOf<'_>,
+    find_plan: FindPlan<'_>,
+) -> Result<Decision, Diagnostic> {
+    if settings_of(&[]).switch(Id::Disable)? {
+        return Ok(Decision::Disabled);
+    }
+    let own = own_words(&judgement.command)?;
+    if let Some(query) = query(&own)? {
+        return Ok(Decision::Query(query));
+    }
+    judgement.explain = explain(&own)?;
+    let settings = settings_of(&own);
+    let request = Request::new(&own, &settings);
+    if !request.any() {
+        return Ok(Decision::PassThrough("no plan is asked for"));
+    }
+    if let Some(reason) = no_part(&judgement.command, request.source())? {
+        return Ok(Decision::PassThrough(reason));
+    }
+    let plan = request.plan(find_plan)?;
+    if plan.is_empty() {
+        return Ok(Decision::PassThrough("the plan asks for nothing"));
+    }
+    if request.source() == Source::Ambient && without_arch(&judgement.command) {
+        judgement.warnings.extend(not_applied(&plan));
+        return Ok(Decision::PassThrough("the command names no --offload-arch"));
+    }
+    with_plan(&judgement.command, plan, request.source(), words).map(|plan| Decision::WithPlan(Box::new(plan)))
+}
+
+fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
+    for (id, value) in own {
+        match (id, value.as_str()) {
+            (Id::Version, "") => return Ok(Some(Query::Version)),
+            (Id::Help, "") => return Ok(Some(Query::Help { markdown: false })),
+            (Id::Help, "markdown") => return Ok(Some(Query::Help { markdown: true })),
+            (Id::Version | Id::Help, other) => return Err(Diagnostic::error(codes::USAGE, format!("`={other}`"))),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn explain(own: &[(Id, String)]) -> Result<Option<Explain>, Diagnostic> {
+    let value = own.iter().rev().find_map(|(id, value)| (*id == Id::Explain).then_some(value.as_str()));
+    match value {
+        None => Ok(None),
+        Some("") => Ok(Some(Explain::Text)),
+        Some("json") => Ok(Some(Explain::Json)),
+        Some(other) => Err(Diagnostic::error(codes::USAGE, format!("`--hotswap-explain={other}`"))),
+    }
+}
+
+/// HIP code needs the C++ runtime. A C input would become C++ by the mode, so such a command
+/// stays what it is with plain clang.
+fn needs_cxx_mode(command: &Command) -> bool {
+    command.links_host_or_host_only()
+        && command.is_hip()
+        && command.driver_mode.is_none()
+        && !command.query
+        && command.inputs.iter().all(|input| input.kind != InputKind::C)
+}
+
+impl Command {
+    fn links_host_or_host_only(&self) -> bool {
+        self.phase == Phase::Link && self.scope != Scope::Device && !self.static_library && self.has_inputs()
+    }
+}
+
+/// Why HotSwap takes no part in a command although a plan is asked for.
+///
+/// # Errors
+/// [`codes::NO_PLACE`], [`codes::USAGE`]: an explicit plan for a command that cannot have one.
+fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Diagnostic> {
+    let explicit = source != Source::Ambient;
+    if command.query || !command.has_inputs() {
+        return Ok(Some("clang is only asked something"));
+    }
+    if command.driver_mode.as_deref() == Some("cl") && explicit {
+        return Err(Diagnostic::error(codes::USAGE, "--driver-mode=cl with a plan").advise("use the g++ driver mode"));
+    }
+    if command.targets_gpu() && explicit && command.phase == Phase::Link {
+        let what = "--target names a GPU, so the output is one bare code object";
+        return Err(Diagnostic::error(codes::NO_PLACE, what).advise("drop the plan for this command"));
+    }
+    if !(command.links_device_code() || command.links_host_code()) {
+        return Ok(Some("no device link and no host link happens"));
+    }
+    Ok((!explicit && !command.is_hip()).then_some("the command is no HIP compile or link"))
+}
+
+fn without_arch(command: &Command) -> bool {
+    command.archs.is_empty() && command.links_device_code()
+}
+
+/// CMake and others compile small probes for the default processor; a plan of the environment
+/// must not break them, nor be left out in silence.
+fn not_applied(plan: &Plan) -> Option<Diagnostic> {
+    let what = "the plan of the environment is not applied to a command without --offload-arch";
+    (plan.policy != Policy::Keep).then(|| Diagnostic::warning(codes::NO_ROUTE, what).advise("name the processors"))
+}
+
+/// What is asked for, and by whom.
+struct Request<'a> {
+    tokens: Vec<&'a str>,
+    settings: &'a Settings,
+    /// Retarget, patches or policy stand on the command line.
+    words: bool,
+    /// Pairs or patches stand on the command line.
+    asks: bool,
+}
+
+impl<'a> Request<'a> {
+    fn new(own: &'a [(Id, String)], settings: &'a Settings) -> Self {
+        let mut tokens: Vec<_> =
+            own.iter().filter(|(id, _)| *id == Id::Plan).map(|(_, value)| value.as_str()).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        let has = |wanted: &[Id]| own.iter().any(|(id, _)| wanted.contains(id));
+        let words = has(&[Id::Retarget, Id::Patches, Id::Policy]);
+        Self { tokens, settings, words, asks: has(&[Id::Retarget, Id::Patches]) }
+    }
+
+    fn any(&self) -> bool {
+        let set = |id| self.settings.get(id).is_some();
+        !self.tokens.is_empty() || set(Id::Retarget) || set(Id::Patches)
+    }
+
+    fn source(&self) -> Source {
+        match (self.tokens.is_empty(), self.asks) {
+            (false, _) => Source::Token,
+            (true, true) => Source::Words,
+            (true, false) => Source::Ambient,
+        }
+    }
+
+    /// The one plan of the command.
+    fn plan(&self, find_plan: FindPlan<'_>) -> Result<Plan, Diagnostic> {
+        let [token, rest @ ..] = &self.tokens[..] else { return self.by_settings() };
+        if let Some(other) = rest.first() {
+            let what = format!("{}{token} and {}{other}", words::PLAN, words::PLAN);
+            return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
+        }
+        let plan = find_plan(token)?;
+        if self.words && self.by_words(&plan)? != plan {
+            let what = format!("{}{token} and words that say something else", words::PLAN);
+            return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
+        }
+        Ok(plan)
+    }
+
+    fn by_settings(&self) -> Result<Plan, Diagnostic> {
+        let mut plan = Plan::default();
+        self.add(&mut plan, Id::Retarget, |plan, text| plan.add_pairs(text))?;
+        self.add(&mut plan, Id::Patches, |plan, text| plan.add_patches(text))?;
+        self.add(&mut plan, Id::Policy, |plan, text| text.parse().map(|policy| plan.policy = policy))?;
+        Ok(plan)
+    }
+
+    /// The token's plan with what the words say put in its place.
+    fn by_words(&self, token: &Plan) -> Result<Plan, Diagnostic> {
+        let is_word = |id| self.settings.get(id).is_some_and(|s| s.origin == crate::options::Origin::Word);
+        let mut plan = self.by_settings()?;
+        if !is_word(Id::Retarget) {
+            plan.pairs.clone_from(&token.pairs);
+        }
+        if !is_word(Id::Patches) {
+            plan.patches.clone_from(&token.patches);
+        }
+        if !is_word(Id::Policy) {
+            plan.policy = token.policy;
+        }
+        Ok(plan)
+    }
+
+    fn add(
+        &self,
+        plan: &mut Plan,
+        id: Id,
+        add: impl Fn(&mut Plan, &str) -> Result<(), Diagnostic>,
+    ) -> Result<(), Diagnostic> {
+        let Some(setting) = self.settings.get(id) else { return Ok(()) };
+        let text = self.settings.text(id)?.unwrap_or_default();
+        add(plan, text).map_err(|mut error| {
+            error.what = format!("{}: {}", setting.origin_text(), error.what);
+            error
+        })
+    }
+}
+
+fn with_plan(command: &Command, plan: Plan, source: Source, words: &[OsString]) -> Result<WithPlan, Diagnostic> {
+    hotswap_families::families_of(&plan)?;
+    let hash = plan.hash();
+    let bare_output = command.scope == Scope::Device && command.bundle == Some(false);
+    let manifest = if needs_manifest(command, words, &hash) { Some(manifest_format(command)?) } else { None };
+    Ok(WithPlan {
+        hash,
+        source,
+        device_link: command.links_device_code() || (command.links_host_code() && command.is_hip() && command.rdc),
+        host_link: command.links_host_code(),
+        manifest,
+        bare_output,
+        plan,
+    })
+}
+
+/// A host link gets the manifest, unless the build system added it as an object of its own.
+///
+/// A partial link gets none: it leaves references open, so it could not tell that a registrar is
+/// missing, and the final link, which can, would get the manifest twice. The final link must
+/// therefore have the plan, too.
+fn needs_manifest(command: &Command, words: &[OsString], hash: &str) -> bool {
+    let name = manifest_name(hash);
+    let present = || words.iter().any(|word| !is_own(word) && word.as_encoded_bytes().ends_with(name.as_bytes()));
+    command.links_host_code() && !command.partial && !present()
+}
+
+/// File name of the manifest object of a plan, in the wrapper's store and in build trees.
+pub fn manifest_name(hash: &str) -> String {
+    format!("{hash}.manifest.o")
+}
+
+fn manifest_format(command: &Command) -> Result<Format, Diagnostic> {
+    let named = command.target.clone().unwrap_or_else(|| format!("{}-unknown-linux-gnu", consts::ARCH));
+    // Clang completes a lone architecture with the system that it was built for.
+    let triple = if named.contains('-') { named } else { format!("{named}-unknown-linux-gnu") };
+    Format::for_triple(&triple).ok_or_else(|| {
+        Diagnostic::error(codes::UNKNOWN_FORMAT, format!("no manifest can be made for a host link for {triple}"))
+            .advise("drop the plan for this command")
+    })
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -1,0 +1,235 @@
+//! The driver wrapper: the real clang, with HotSwap in the device link where a plan asks for it.
+//!
+//! A command goes through here once: its words are read ([`command`], [`flags`]) and judged
+//! together with the settings ([`options`], [`config`], [`judge`]); the real clang is found
+//! ([`find`]); and this process becomes it ([`exec`]). Everything that HotSwap does to code
+//! happens below that clang, in the tools of the device link, which find the plan in the words
+//! and in the environment.
+//!
+//! Invariants: a command without a plan costs one exec and reaches clang byte for byte; nothing
+//! is started to find something out, except once for each compiler where its folder does not tell
+//! ([`toolchain`]).
+//!
+//! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own
+//! configuration files, which can hold words that are not judged here.
+
+pub mod command;
+pub mod config;
+pub mod exec;
+pub mod explain;
+pub mod find;
+pub mod flags;
+pub mod judge;
+pub mod manifest;
+pub mod objects;
+pub mod options;
+pub mod store;
+pub mod toolchain;
+pub mod words;
+
+use exec::{Env, Launch, become_clang};
+use explain::Explanation;
+use find::{Clang, Search};
+use hotswap_plan::words as names;
+use hotswap_report::{Diagnostic, codes};
+use judge::{Decision, Explain, Judgement, Query, WithPlan};
+use manifest::Manifest;
+use options::{Id, Settings};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use toolchain::Toolchain;
+use words::Word;
+
+/// What is left to do where this process did not become clang.
+#[derive(Debug)]
+pub struct Answer {
+    /// For standard output.
+    pub text: String,
+}
+
+/// Where the search for tools begins; [`names::ENV_LLVM_BIN`] comes before it for our shims.
+const COMPILER_PATH: &str = "COMPILER_PATH";
+
+/// Runs one command; returns only with an answer to a question or an error. `warn` gets what the
+/// user should know before clang runs.
+///
+/// # Errors
+/// Every diagnostic of the wrapper; nothing was run then.
+pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
+    let name = args.next().unwrap_or_default();
+    let words: Vec<OsString> = args.collect();
+    let call = Call::new(&name, words)?;
+    let env = |name: &str| env::var_os(name);
+    let files = config::load(&env, call.prefix.as_deref())?;
+    let settings_of = |own: &[(Id, String)]| Settings::gather(own, &env, &files);
+    let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &hotswap_plan::find);
+    match &judgement.decision {
+        Decision::Error(error) => return Err(error.clone()),
+        Decision::Query(query) => return Ok(Answer { text: answer(*query) }),
+        _ => {}
+    }
+    let own = judge::own_words(&judgement.command).unwrap_or_default();
+    call.finish(&judgement, &settings_of(&own), warn)
+}
+
+fn answer(query: Query) -> String {
+    match query {
+        Query::Version => options::version(),
+        Query::Help { markdown: false } => options::help(),
+        Query::Help { markdown: true } => options::markdown(),
+    }
+}
+
+/// One call of this program.
+struct Call {
+    cxx: bool,
+    words: Vec<OsString>,
+    expanded: Vec<OsString>,
+    ourselves: PathBuf,
+    prefix: Option<PathBuf>,
+}
+
+impl Call {
+    fn new(name: &OsStr, words: Vec<OsString>) -> Result<Self, Diagnostic> {
+        let ourselves = env::current_exe().map_err(|error| Diagnostic::error(codes::NO_INSTALL, error.to_string()))?;
+        let prefix = ourselves.parent().and_then(Path::parent).map(Path::to_owned);
+        let expanded = hotswap_files::expand(&words).into_iter().map(|word| word.text).collect();
+        let file = Path::new(name).file_name().unwrap_or_default();
+        Ok(Self { cxx: file.to_string_lossy().contains("++"), words, expanded, ourselves, prefix })
+    }
+
+    fn finish(&self, judgement: &Judgement, settings: &Settings, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
+        let clang = self.find_clang(settings)?;
+        let dry = judgement.explain.is_some() || judgement.command.dry_run;
+        let (mut added, env) = match &judgement.decision {
+            Decision::WithPlan(plan) => self.join(judgement, plan, &clang, settings, dry)?,
+            _ => (Vec::new(), Vec::new()),
+        };
+        let mode = if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode };
+        added.splice(0..0, mode.map(OsString::from));
+        let words = added.iter().cloned().map(Word::Plain).chain(self.user_words(judgement)).collect();
+        let launch = Launch { program: clang.path.clone(), words, env, verbose: settings.switch(Id::Verbose)? };
+        let explanation = Explanation { judgement, settings, clang: &clang, launch: &launch, added: &added };
+        match judgement.explain {
+            Some(Explain::Json) => return Ok(Answer { text: explanation.json() }),
+            Some(Explain::Text) => return Ok(Answer { text: explanation.text() }),
+            None => {}
+        }
+        if judgement.command.dry_run && !launch.env.is_empty() {
+            explanation.text().lines().for_each(warn);
+        }
+        judgement.warnings.iter().for_each(|warning| warn(&warning.to_string()));
+        Err(become_clang(&launch))
+    }
+
+    fn find_clang(&self, settings: &Settings) -> Result<Clang, Diagnostic> {
+        let named = settings.get(Id::Clang).map(|setting| (PathBuf::from(&setting.value), setting.origin_text()));
+        let rocm_path = env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let path = env::var_os("PATH");
+        find::find(&Search { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
+    }
+
+    fn user_words(&self, judgement: &Judgement) -> Vec<Word> {
+        if judgement.decision == Decision::Disabled {
+            return words::stripped(&self.words);
+        }
+        if judgement.explain.is_some() {
+            return without_explain(&self.words);
+        }
+        self.words.iter().cloned().map(Word::Plain).collect()
+    }
+
+    /// The words and variables by which HotSwap takes part.
+    fn join(
+        &self,
+        judgement: &Judgement,
+        plan: &WithPlan,
+        clang: &Clang,
+        settings: &Settings,
+        dry: bool,
+    ) -> Result<(Vec<OsString>, Env), Diagnostic> {
+        let command = &judgement.command;
+        let prefix = self.prefix.as_deref().unwrap_or(Path::new("/"));
+        let shims = shims(prefix)?;
+        let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
+        let toolchain = Toolchain::new(&clang.path, named);
+        let tools = toolchain.folder()?;
+        if plan.host_link && !command.partial {
+            objects::check(command, &objects::look(command), || toolchain.new_driver(command.new_driver))?;
+        }
+        let manifest: Option<Manifest> =
+            plan.manifest.map(|format| manifest::prepare(plan, format, prefix, dry)).transpose()?;
+        let bare = plan.bare_output && !bundled_after_all(&toolchain, command.new_driver)?;
+        let env = vec![
+            (COMPILER_PATH, Some(search_path(&shims, env::var_os(COMPILER_PATH)))),
+            (names::ENV_PLAN, Some(plan.hash.clone().into())),
+            (names::ENV_PLAN_TEXT, Some(plan.plan.canonical().into())),
+            (names::ENV_LLVM_BIN, Some(tools.into_os_string())),
+            (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
+        ];
+        Ok((words::added(plan, manifest.as_ref()), env))
+    }
+}
+
+/// The words without the question, which may stand behind a channel word.
+fn without_explain(words: &[OsString]) -> Vec<Word> {
+    let is_explain = |word: &OsStr| word.as_encoded_bytes().starts_with(options::EXPLAIN.as_bytes());
+    let mut kept: Vec<Word> = Vec::new();
+    for word in words {
+        if !is_explain(word) {
+            kept.push(Word::Plain(word.clone()));
+        } else if kept.last() == Some(&Word::Plain(names::CHANNEL.into())) {
+            kept.pop();
+        }
+    }
+    kept
+}
+
+/// The folder of the shims, which `COMPILER_PATH` cannot name if it has a colon.
+fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
+    let folder = prefix.join("libexec/hotswap");
+    let missing = |what: String| Err(Diagnostic::error(codes::NO_INSTALL, what));
+    if !folder.join("lld").exists() {
+        return missing(format!("no file {}", folder.join("lld").display()));
+    }
+    if folder.as_os_str().as_encoded_bytes().contains(&b':') {
+        return missing(format!("{} has a colon, so clang cannot search it", folder.display()));
+    }
+    Ok(folder)
+}
+
+/// Clang 22 bundles a device-only output under the new driver although told not to.
+fn bundled_after_all(toolchain: &Toolchain<'_>, said: Option<bool>) -> Result<bool, Diagnostic> {
+    Ok(toolchain.major()? <= 22 && toolchain.new_driver(said)?)
+}
+
+fn search_path(shims: &Path, old: Option<OsString>) -> OsString {
+    let mut path = shims.as_os_str().to_owned();
+    let Some(old) = old.filter(|old| !old.is_empty()) else { return path };
+    if env::split_paths(&old).next().as_deref() == Some(shims) {
+        return old;
+    }
+    path.push(":");
+    path.push(old);
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shims_come_first_and_only_once() {
+        let shims = Path::new("/p/libexec/hotswap");
+        for (old, path) in [
+            (None, "/p/libexec/hotswap"),
+            (Some(""), "/p/libexec/hotswap"),
+            (Some("/x:/y"), "/p/libexec/hotswap:/x:/y"),
+            (Some("/p/libexec/hotswap:/x"), "/p/libexec/hotswap:/x"),
+            (Some("/x:/p/libexec/hotswap"), "/p/libexec/hotswap:/x:/p/libexec/hotswap"),
+        ] {
+            assert_eq!(search_path(shims, old.map(OsString::from)), path);
+        }
+    }
+}

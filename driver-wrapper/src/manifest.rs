@@ -1,0 +1,57 @@
+//! The manifest object of a host link: made once for each plan and format, then found.
+//!
+//! Invariant: the file's name is its content's: plan hash and format decide every byte, so two
+//! builds at once write the same, and a file that is there is only used if its bytes are right.
+
+use crate::judge::{WithPlan, manifest_name};
+use crate::store;
+use hotswap_families::manifest::{Format, object};
+use hotswap_report::{Diagnostic, codes};
+use std::path::{Path, PathBuf};
+
+/// Words that hand the manifest and the registrars to the host linker, in this order: bfd and
+/// gold take from an archive only what is referred to by then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The object.
+    pub object: PathBuf,
+    /// The registry archive.
+    pub archive: PathBuf,
+}
+
+/// Where the manifest of a plan is, and the archive; writes the object unless `dry`.
+///
+/// # Errors
+/// [`codes::NO_INSTALL`] without the archive, [`codes::CANNOT_WRITE`], and those of the families.
+pub fn prepare(plan: &WithPlan, format: Format, prefix: &Path, dry: bool) -> Result<Manifest, Diagnostic> {
+    let archive = prefix.join("lib/hotswap").join(archive_name(format));
+    if !archive.is_file() {
+        return Err(Diagnostic::error(codes::NO_INSTALL, format!("no file {}", archive.display())));
+    }
+    let folder = store::folder("manifests")?.join(folder_name(format));
+    let path = folder.join(manifest_name(&plan.hash));
+    if !dry {
+        store::put(&path, &bytes(plan, format)?)?;
+    }
+    Ok(Manifest { object: path, archive })
+}
+
+fn bytes(plan: &WithPlan, format: Format) -> Result<Vec<u8>, Diagnostic> {
+    let families = hotswap_families::families_of(&plan.plan)?;
+    object(format, &plan.hash, &plan.plan.canonical(), &families)
+}
+
+const fn archive_name(format: Format) -> &'static str {
+    match format {
+        Format::ElfX86_64 | Format::ElfAarch64 => "libhotswap_registry.a",
+        Format::CoffX86_64 => "hotswap_registry.lib",
+    }
+}
+
+const fn folder_name(format: Format) -> &'static str {
+    match format {
+        Format::ElfX86_64 => "elf-x86_64",
+        Format::ElfAarch64 => "elf-aarch64",
+        Format::CoffX86_64 => "coff-x86_64",
+    }
+}

@@ -1,0 +1,205 @@
+//! Objects with relocatable device code on their way into a link that would lose it.
+//!
+//! Clang's two offload drivers keep device code of `-fgpu-rdc` objects in different sections and
+//! link it by different means. Given the other driver's objects, or no device link at all, the
+//! link fails with a message about undefined symbols at best; at worst it succeeds and the
+//! program has no device code. Only names of sections are read here.
+//!
+//! Absent on purpose: objects whose fat binary is finished (`.hip_fatbin`); they link like any
+//! other. Shared libraries: theirs is finished, too.
+
+use crate::command::{Command, InputKind};
+use hotswap_report::{Diagnostic, codes};
+use object::read::archive::ArchiveFile;
+use object::{Object, ObjectSection, ReadCache, ReadRef};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Section of relocatable device code by the new driver.
+const NEW: &str = ".llvm.offloading";
+/// Begin of the sections of relocatable device code by the old driver.
+const OLD: &str = "__CLANG_OFFLOAD_BUNDLE__";
+
+/// The first object of each kind among the inputs.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Relocatable {
+    /// Made by the old driver.
+    pub old: Option<String>,
+    /// Made by the new driver.
+    pub new: Option<String>,
+}
+
+/// Reads the section names of the command's objects and archives. Files that cannot be read or
+/// are no objects are left to the linker.
+pub fn look(command: &Command) -> Relocatable {
+    let mut found = Relocatable::default();
+    let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
+    let named = inputs.map(|input| PathBuf::from(&input.path));
+    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_folders));
+    for path in named.chain(libraries) {
+        if found.old.is_some() && found.new.is_some() {
+            break;
+        }
+        // A file that is no object is the linker's to judge.
+        let _ = look_into(&path, &mut found);
+    }
+    found
+}
+
+fn library(name: &OsString, folders: &[OsString]) -> Option<PathBuf> {
+    let mut file = OsString::from("lib");
+    file.push(name);
+    file.push(".a");
+    folders.iter().map(|folder| Path::new(folder).join(&file)).find(|path| path.is_file())
+}
+
+fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
+    let name = path.display().to_string();
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()));
+    let Some(file) = file else { return Ok(()) };
+    let cache = ReadCache::new(file);
+    let Ok(archive) = ArchiveFile::parse(&cache) else { return note(&cache, &name, found) };
+    for member in archive.members() {
+        let member = member?;
+        let (offset, size) = member.file_range();
+        let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
+        // One member that is no object does not hide the others.
+        let _ = note(cache.range(offset, size), &label, found);
+    }
+    Ok(())
+}
+
+fn note<'data>(data: impl ReadRef<'data>, name: &str, found: &mut Relocatable) -> object::Result<()> {
+    let file = object::File::parse(data)?;
+    if file.kind() != object::ObjectKind::Relocatable {
+        return Ok(());
+    }
+    for section in file.sections() {
+        let section = section.name()?;
+        if section == NEW {
+            found.new.get_or_insert_with(|| name.to_owned());
+        } else if section.starts_with(OLD) {
+            found.old.get_or_insert_with(|| name.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Judges what was found: `new_driver` says which driver links, where the command does not.
+///
+/// # Errors
+/// [`codes::MIXED_DRIVERS`], [`codes::RDC_NOT_LINKED`], naming the objects; those of `new_driver`.
+pub fn check(
+    command: &Command,
+    found: &Relocatable,
+    new_driver: impl FnOnce() -> Result<bool, Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let (old, new) = match (&found.old, &found.new) {
+        (None, None) => return Ok(()),
+        (Some(old), Some(new)) => return Err(mixed(format!("{old} is of the old one, {new} of the new one"))),
+        (old, new) => (old, new),
+    };
+    let name = old.as_ref().or(new.as_ref()).map_or("", String::as_str);
+    if !device_link(command, new.is_some()) {
+        return Err(Diagnostic::error(codes::RDC_NOT_LINKED, name));
+    }
+    let forced = command.offload_link || command.openmp;
+    match (new_driver()?, old.is_some()) {
+        (true, true) => Err(mixed(format!("{name} is of the old one, and the new one links"))),
+        (false, false) if !forced => Err(mixed(format!("{name} is of the new one, and the old one links"))),
+        _ => Ok(()),
+    }
+}
+
+fn mixed(what: String) -> Diagnostic {
+    Diagnostic::error(codes::MIXED_DRIVERS, what)
+}
+
+/// Whether a device link happens at all. Measured with clang 22 and 23: the old driver needs
+/// both `-fgpu-rdc` and a HIP link; the new one any of several words.
+fn device_link(command: &Command, new: bool) -> bool {
+    if new {
+        command.is_hip() || command.offload_link || command.openmp || command.new_driver == Some(true)
+    } else {
+        command.is_hip() && command.rdc
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::scan;
+    use object::write::{self, SectionId};
+    use object::{Architecture, BinaryFormat, Endianness, SectionKind};
+
+    fn with_section(name: &str) -> Vec<u8> {
+        let mut object = write::Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+        let id: SectionId = object.add_section(Vec::new(), name.as_bytes().to_vec(), SectionKind::Data);
+        object.append_section_data(id, b"x", 1);
+        object.write().unwrap()
+    }
+
+    /// A System V archive of one member.
+    fn archive(name: &str, member: &[u8]) -> Vec<u8> {
+        let mut bytes = b"!<arch>\n".to_vec();
+        let header = format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", format!("{name}/"), 0, 0, 0, 644, member.len());
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(member);
+        bytes.resize(bytes.len().next_multiple_of(2), b'\n');
+        bytes
+    }
+
+    fn verdict(text: &str, old: bool, new: bool, new_driver: bool) -> &'static str {
+        let words: Vec<_> = text.split_whitespace().map(OsString::from).collect();
+        let name = |on: bool, name: &str| on.then(|| name.to_owned());
+        let found = Relocatable { old: name(old, "old.o"), new: name(new, "new.o") };
+        check(&scan(&words), &found, || Ok(new_driver)).map_or_else(|error| error.code.id, |()| "ok")
+    }
+
+    #[test]
+    fn sections_tell_the_driver_in_objects_and_archives() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes).unwrap();
+        write("old.o", &with_section("__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx1030"));
+        write("new.o", &with_section(".llvm.offloading"));
+        write("plain.o", &with_section(".hip_fatbin"));
+        write("libnew.a", &archive("in.o", &with_section(".llvm.offloading")));
+        write("junk.o", b"\x7fELF junk");
+        write("thin.a", b"!<arch>\ntruncated");
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        let find = |text: &str| {
+            let words: Vec<_> = text.replace('@', &at("")).split_whitespace().map(OsString::from).collect();
+            look(&scan(&words))
+        };
+        let both = find("@plain.o @junk.o @thin.a @absent.o /dev/null - @old.o @new.o");
+        assert_eq!(both, Relocatable { old: Some(at("old.o")), new: Some(at("new.o")) });
+        let inside = Some(format!("{}(in.o)", at("libnew.a")));
+        assert_eq!(find("@libnew.a").new, inside);
+        assert_eq!(find("-L@ -lnew").new, inside);
+        assert_eq!(find("@plain.o"), Relocatable::default());
+    }
+
+    #[test]
+    fn links_that_lose_device_code_are_told() {
+        const RDC: &str = "HS0403";
+        const MIXED: &str = "HS0404";
+        for (text, old, new, new_driver, expected) in [
+            ("a.o", false, false, true, "ok"),
+            ("a.o", true, true, true, MIXED),
+            ("a.o", true, false, false, RDC),
+            ("a.o", false, true, true, RDC),
+            ("--hip-link a.o", true, false, false, RDC),
+            ("--hip-link -fgpu-rdc a.o", true, false, false, "ok"),
+            ("--hip-link -fgpu-rdc a.o", true, false, true, MIXED),
+            ("--hip-link a.o", false, true, true, "ok"),
+            ("--hip-link -fgpu-rdc a.o", false, true, false, MIXED),
+            ("--offload-link a.o", false, true, false, "ok"),
+            ("--offload-new-driver a.o", false, true, true, "ok"),
+            ("-fgpu-rdc a.hip b.o", false, true, true, "ok"),
+            ("-fopenmp a.o", false, true, false, "ok"),
+        ] {
+            assert_eq!(verdict(text, old, new, new_driver), expected, "{text} {old} {new} {new_driver}");
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! HotSwap's own options: one table for the words on the command line, the environment, the
+//! configuration files, the help text and the documentation.
+//!
+//! Invariant: what is not in the table does not exist; `--hotswap-help=markdown` prints the same
+//! rows that [`Settings::gather`] reads.
+//!
+//! Absent on purpose: clang's flags (`flags`), and what the settings mean for a command (`judge`).
+
+use hotswap_plan::words;
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Which option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // each row's help text says it
+pub enum Id {
+    Clang,
+    Config,
+    Disable,
+    Explain,
+    Help,
+    LlvmBin,
+    Patches,
+    Plan,
+    PlanDir,
+    Policy,
+    Retarget,
+    Trace,
+    Verbose,
+    Version,
+}
+
+/// One option and its names.
+#[derive(Debug)]
+pub struct Opt {
+    /// Which.
+    pub id: Id,
+    /// The word, with its `=` if it takes a value. Words with a value follow `-Xoffload-linker`;
+    /// clang, clangd, clang-tidy and compiler caches accept that form.
+    pub word: Option<&'static str>,
+    /// What the value is called in help; empty for a switch.
+    pub value: &'static str,
+    /// The environment variable.
+    pub env: Option<&'static str>,
+    /// The key in the configuration files.
+    pub key: Option<&'static str>,
+    /// What it does, without a final stop.
+    pub help: &'static str,
+}
+
+/// The query word that prints the decision.
+pub const EXPLAIN: &str = "--hotswap-explain";
+/// The query word that prints the options.
+pub const HELP: &str = "--hotswap-help";
+/// The query word that prints HotSwap's version.
+pub const VERSION: &str = "--hotswap-version";
+/// Turns HotSwap off.
+pub const ENV_DISABLE: &str = "HOTSWAP_DISABLE";
+/// Names the user's configuration file.
+pub const ENV_CONFIG: &str = "HOTSWAP_CONFIG";
+/// Names the real clang.
+pub const ENV_CLANG: &str = "HOTSWAP_CLANG";
+
+/// Every option, in the order of help.
+#[rustfmt::skip]
+pub const OPTIONS: &[Opt] = &[
+    Opt { id: Id::Retarget, word: Some(words::RETARGET), value: "PAIRS", env: Some("HOTSWAP_RETARGET"), key: Some("retarget"),
+        help: "make code objects for further processors: SOURCE=>TARGET[,TARGET...], several separated by `;`; the word may be repeated" },
+    Opt { id: Id::Patches, word: Some(words::PATCHES), value: "NAMES", env: Some("HOTSWAP_PATCHES"), key: Some("patches"),
+        help: "apply these patch families, too, separated by commas" },
+    Opt { id: Id::Policy, word: Some(words::POLICY), value: "error|warn|keep", env: Some("HOTSWAP_POLICY"), key: Some("policy"),
+        help: "what happens when a target cannot be made: the build fails (default), a warning, or only a line in the record" },
+    Opt { id: Id::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,
+        help: "use the plan with this hash; build systems write this word, so that a changed plan rebuilds" },
+    Opt { id: Id::PlanDir, word: None, value: "FOLDER", env: Some(words::ENV_PLAN_DIR), key: None,
+        help: "look for plan files here first; without it in .hotswap/plans of the working folder and those above" },
+    Opt { id: Id::Clang, word: None, value: "FILE", env: Some(ENV_CLANG), key: Some("clang"),
+        help: "the real clang or clang++, a path or a name on PATH; the other one is taken from the same folder" },
+    Opt { id: Id::LlvmBin, word: None, value: "FOLDER", env: Some(words::ENV_LLVM_BIN), key: Some("llvm-bin"),
+        help: "folder of the real lld, clang-offload-bundler and clang-linker-wrapper; without it the real clang's" },
+    Opt { id: Id::Config, word: None, value: "FILE", env: Some(ENV_CONFIG), key: None,
+        help: "the user's configuration file; empty for none; without it $XDG_CONFIG_HOME/hotswap/config.toml" },
+    Opt { id: Id::Disable, word: None, value: "0|1", env: Some(ENV_DISABLE), key: None,
+        help: "1: run the real clang with HotSwap's words removed, and nothing else" },
+    Opt { id: Id::Verbose, word: None, value: "0|1", env: Some(words::ENV_VERBOSE), key: None,
+        help: "1: print each command that HotSwap runs on standard error" },
+    Opt { id: Id::Trace, word: None, value: "FILE", env: Some(words::ENV_TRACE), key: None,
+        help: "append one JSON line for each device link and each bundle step to this file" },
+    Opt { id: Id::Explain, word: Some(EXPLAIN), value: "", env: None, key: None,
+        help: "print what would be done with this command and which setting came from where; =json for a machine" },
+    Opt { id: Id::Version, word: Some(VERSION), value: "", env: None, key: None,
+        help: "print the version of HotSwap (--version is clang's)" },
+    Opt { id: Id::Help, word: Some(HELP), value: "", env: None, key: None,
+        help: "print this list; =markdown prints it as a table (--help is clang's)" },
+];
+
+/// The row of an option.
+pub fn row(id: Id) -> &'static Opt {
+    OPTIONS.iter().find(|opt| opt.id == id).expect("every option has a row")
+}
+
+/// Where a value came from, strongest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The command line.
+    Word,
+    /// That environment variable.
+    Env(&'static str),
+    /// That configuration file.
+    File(PathBuf),
+}
+
+/// The value of one option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Which option.
+    pub id: Id,
+    /// Its value; never empty.
+    pub value: OsString,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Values from one configuration file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its keys and values.
+    pub values: Vec<(&'static Opt, OsString)>,
+}
+
+impl PartialEq for Opt {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+impl Eq for Opt {}
+
+/// The winning value of each option that has one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings(Vec<Setting>);
+
+impl Settings {
+    /// Words win over the environment, that over the files in their order. An empty variable
+    /// counts as a value that says "none", so that it can switch a file's value off.
+    pub fn gather(own: &[(Id, String)], env: &dyn Fn(&str) -> Option<OsString>, files: &[ConfigFile]) -> Self {
+        let value = |opt: &'static Opt| -> Option<Setting> {
+            let (value, origin) = from_words(own, opt.id)
+                .map(|value| (value, Origin::Word))
+                .or_else(|| opt.env.and_then(|name| Some((env(name)?, Origin::Env(name)))))
+                .or_else(|| from_files(files, opt.id))?;
+            Some(Setting { id: opt.id, value, origin })
+        };
+        Self(OPTIONS.iter().filter_map(value).filter(|setting| !setting.value.is_empty()).collect())
+    }
+
+    /// The setting of an option.
+    pub fn get(&self, id: Id) -> Option<&Setting> {
+        self.0.iter().find(|setting| setting.id == id)
+    }
+
+    /// All settings, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = &Setting> {
+        self.0.iter()
+    }
+
+    /// A value that must be text.
+    ///
+    /// # Errors
+    /// [`codes::BAD_CONFIG`] naming the variable or file.
+    pub fn text(&self, id: Id) -> Result<Option<&str>, Diagnostic> {
+        let Some(setting) = self.get(id) else { return Ok(None) };
+        setting.value.to_str().map(Some).ok_or_else(|| setting.reject("it is not UTF-8"))
+    }
+
+    /// A switch: `1` or `0`.
+    ///
+    /// # Errors
+    /// [`codes::BAD_CONFIG`] for anything else.
+    pub fn switch(&self, id: Id) -> Result<bool, Diagnostic> {
+        let Some(setting) = self.get(id) else { return Ok(false) };
+        match setting.value.as_encoded_bytes() {
+            b"1" => Ok(true),
+            b"0" => Ok(false),
+            _ => Err(setting.reject("it is neither 0 nor 1")),
+        }
+    }
+}
+
+impl Setting {
+    /// The error for a value that cannot be used, in the terms of its origin.
+    pub fn reject(&self, why: &str) -> Diagnostic {
+        let value = self.value.to_string_lossy();
+        let error = |name: &str| Diagnostic::error(codes::BAD_CONFIG, format!("{name} is `{value}`, {why}"));
+        match &self.origin {
+            Origin::Word => Diagnostic::error(codes::USAGE, format!("`{value}`: {why}")),
+            Origin::Env(name) => error(name),
+            Origin::File(path) => error(row(self.id).key.unwrap_or_default()).in_file(path),
+        }
+    }
+
+    /// The origin as `explain` names it.
+    pub fn origin_text(&self) -> String {
+        match &self.origin {
+            Origin::Word => "command line".to_owned(),
+            Origin::Env(name) => format!("environment {name}"),
+            Origin::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// Repeated lists add up; of other options the last word wins, as with clang's own.
+fn from_words(own: &[(Id, String)], id: Id) -> Option<OsString> {
+    let mut values = own.iter().filter(|(own, _)| *own == id).map(|(_, value)| value.as_str());
+    match id {
+        Id::Retarget | Id::Patches => {
+            let values: Vec<_> = values.collect();
+            (!values.is_empty()).then(|| values.join(";").into())
+        }
+        _ => values.next_back().map(OsString::from),
+    }
+}
+
+fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
+    let mut found = files.iter().filter_map(|file| {
+        let (_, value) = file.values.iter().find(|(opt, _)| opt.id == id)?;
+        Some((value.clone(), Origin::File(file.path.clone())))
+    });
+    found.next()
+}
+
+/// A word of ours, taken apart.
+///
+/// # Errors
+/// [`codes::USAGE`] for a word that the table does not have: the interposer removes every word
+/// that begins like ours, so a misspelt one would vanish in silence.
+pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic> {
+    let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+    let unknown = || Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help");
+    let opt = OPTIONS.iter().find(|opt| opt.word.is_some_and(|w| w.trim_end_matches('=') == name));
+    let opt = opt.ok_or_else(unknown)?;
+    if opt.value.is_empty() {
+        return Ok((opt.id, value.unwrap_or_default().to_owned()));
+    }
+    if !channel {
+        let advice = format!("write {} {word}, a form that clang, clangd and compiler caches accept", words::CHANNEL);
+        return Err(Diagnostic::error(codes::USAGE, format!("`{word}` stands alone")).advise(advice));
+    }
+    let value = value.filter(|value| !value.is_empty());
+    value.map(|value| (opt.id, value.to_owned())).ok_or_else(|| {
+        Diagnostic::error(codes::USAGE, format!("`{word}` has no value")).advise(format!("write {name}={}", opt.value))
+    })
+}
+
+/// Whether a word is one of ours, of whatever kind.
+pub fn is_own(word: &OsStr) -> bool {
+    word.as_encoded_bytes().starts_with(words::PREFIX.as_bytes())
+}
+
+/// The form in which a word is written.
+fn written(opt: &Opt) -> Option<String> {
+    let word = opt.word?;
+    Some(if opt.value.is_empty() { word.to_owned() } else { format!("{} {word}{}", words::CHANNEL, opt.value) })
+}
+
+/// The text of `--hotswap-help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "hotswap-clang, hotswap-clang++: the real clang, with HotSwap in the device link where a plan asks for it.\n\
+         All other words are clang's. Words win over the environment, that over the configuration files.\n",
+    );
+    for opt in OPTIONS {
+        let names = [written(opt), opt.env.map(|name| format!("{name}={}", opt.value)), opt.key.map(file_form)];
+        let names: Vec<_> = names.into_iter().flatten().collect();
+        let _ = write!(text, "\n  {}\n      {}\n", names.join("\n  "), opt.help);
+    }
+    text
+}
+
+fn file_form(key: &str) -> String {
+    format!("{key} = \"...\" in config.toml")
+}
+
+/// The table of the documentation.
+pub fn markdown() -> String {
+    let mut text = String::from("| Word | Environment | Key in config.toml | Meaning |\n| --- | --- | --- | --- |\n");
+    for opt in OPTIONS {
+        let code = |name: Option<String>| name.map_or(String::new(), |name| format!("`{}`", name.replace('|', "\\|")));
+        let (word, env) = (code(written(opt)), code(opt.env.map(str::to_owned)));
+        let _ = writeln!(text, "| {word} | {env} | {} | {} |", code(opt.key.map(str::to_owned)), opt.help);
+    }
+    text
+}
+
+/// The text of `--hotswap-version`.
+pub fn version() -> String {
+    format!("HotSwap {} (build {})\n", hotswap_plan::VERSION, hotswap_plan::IDENTITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, key: &str, value: &str) -> ConfigFile {
+        let opt = OPTIONS.iter().find(|opt| opt.key == Some(key)).unwrap();
+        ConfigFile { path: path.into(), values: vec![(opt, value.into())] }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_option_can_be_set() {
+        let names = |name: fn(&Opt) -> Option<&'static str>| OPTIONS.iter().filter_map(name).collect::<Vec<_>>();
+        for mut list in [names(|o| o.word), names(|o| o.env), names(|o| o.key)] {
+            let count = list.len();
+            list.sort_unstable();
+            list.dedup();
+            assert_eq!(list.len(), count);
+        }
+        assert!(OPTIONS.iter().all(|opt| opt.word.is_some() || opt.env.is_some()));
+    }
+
+    #[test]
+    fn words_win_over_the_environment_and_that_over_files_in_order() {
+        let user = file("user.toml", "policy", "keep");
+        let system = file("system.toml", "policy", "error");
+        let env = |name: &str| (name == "HOTSWAP_POLICY").then(|| "warn".into());
+        let none = |_: &str| None;
+        let own = [(Id::Policy, "error".to_owned())];
+        let files = [user, system];
+        let origin = |settings: Settings| settings.get(Id::Policy).map(Setting::origin_text);
+        assert_eq!(origin(Settings::gather(&own, &env, &files)).unwrap(), "command line");
+        assert_eq!(origin(Settings::gather(&[], &env, &files)).unwrap(), "environment HOTSWAP_POLICY");
+        assert_eq!(origin(Settings::gather(&[], &none, &files)).unwrap(), "user.toml");
+        assert_eq!(origin(Settings::gather(&[], &none, &files[1..])).unwrap(), "system.toml");
+        assert_eq!(origin(Settings::gather(&[], &|_| Some("".into()), &files)), None);
+    }
+
+    #[test]
+    fn repeated_lists_add_up_and_the_last_of_others_wins() {
+        let own = [(Id::Retarget, "a=>b"), (Id::Policy, "warn"), (Id::Retarget, "c=>d"), (Id::Policy, "keep")];
+        let own: Vec<_> = own.into_iter().map(|(id, value)| (id, value.to_owned())).collect();
+        let settings = Settings::gather(&own, &|_| None, &[]);
+        assert_eq!(settings.text(Id::Retarget).unwrap(), Some("a=>b;c=>d"));
+        assert_eq!(settings.text(Id::Policy).unwrap(), Some("keep"));
+    }
+
+    #[test]
+    fn words_that_are_misspelt_incomplete_or_alone_are_told() {
+        for (word, channel, part) in [
+            ("--hotswap-retraget=a", true, "is not known"),
+            ("--hotswap-", true, "is not known"),
+            ("--hotswap-plan", true, "has no value"),
+            ("--hotswap-plan=", true, "has no value"),
+            ("--hotswap-retarget=gfx1030=>gfx1031", false, "stands alone"),
+        ] {
+            let error = parse_word(word, channel).unwrap_err();
+            assert_eq!(error.code, codes::USAGE);
+            assert!(error.what.contains(part), "{word}: {}", error.what);
+        }
+        let pairs = "--hotswap-retarget=gfx1030=>gfx1031";
+        assert_eq!(parse_word(pairs, true).unwrap(), (Id::Retarget, "gfx1030=>gfx1031".into()));
+        assert_eq!(parse_word("--hotswap-explain=json", false).unwrap(), (Id::Explain, "json".into()));
+        assert_eq!(parse_word("--hotswap-explain", true).unwrap(), (Id::Explain, String::new()));
+    }
+
+    #[test]
+    fn switches_are_0_or_1() {
+        let with = |value: &'static str| Settings::gather(&[], &|n| (n == ENV_DISABLE).then(|| value.into()), &[]);
+        assert!(with("1").switch(Id::Disable).unwrap());
+        assert!(!with("0").switch(Id::Disable).unwrap());
+        assert!(!with("").switch(Id::Disable).unwrap());
+        let error = with("yes").switch(Id::Disable).unwrap_err();
+        assert_eq!(error.code, codes::BAD_CONFIG);
+        assert!(error.what.contains("HOTSWAP_DISABLE"));
+    }
+
+    #[test]
+    fn help_and_documentation_name_everything() {
+        for text in [help(), markdown()] {
+            for name in OPTIONS.iter().flat_map(|opt| [opt.word, opt.env, opt.key]).flatten() {
+                assert!(text.contains(name), "{name} is missing");
+            }
+        }
+        assert_eq!(markdown().lines().count(), OPTIONS.len() + 2);
+    }
+}

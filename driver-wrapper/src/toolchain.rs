@@ -1,0 +1,188 @@
+//! What only the real clang itself can tell: asked once for each compiler, then kept.
+//!
+//! Usually nothing is asked: the tools of the device link lie beside the resolved clang. Where
+//! they do not (wrapper scripts as in Nix), or where the version or the default offload driver
+//! matters, clang is asked and the answers are kept in the cache folder under the compiler's
+//! path, modification time and size.
+//!
+//! Invariant: clang is asked without `COMPILER_PATH`: with it, it would answer with our own shim.
+
+use crate::store;
+use hotswap_report::{Diagnostic, codes};
+use std::cell::OnceCell;
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Tools whose presence makes a folder the tool folder.
+const LINKER: &str = "lld";
+
+/// Answers about one compiler.
+#[derive(Debug)]
+pub struct Toolchain<'a> {
+    clang: &'a Path,
+    named: Option<PathBuf>,
+    answers: OnceCell<Result<Answers, Diagnostic>>,
+}
+
+/// What clang said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Answers {
+    folder: PathBuf,
+    major: u32,
+    new_driver: bool,
+}
+
+impl<'a> Toolchain<'a> {
+    /// `named`: the tool folder that somebody set.
+    pub fn new(clang: &'a Path, named: Option<PathBuf>) -> Self {
+        Self { clang, named, answers: OnceCell::new() }
+    }
+
+    /// The folder with the real `lld` and the other tools of the device link.
+    ///
+    /// # Errors
+    /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if clang cannot be asked.
+    pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
+        let missing =
+            |folder: &Path| Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", folder.display())));
+        if let Some(named) = &self.named {
+            return if named.join(LINKER).exists() { Ok(named.clone()) } else { missing(named) };
+        }
+        let resolved = fs::canonicalize(self.clang).unwrap_or_else(|_| self.clang.to_owned());
+        let beside = resolved.parent().unwrap_or(Path::new("/"));
+        if beside.join(LINKER).exists() {
+            return Ok(beside.to_owned());
+        }
+        let folder = &self.answers()?.folder;
+        if folder.join(LINKER).exists() { Ok(folder.clone()) } else { missing(beside) }
+    }
+
+    /// Clang's major version.
+    ///
+    /// # Errors
+    /// [`codes::NO_CLANG`] if clang cannot be asked.
+    pub fn major(&self) -> Result<u32, Diagnostic> {
+        crate::find::version_in_path(self.clang).map_or_else(|| Ok(self.answers()?.major), Ok)
+    }
+
+    /// Whether clang uses the new offload driver for HIP, given what the command says about it.
+    ///
+    /// # Errors
+    /// [`codes::NO_CLANG`] if clang cannot be asked.
+    pub fn new_driver(&self, said: Option<bool>) -> Result<bool, Diagnostic> {
+        match said {
+            Some(true) => Ok(true),
+            // Clang 24 has the new driver only and warns about the word.
+            Some(false) => Ok(self.major()? >= 24),
+            None => Ok(self.answers()?.new_driver),
+        }
+    }
+
+    fn answers(&self) -> Result<&Answers, Diagnostic> {
+        self.answers.get_or_init(|| kept_or_asked(self.clang)).as_ref().map_err(Clone::clone)
+    }
+}
+
+fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
+    let key = key(clang)?;
+    let file = store::folder("toolchains").ok().map(|folder| folder.join(store::name_for(&key)));
+    let kept = file.as_ref().and_then(|file| parse(&fs::read_to_string(file).ok()?, &key));
+    if let Some(answers) = kept {
+        return Ok(answers);
+    }
+    let answers = ask(clang)?;
+    if let Some(file) = file {
+        // Only speed is lost if this cannot be kept.
+        let _ = store::put(&file, print(&answers, &key).as_bytes());
+    }
+    Ok(answers)
+}
+
+/// One line that changes when the compiler does.
+fn key(clang: &Path) -> Result<String, Diagnostic> {
+    let meta =
+        fs::metadata(clang).map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;
+    Ok(format!("{} {}.{} {}", clang.display(), meta.mtime(), meta.mtime_nsec(), meta.size()).replace('\n', " "))
+}
+
+fn print(answers: &Answers, key: &str) -> String {
+    let mut text = format!("{key}\n");
+    let _ = writeln!(text, "{}\n{}\n{}", answers.major, answers.new_driver, answers.folder.display());
+    text
+}
+
+fn parse(text: &str, key: &str) -> Option<Answers> {
+    let mut lines = text.lines();
+    if lines.next() != Some(key) {
+        return None;
+    }
+    let major = lines.next()?.parse().ok()?;
+    let new_driver = lines.next()?.parse().ok()?;
+    Some(Answers { major, new_driver, folder: lines.next()?.into() })
+}
+
+fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
+    let linker = run(clang, &["-print-prog-name=ld.lld"])?;
+    let version = run(clang, &["-dumpversion"])?;
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    let major = version.trim().split('.').next().and_then(|major| major.parse().ok());
+    let major = major.ok_or_else(|| {
+        Diagnostic::error(codes::NO_CLANG, format!("-dumpversion says `{}`", version.trim())).in_file(clang)
+    })?;
+    // The driver that a HIP link would use shows in the programs that it names.
+    let link = run(clang, &["-###", "--hip-link", "/dev/null"])?;
+    let new_driver = String::from_utf8_lossy(&link.stderr).contains("clang-linker-wrapper");
+    let linker = PathBuf::from(String::from_utf8_lossy(&linker.stdout).trim());
+    let resolved = fs::canonicalize(&linker).unwrap_or(linker);
+    Ok(Answers { folder: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
+}
+
+fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
+    let mut command = Command::new(clang);
+    command.args(words).env_remove("COMPILER_PATH").stdin(Stdio::null());
+    command.output().map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn kept_answers_are_only_good_for_the_same_compiler() {
+        let answers = Answers { folder: "/a b/bin".into(), major: 23, new_driver: true };
+        assert_eq!(parse(&print(&answers, "k"), "k"), Some(answers.clone()));
+        assert_eq!(parse(&print(&answers, "k"), "other"), None);
+        assert_eq!(parse("k\n23\n", "k"), None);
+    }
+
+    #[test]
+    fn a_script_is_asked_without_our_search_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let clang = dir.path().join("clang++");
+        fs::write(dir.path().join("lld"), "").unwrap();
+        let script = format!(
+            "#!/bin/sh\n[ -z \"$COMPILER_PATH\" ] || exit 1\ncase $1 in\n-print-prog-name=*) echo {0}/lld;;\n\
+             -dumpversion) echo 23.1.4;;\n*) echo '\"{0}/clang-linker-wrapper\"' >&2;;\nesac\n",
+            dir.path().display()
+        );
+        fs::write(&clang, script).unwrap();
+        fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
+        let folder = fs::canonicalize(dir.path()).unwrap();
+        assert_eq!(ask(&clang).unwrap(), Answers { folder, major: 23, new_driver: true });
+    }
+
+    #[test]
+    fn a_named_folder_must_have_the_linker() {
+        let dir = tempfile::tempdir().unwrap();
+        let toolchain = Toolchain::new(Path::new("/nonexistent/clang"), Some(dir.path().to_owned()));
+        assert_eq!(toolchain.folder().unwrap_err().code, codes::NO_TOOL);
+        fs::write(dir.path().join("lld"), "").unwrap();
+        assert_eq!(toolchain.folder().unwrap(), dir.path());
+        let absent = Toolchain::new(Path::new("/nonexistent/clang"), None);
+        assert_eq!(absent.folder().unwrap_err().code, codes::NO_CLANG);
+    }
+}
