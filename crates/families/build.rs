@@ -102,7 +102,8 @@ fn build_archive(root: &Path, out: &Path, families: &[Line]) -> PathBuf {
         fs::rename(&compiled[0], &object).unwrap_or_else(|error| fail(&format!("{}: {error}", object.display())));
         objects.push(object);
     }
-    let archive = folder.join("libhotswap_registry.a");
+    let archive = out.join("libhotswap_registry.a");
+    let _ = fs::remove_file(&archive);
     let mut archiver = compiler(root).get_archiver();
     // D: no dates, no owners.
     let status = archiver.arg("crsD").arg(&archive).args(&objects).status();

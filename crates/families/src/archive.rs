@@ -2,11 +2,26 @@
 //! made of, for every other target.
 
 use crate::c_source;
+use crate::manifest::Format;
 use crate::patches_def::Line;
 use crate::table::FAMILIES;
 
-/// The archive: one object per family, each with the registrar alone; ELF of the build's target.
+/// The archive: one object per family, each with the registrar alone. Its objects are of
+/// [`built_for`]'s format; a link for another target needs an archive made from [`c_sources`].
 pub const REGISTRY_ARCHIVE: &[u8] = include_bytes!(env!("HOTSWAP_REGISTRY_ARCHIVE"));
+
+/// The manifest format whose links [`REGISTRY_ARCHIVE`] fits: that of this build's target.
+pub const fn built_for() -> Option<Format> {
+    if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        Some(Format::ElfX86_64)
+    } else if cfg!(all(target_arch = "aarch64", target_os = "linux")) {
+        Some(Format::ElfAarch64)
+    } else if cfg!(all(target_arch = "x86_64", target_os = "windows")) {
+        Some(Format::CoffX86_64)
+    } else {
+        None
+    }
+}
 
 /// `hotswap_registry.h`.
 pub const HEADER: &str = include_str!("../include/hotswap_registry.h");
@@ -14,8 +29,9 @@ pub const HEADER: &str = include_str!("../include/hotswap_registry.h");
 /// `patches.def`, for installation beside the tools.
 pub const PATCHES_DEF: &str = include_str!("../patches.def");
 
-/// One C file per family and the header, as file name and text; compile each file alone and
-/// put the objects in one archive (`llvm-ar`, `llvm-lib`).
+/// One C file per family and the header, as file name and text. Compile each file alone
+/// (`clang --target=… -ffreestanding -fPIC -c`) and put the objects in one archive (`llvm-ar`,
+/// `llvm-lib`); a file needs no header but this one and the compiler's own `stdint.h`.
 pub fn c_sources() -> Vec<(String, String)> {
     let sources = FAMILIES.iter().map(|family| {
         let line = Line {
@@ -48,7 +64,15 @@ mod tests {
             let names: Vec<_> = globals.iter().map(|symbol| symbol.name().unwrap()).collect();
             assert_eq!(names, [format!("hotswap_register_{}_patch", family.name)]);
             assert!(!globals[0].is_undefined());
+            assert_eq!(Some(object.architecture()), built_for().map(Format::architecture));
         }
+    }
+
+    #[test]
+    fn the_archive_names_no_folder_of_the_build() {
+        let folder = env!("CARGO_MANIFEST_DIR").as_bytes();
+        assert!(!REGISTRY_ARCHIVE.windows(folder.len()).any(|window| window == folder));
+        assert!(!REGISTRY_ARCHIVE.windows(12).any(|window| window == b".debug_info\0"));
     }
 
     #[test]

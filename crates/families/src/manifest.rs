@@ -15,6 +15,11 @@
 //! another one; the object marks itself as fit for control-flow protection (it has no code), so
 //! that the program keeps its mark.
 //!
+//! The object must stand on the link line itself: a manifest inside an archive is never loaded,
+//! and bfd and gold want the registry archive behind it. A partial link (`-r`) gets the manifest
+//! without the archive, because two of them with it define the registrars twice; its check is the
+//! final link's.
+//!
 //! Absent on purpose: finding the section in a program (`hotswap inspect` does).
 
 use crate::patches_def::{is_family_name, registrar_symbol};
@@ -82,6 +87,14 @@ impl Format {
         match self {
             Self::ElfX86_64 | Self::ElfAarch64 => "hotswap_manifest_record",
             Self::CoffX86_64 => ".hsrec",
+        }
+    }
+
+    /// The machine that the object is for.
+    pub const fn architecture(self) -> Architecture {
+        match self {
+            Self::ElfX86_64 | Self::CoffX86_64 => Architecture::X86_64,
+            Self::ElfAarch64 => Architecture::Aarch64,
         }
     }
 
@@ -160,12 +173,8 @@ fn record_line(plan_hash: &str, plan_text: &str, families: &[&str]) -> String {
 }
 
 fn new_object(format: Format) -> Object<'static> {
-    let (binary, architecture) = match format {
-        Format::ElfX86_64 => (BinaryFormat::Elf, Architecture::X86_64),
-        Format::ElfAarch64 => (BinaryFormat::Elf, Architecture::Aarch64),
-        Format::CoffX86_64 => (BinaryFormat::Coff, Architecture::X86_64),
-    };
-    let mut object = Object::new(binary, architecture, Endianness::Little);
+    let binary = if format.is_coff() { BinaryFormat::Coff } else { BinaryFormat::Elf };
+    let mut object = Object::new(binary, format.architecture(), Endianness::Little);
     if !format.is_coff() {
         object.flags = FileFlags::Elf { os_abi: elf::ELFOSABI_GNU, abi_version: 0, e_flags: 0 };
         object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), SectionKind::Other);

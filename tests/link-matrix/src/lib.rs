@@ -7,8 +7,10 @@
 //! Invariants: nothing is left in the userland; every message that a user would have to act on is
 //! checked for the name of the family.
 
+mod registrars;
 mod tally;
 
+pub use registrars::Registrars;
 pub use tally::{Expect, Tally, sweep};
 
 use hotswap_families::{archive, c_source, manifest, patches_def};
@@ -64,6 +66,23 @@ impl Bench {
             return None;
         }
         Some(bench)
+    }
+
+    /// The names whose tool is in the userland; prints a line for each other one.
+    ///
+    /// # Panics
+    /// If none is.
+    pub fn present<'n>(&self, test: &str, tools: &[(&'n str, &str)]) -> Vec<&'n str> {
+        let mut present = Vec::new();
+        for (name, tool) in tools {
+            if self.run("which", &[tool]).ok {
+                present.push(*name);
+            } else {
+                say(&format!("{test}: {name}: skipped: no {tool} in the userland"));
+            }
+        }
+        assert!(!present.is_empty(), "{test}: the userland has none of {tools:?}");
+        present
     }
 
     /// Runs a command in the scratch folder.
@@ -138,10 +157,21 @@ pub fn records(bytes: &[u8]) -> Option<Vec<manifest::Manifest>> {
     Some(manifest::read(section.data().expect("its bytes")).expect("records"))
 }
 
-/// Size of the registrar table in a linked file.
-pub fn table_size(bytes: &[u8], format: manifest::Format) -> Option<u64> {
+/// What is wrong with the record and the table of a file that was linked with the whole manifest.
+pub fn product_fault(bytes: &[u8], format: manifest::Format) -> Option<String> {
+    let found = records(bytes).unwrap_or_default();
+    let good = |record: &manifest::Manifest| {
+        (record.plan.as_str(), record.plan_text.as_str()) == (PLAN_HASH, PLAN_TEXT) && record.families == families()
+    };
+    if found.len() != 1 || !good(&found[0]) {
+        return Some(format!("its records are {found:?}"));
+    }
     let file = object::File::parse(bytes).expect("a linked file");
-    Some(file.section_by_name(format.table_section())?.size())
+    let size = file.section_by_name(format.table_section()).map_or(0, |section| section.size());
+    // Images round section sizes up.
+    let full = 8 * families().len() as u64;
+    let fits = size == full || (format == manifest::Format::CoffX86_64 && size > full);
+    (!fits).then(|| format!("its table has {size} bytes"))
 }
 
 /// Prints a line also where the test harness captures output.

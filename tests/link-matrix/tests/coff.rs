@@ -3,7 +3,7 @@
 use hotswap_families::archive::PATCHES_DEF;
 use hotswap_families::manifest::Format;
 use hotswap_link_matrix::{
-    Bench, Expect, GHOST, PLAN_HASH, Ran, Tally, families, patches_def_without, records, sweep, table_size,
+    Bench, Expect, GHOST, Ran, Registrars, Tally, families, patches_def_without, product_fault, records, sweep,
 };
 
 const FORMAT: Format = Format::CoffX86_64;
@@ -14,14 +14,6 @@ const COLLECTIONS: &[&[&str]] = &[&[], &["/opt:ref"], &["/opt:noref"], &["/opt:r
 const USER: &str = "\
     int unused_function(void) { return 7; }\n\
     int mainCRTStartup(void) { return 0; }\n";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Registrars {
-    Complete,
-    ObjectRemoved,
-    LineRemoved,
-    ManifestNamesGhost,
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Combination {
@@ -38,27 +30,13 @@ fn combinations() -> Vec<Combination> {
     for (&linker, &kind) in LINKERS.iter().flat_map(|linker| KINDS.iter().map(move |kind| (linker, kind))) {
         for (&collection, lto) in COLLECTIONS.iter().flat_map(|words| [(words, false), (words, true)]) {
             for library_first in [false, true] {
-                for registrars in [
-                    Registrars::Complete,
-                    Registrars::ObjectRemoved,
-                    Registrars::LineRemoved,
-                    Registrars::ManifestNamesGhost,
-                ] {
+                for registrars in Registrars::ALL {
                     all.push(Combination { linker, kind, collection, lto, library_first, registrars });
                 }
             }
         }
     }
     all
-}
-
-fn expectation(registrars: Registrars) -> Expect {
-    match registrars {
-        Registrars::Complete => Expect::Links,
-        Registrars::ObjectRemoved => Expect::ErrorNaming(families()[0].to_owned()),
-        Registrars::LineRemoved => Expect::ErrorNaming(families()[families().len() - 1].to_owned()),
-        Registrars::ManifestNamesGhost => Expect::ErrorNaming(GHOST.to_owned()),
-    }
 }
 
 fn library(bench: &Bench, name: &str, objects: &[String]) {
@@ -77,18 +55,16 @@ fn prepare(bench: &Bench) {
     let clang = [TARGET, "-ffreestanding", "-ffunction-sections", "-fdata-sections"];
     let all = bench.registrars("all", PATCHES_DEF, &clang);
     library(bench, "Complete.lib", &all);
-    library(bench, "ManifestNamesGhost.lib", &all);
     library(bench, "ObjectRemoved.lib", &all[1..]);
     let less = bench.registrars("less", &patches_def_without(families()[families().len() - 1]), &clang);
     library(bench, "LineRemoved.lib", &less);
 }
 
 fn link(bench: &Bench, combination: &Combination, output: &str) -> Ran {
-    let library = format!("{:?}.lib", combination.registrars);
-    let ghost = combination.registrars == Registrars::ManifestNamesGhost;
-    let manifest = if ghost { "ghost.manifest.o" } else { "plan.manifest.o" };
+    let (manifest, library) = (combination.registrars.manifest(), combination.registrars.archive("lib"));
     let user = if combination.lto { "user-lto.obj" } else { "user.obj" };
-    let inputs = if combination.library_first { [&library, user, manifest] } else { [user, manifest, &library] };
+    let inputs =
+        if combination.library_first { [library.as_str(), user, manifest] } else { [user, manifest, library.as_str()] };
     let output = format!("/out:{output}");
     let common = ["/nologo", "/nodefaultlib", &output];
     bench.run(combination.linker, &[&common[..], combination.kind, combination.collection, &inputs].concat())
@@ -102,31 +78,16 @@ fn a_missing_registrar_is_an_error_that_names_the_family() {
     let tally = sweep(&combinations(), |index, combination| {
         let output = format!("out-{index}.dll");
         let ran = link(&bench, combination, &output);
-        let fault = expectation(combination.registrars).fault(&ran);
-        fault.or_else(|| ran.ok.then(|| product_fault(&bench, &output)).flatten())
+        let fault = combination.registrars.expectation().fault(&ran);
+        fault.or_else(|| ran.ok.then(|| fault_of(&bench, &output)).flatten())
     });
     tally.finish("COFF link matrix");
 }
 
-/// The table must have an address for each registrar, and the record must be there, also after
-/// a strip.
-fn product_fault(bench: &Bench, output: &str) -> Option<String> {
-    for stage in ["linked", "stripped"] {
-        if stage == "stripped" {
-            bench.must("llvm-strip-22", &[output]);
-        }
-        let bytes = bench.read(output);
-        let found = records(&bytes).unwrap_or_default();
-        if found.len() != 1 || found[0].plan != PLAN_HASH || found[0].families != families() {
-            return Some(format!("{stage}: {found:?}"));
-        }
-        // Images round section sizes up.
-        let size = table_size(&bytes, FORMAT).unwrap_or_default();
-        if size < 8 * families().len() as u64 {
-            return Some(format!("{stage}: table of {size} bytes"));
-        }
-    }
-    None
+fn fault_of(bench: &Bench, output: &str) -> Option<String> {
+    let linked = product_fault(&bench.read(output), FORMAT);
+    bench.must("llvm-strip-22", &[output]);
+    linked.or_else(|| product_fault(&bench.read(output), FORMAT).map(|fault| format!("stripped, {fault}")))
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! Why the manifest is built as it is: each shortcut, with the linkers that let a missing
 //! registrar pass because of it. A row that changes with a new linker is worth knowing.
 
-use hotswap_families::archive::{HEADER, REGISTRY_ARCHIVE};
+use hotswap_families::archive::{HEADER, PATCHES_DEF, REGISTRY_ARCHIVE};
 use hotswap_families::manifest::{Format, object};
 use hotswap_link_matrix::{Bench, Expect, PLAN_HASH, PLAN_TEXT, Tally, families, records};
 use object::elf;
 
-const LINKERS: [&str; 4] = ["bfd", "gold", "lld", "mold"];
-const TOOLS: &[&str] =
-    &["clang-22", "ld.bfd", "ld.gold", "ld.lld-22", "mold", "ar", "llvm-readelf-22", "llvm-objcopy-22"];
+const LINKERS: [(&str, &str); 4] = [("bfd", "ld.bfd"), ("gold", "ld.gold"), ("lld", "ld.lld-22"), ("mold", "mold")];
+const TOOLS: &[&str] = &["clang-22", "ar", "llvm-readelf-22", "llvm-objcopy-22"];
 
 /// Offset in the ELF header.
 const EI_OSABI: usize = 7;
@@ -67,6 +66,11 @@ fn references(mut bytes: Vec<u8>, binding: u8, visibility: u8) -> Vec<u8> {
     bytes
 }
 
+/// The linkers that are there.
+fn linkers(bench: &Bench, test: &str) -> Vec<&'static str> {
+    bench.present(test, &LINKERS)
+}
+
 /// A program, the archive complete and without the object of the first family.
 fn prepare(test: &str) -> Option<Bench> {
     let bench = Bench::new(test, TOOLS)?;
@@ -86,7 +90,10 @@ fn link(bench: &Bench, linker: &str, words: &[&str]) -> hotswap_link_matrix::Ran
 
 /// Links with each linker and compares with `stops`.
 fn judge(bench: &Bench, tally: &mut Tally, name: &str, words: &[&str], stops: Stops) {
-    for (linker, stops) in LINKERS.into_iter().zip(stops) {
+    for ((linker, tool), stops) in LINKERS.into_iter().zip(stops) {
+        if !bench.run("which", &[tool]).ok {
+            continue;
+        }
         let expect = if stops { Expect::ErrorNaming(first().to_owned()) } else { Expect::Links };
         let ran = link(bench, linker, &[words, &["-o", "out"]].concat());
         tally.add(&format!("{name}, {linker}"), expect.fault(&ran));
@@ -143,12 +150,12 @@ fn only_the_object_on_the_command_line_counts() {
 fn a_partial_link_keeps_the_record_and_leaves_the_check_to_the_final_link() {
     let Some(bench) = prepare("partial links") else { return };
     let mut tally = Tally::default();
-    for (linker, flag_is_kept) in LINKERS.into_iter().zip([true, false, true, false]) {
+    for linker in linkers(&bench, "partial links") {
         let partial = link(&bench, linker, &["-r", "user.o", "manifest.o", "-o", "part.o"]);
         tally.add(&format!("-r with the manifest, {linker}"), Expect::Links.fault(&partial));
         let missing = Expect::ErrorNaming(first().to_owned());
         // gold and mold lose SHF_GNU_RETAIN: the final link needs a manifest of its own.
-        let expect = if flag_is_kept { &missing } else { &Expect::Links };
+        let expect = if ["bfd", "lld"].contains(&linker) { &missing } else { &Expect::Links };
         let ran = link(&bench, linker, &["part.o", "less.a", GC, "-o", "out"]);
         tally.add(&format!("final link without a manifest, {linker}"), expect.fault(&ran));
         let ran = link(&bench, linker, &["part.o", "manifest.o", "less.a", GC, "-o", "out"]);
@@ -156,6 +163,14 @@ fn a_partial_link_keeps_the_record_and_leaves_the_check_to_the_final_link() {
         let ran = link(&bench, linker, &["part.o", "manifest.o", "complete.a", "-o", "out"]);
         tally.add(&format!("final link, complete, {linker}"), Expect::Links.fault(&ran));
         assert_eq!(records(&bench.read("out")).unwrap().len(), 2, "{linker}");
+        // Hence a partial link gets the manifest and not the archive.
+        bench.write("other.c", "int other(void) { return 1; }\n");
+        for (source, output) in [("user.c", "one.o"), ("other.c", "two.o")] {
+            let ran = link(&bench, linker, &["-r", source, "manifest.o", "complete.a", "-o", output]);
+            assert!(ran.ok, "{linker}: {}", ran.text);
+        }
+        let ran = link(&bench, linker, &["one.o", "two.o", "-o", "out"]);
+        tally.add(&format!("two partial links with the archive, {linker}"), missing.fault(&ran));
     }
     tally.finish("partial links");
 }
@@ -210,7 +225,7 @@ fn a_program_can_call_the_registrars_of_its_table() {
     prepare_walker(&bench);
     bench.write("weak.o", references(manifest(), elf::STB_WEAK, elf::STV_DEFAULT));
     let mut tally = Tally::default();
-    for linker in LINKERS {
+    for linker in linkers(&bench, "table at run time") {
         for kind in ["-no-pie", "-pie", "-static"] {
             let ran = link(&bench, linker, &[kind, GC, "main.c", "program.o", "manifest.o", "complete.a", "-o", "out"]);
             assert!(ran.ok, "{linker} {kind}: {}", ran.text);
@@ -229,12 +244,35 @@ fn a_program_can_call_the_registrars_of_its_table() {
 }
 
 #[test]
+fn registrars_may_be_optimized_at_link_time_or_folded() {
+    let Some(bench) = prepare("LTO and folded registrars") else { return };
+    prepare_walker(&bench);
+    let objects = bench.registrars("lto", PATCHES_DEF, &["-flto", "-fPIC"]);
+    let mut tally = Tally::default();
+    for linker in linkers(&bench, "LTO and folded registrars") {
+        let common = ["-flto", "-O2", GC, "main.c", "program.o", "manifest.o"];
+        let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+        let ran = link(&bench, linker, &[&common[..], &objects, &["-o", "out"]].concat());
+        assert!(ran.ok, "{linker}: {}", ran.text);
+        tally.add(&format!("{linker}, LTO"), compare(&walked("program", 1), &lines_of(&bench, "out")));
+        let ran = link(&bench, linker, &[&common[..], &objects[1..], &["-o", "out"]].concat());
+        tally.add(&format!("{linker}, LTO, one missing"), Expect::ErrorNaming(first().to_owned()).fault(&ran));
+        if linker != "bfd" {
+            let ran = link(&bench, linker, &[&common[2..], &["complete.a", "-Wl,--icf=all", "-o", "out"]].concat());
+            assert!(ran.ok, "{linker}: {}", ran.text);
+            tally.add(&format!("{linker}, --icf=all"), compare(&walked("program", 1), &lines_of(&bench, "out")));
+        }
+    }
+    tally.finish("LTO and folded registrars");
+}
+
+#[test]
 fn a_program_and_its_library_have_tables_of_their_own() {
     let Some(bench) = prepare("two tables") else { return };
     prepare_walker(&bench);
     let mut tally = Tally::default();
     let own = ["manifest.o", "complete.a"];
-    for linker in LINKERS {
+    for linker in linkers(&bench, "two tables") {
         let ran = link(&bench, linker, &[&["-shared", "library.o"][..], &own, &["-o", "libwalk.so"]].concat());
         assert!(ran.ok, "{linker}: {}", ran.text);
         let exported = bench.must("llvm-readelf-22", &["--dyn-syms", "libwalk.so"]);
@@ -254,7 +292,7 @@ fn a_program_keeps_its_mark_for_control_flow_protection() {
     bench.must("clang-22", &["-O2", "-fPIC", "-fcf-protection=full", "-c", "user.c", "-o", "marked.o"]);
     bench.must("llvm-objcopy-22", &["--remove-section=.note.gnu.property", "manifest.o", "unmarked.o"]);
     let mut tally = Tally::default();
-    for linker in LINKERS {
+    for linker in linkers(&bench, "control-flow mark") {
         for (manifest, expected) in [("manifest.o", true), ("unmarked.o", false)] {
             let words = ["-shared", "-nostdlib", "marked.o", manifest, "complete.a", "-o", "out"];
             let ran = link(&bench, linker, &words);
