@@ -23,7 +23,7 @@ const LONG_FILES: &[(&str, &str)] = &[];
 const BANNED: &[(&str, &str)] = &[
     ("deb.", "debian.org"), ("snapshot.", "debian.org"), ("files.", "pythonhosted.org"), ("pypi", ".org"),
     ("registry.", "npmjs.org"), ("index.", "crates.io"), ("static.", "crates.io"), ("/ro", "ot/"), ("/wo", "rk/"),
-    ("/tm", "p/w/"), ("/ho", "me/"),
+    ("/tm", "p/w/"),
 ];
 
 /// Files that tools write.

@@ -159,8 +159,10 @@ fn mmdebstrap(packages: &[Package], partial: &Path, archives: &Path, sources: &P
     let archives = shell_words::quote(&archives.to_string_lossy()).into_owned();
     let hook =
         format!("mkdir -p \"$1/var/cache/apt/archives\" && mount --bind {archives} \"$1/var/cache/apt/archives\"");
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--propagation", "private", "--", "mmdebstrap", "--mode=root", "--variant=apt"]);
+    // In namespaces of its own: no mount is left behind, and everything ends when this task is killed.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]);
+    command.args(["--", "mmdebstrap", "--mode=root", "--variant=apt"]);
     // A mirror's copy of the archive may be weeks old.
     command.args(["--aptopt=Acquire::Check-Valid-Until \"false\"", "--aptopt=Acquire::Retries \"3\""]);
     command.args(["--dpkgopt=force-unsafe-io", "--dpkgopt=path-exclude=/usr/share/man/*"]);
