@@ -1,1 +1,29 @@
-//! (being written)
+//! What the end-to-end tests stand on: commands inside a ROCm userland, `strace` as an oracle,
+//! readers of what a build made, and the modes of clang's HIP driver as data.
+//!
+//! Invariants: every command has a time limit and ends with its whole process group; every scratch
+//! folder is removed; a test that has no userland says `skipped: …` with the reason and passes.
+//! The oracle ([`strace`]) sees only the kernel's view of the processes and knows nothing of what
+//! HotSwap says about itself ([`trace`]): the tests compare the two.
+//!
+//! Absent on purpose: making the userland and the installation (`cargo xtask test` does).
+
+pub mod artifact;
+mod bench;
+pub mod mode;
+mod pool;
+mod run;
+pub mod strace;
+pub mod trace;
+
+pub use bench::{Bench, Clang, Scratch};
+pub use pool::parallel;
+pub use run::{Call, Ran};
+
+use std::io::Write;
+
+/// Prints a line past the capture of the test runner: counts belong in every log.
+pub fn say(line: &str) {
+    // A closed standard output is no reason to fail a test.
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}

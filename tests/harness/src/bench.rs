@@ -1,0 +1,164 @@
+//! The place where a test works: userland, installation, compilers, scratch folders.
+
+use crate::run::Call;
+use crate::say;
+use hotswap_userland::{ENV_PREFIX, ENV_ROCM, Userland};
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// One version of clang in the userland.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clang {
+    /// Major version.
+    pub version: u32,
+    /// Name of the C++ driver, as in `PATH`.
+    pub program: String,
+    /// Words that a HIP compile or link needs on this userland.
+    pub hip: Vec<String>,
+    /// Words that a HIP link needs beside those.
+    pub link: Vec<String>,
+}
+
+impl Clang {
+    /// Words of a HIP compile from the small header of [`crate::mode`], without the HIP headers.
+    pub fn light(&self) -> Vec<String> {
+        [&["-nogpuinc".to_owned()], self.hip.as_slice()].concat()
+    }
+
+    /// Name of another tool of the same version, for example `llvm-ar-22`.
+    pub fn tool(&self, name: &str) -> String {
+        format!("{name}-{}", self.version)
+    }
+}
+
+/// Userland, installation and compilers.
+#[derive(Debug)]
+pub struct Bench {
+    /// The userland.
+    pub userland: Userland,
+    /// HotSwap's installation as seen inside.
+    pub prefix: PathBuf,
+    /// The compilers that are there, oldest first.
+    pub clangs: Vec<Clang>,
+}
+
+/// Versions that HotSwap supports. Others are not looked for.
+const VERSIONS: &[u32] = &[22, 23, 24];
+
+impl Bench {
+    /// The bench that the environment describes, or `None` after a line that says why `test` is skipped.
+    pub fn ready(test: &str) -> Option<Self> {
+        let missing = |what: &str| {
+            say(&format!("skipped: {test}: {what} (`cargo xtask test` prepares it)"));
+            None
+        };
+        let Some(userland) = Userland::from_env() else {
+            return missing("no ROCm userland, HOTSWAP_TEST_ROOT is not set");
+        };
+        let Some(prefix) = env::var_os(ENV_PREFIX).filter(|prefix| !prefix.is_empty()).map(PathBuf::from) else {
+            return missing("no installation of HotSwap, HOTSWAP_TEST_PREFIX is not set");
+        };
+        let mut bench = Self { userland, prefix, clangs: Vec::new() };
+        bench.clangs = VERSIONS.iter().filter_map(|&version| bench.find_clang(test, version)).collect();
+        if bench.clangs.is_empty() { missing("the userland has no clang") } else { Some(bench) }
+    }
+
+    fn find_clang(&self, test: &str, version: u32) -> Option<Clang> {
+        let program = format!("clang++-{version}");
+        if Call::new(self, "/", &[&program, "--version"]).run().code != Some(0) {
+            say(&format!("skipped: {test}: clang {version} is not in the userland"));
+            return None;
+        }
+        // The driver of 22 takes HIP's library from the search path; later ones want an absolute folder.
+        let rocm = env::var(ENV_ROCM).ok().filter(|folder| !folder.is_empty() && version > 22);
+        let hip = rocm.iter().map(|folder| format!("--rocm-path={folder}")).collect();
+        let link = if version == 22 { vec!["-lamdhip64".to_owned()] } else { Vec::new() };
+        Some(Clang { version, program, hip, link })
+    }
+
+    /// The compiler of that version.
+    pub fn clang(&self, version: u32) -> Option<&Clang> {
+        self.clangs.iter().find(|clang| clang.version == version)
+    }
+
+    /// A program of the installation under test, for example `bin/hotswap`, as seen inside.
+    pub fn installed(&self, part: &str) -> String {
+        self.prefix.join(part).display().to_string()
+    }
+
+    /// A new folder for one build.
+    ///
+    /// # Panics
+    /// If the userland's `/tmp` cannot be written.
+    pub fn scratch(&self) -> Scratch {
+        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(self.userland.outside("/tmp"));
+        let folder = folder.expect("the userland's /tmp is writable");
+        let inside = Path::new("/tmp").join(folder.path().file_name().expect("it has a name"));
+        Scratch { inside, folder }
+    }
+}
+
+/// A folder that is removed at the end.
+#[derive(Debug)]
+pub struct Scratch {
+    /// Its path as seen inside the userland.
+    pub inside: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    /// The machine's name of a file in it.
+    pub fn outside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The userland's name of a file in it.
+    pub fn inside(&self, name: &str) -> String {
+        self.inside.join(name).display().to_string()
+    }
+
+    /// Writes a file; folders in the name are created.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.outside(name);
+        let folder = path.parent().expect("a file lies in a folder");
+        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, content)).expect("scratch is writable");
+    }
+
+    /// Writes a shell script that can be run.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn script(&self, name: &str, body: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        self.write(name, format!("#!/bin/sh\n{body}\n"));
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(self.outside(name), mode).expect("scratch is writable");
+    }
+
+    /// A file's content.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.outside(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Whether there is something of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.outside(name).symlink_metadata().is_ok()
+    }
+
+    /// Names of what lies in a folder of it (`.` for itself), sorted.
+    ///
+    /// # Panics
+    /// If the folder cannot be read.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.outside(folder)).expect("the folder can be read");
+        let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name().display().to_string()).collect();
+        names.sort();
+        names
+    }
+}

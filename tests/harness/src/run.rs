@@ -1,0 +1,152 @@
+//! One command inside the userland: captured, limited in time, ended with all its children.
+
+use crate::bench::Bench;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A command to be run.
+#[derive(Debug)]
+pub struct Call<'a> {
+    bench: &'a Bench,
+    folder: PathBuf,
+    words: Vec<String>,
+    variables: Vec<(String, String)>,
+    limit: Duration,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// Exit code; `None` when a signal or the time limit ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether the time limit ended it.
+    pub late: bool,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Whether it ended with exit code 0.
+    pub fn ok(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    /// Exit code and last lines of standard error, for messages of tests.
+    pub fn brief(&self) -> String {
+        let lines: Vec<_> = self.stderr.lines().filter(|line| !line.is_empty()).collect();
+        let tail = lines[lines.len().saturating_sub(4)..].join(" | ");
+        let end = if self.late { "time limit".to_owned() } else { format!("{:?}", self.code.or(self.signal)) };
+        format!("[{end}] {}", tail.chars().take(700).collect::<String>())
+    }
+
+    /// Lines of standard error that HotSwap's tools wrote.
+    pub fn ours(&self) -> Vec<&str> {
+        self.stderr.lines().filter(|line| line.starts_with("hotswap")).collect()
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The command `words` in the folder `folder` (as seen inside).
+    pub fn new(bench: &'a Bench, folder: impl Into<PathBuf>, words: &[impl AsRef<str>]) -> Self {
+        let words = words.iter().map(|word| word.as_ref().to_owned()).collect();
+        Self { bench, folder: folder.into(), words, variables: Vec::new(), limit: Duration::from_secs(120) }
+    }
+
+    /// Sets a variable; only few are set otherwise.
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Sets several variables.
+    pub fn envs(mut self, variables: &[(String, String)]) -> Self {
+        self.variables.extend_from_slice(variables);
+        self
+    }
+
+    /// Ends the command after that time. Without this call it is two minutes.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The same command under another one that takes it as its last words.
+    pub fn under(mut self, outer: &[&str]) -> Self {
+        self.words.splice(0..0, outer.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let (program, words) = self.words.split_first().expect("a command has a first word");
+        let mut command = self.bench.userland.command(&self.folder, program);
+        command.args(words).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// If it cannot be started at all: the userland is not usable then.
+    pub fn run(&self) -> Ran {
+        let mut child = self.command().spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.words));
+        let stdout = collect(child.stdout.take());
+        let stderr = collect(child.stderr.take());
+        let (status, late) = wait(&mut child, self.limit);
+        let text = |reader: JoinHandle<Vec<u8>>| {
+            String::from_utf8_lossy(&reader.join().expect("readers do not panic")).into_owned()
+        };
+        Ran { code: status.code(), signal: status.signal(), late, stdout: text(stdout), stderr: text(stderr) }
+    }
+
+    /// Starts it and returns at once; the caller ends it.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn start(&self) -> Child {
+        let mut command = self.command();
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.words))
+    }
+}
+
+fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is still worth showing.
+        let _ = stream.map(|mut stream| stream.read_to_end(&mut bytes));
+        bytes
+    })
+}
+
+fn wait(child: &mut Child, limit: Duration) -> (std::process::ExitStatus, bool) {
+    let end = Instant::now() + limit;
+    let mut late = false;
+    loop {
+        if let Some(status) = child.try_wait().expect("the child is ours") {
+            return (status, late);
+        }
+        if !late && Instant::now() >= end {
+            late = true;
+            kill_group(child);
+        }
+        thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// Kills a command that was started here, with all its children, by SIGKILL.
+pub(crate) fn kill_group(child: &Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended just now.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}

@@ -1,0 +1,35 @@
+//! What HotSwap's tools say about themselves: the JSON lines of `HOTSWAP_TRACE`.
+
+use serde_json::Value;
+use std::path::Path;
+
+/// One step of one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The name under which the tool ran.
+    pub tool: String,
+    /// `device-link`, `expand`, `pass-through` or `keep`.
+    pub event: String,
+    /// The whole line.
+    pub line: Value,
+}
+
+/// Reads a trace; a file that is not there is an empty one.
+///
+/// # Errors
+/// The line that is no JSON object with `tool` and `event`.
+pub fn read(file: &Path) -> Result<Vec<Step>, String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(|line| step(line).ok_or_else(|| format!("not a trace line: {line}"))).collect()
+}
+
+fn step(line: &str) -> Option<Step> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let text = |key: &str| Some(value.get(key)?.as_str()?.to_owned());
+    Some(Step { tool: text("tool")?, event: text("event")?, line: value.clone() })
+}
+
+/// Steps of that kind.
+pub fn count(steps: &[Step], event: &str) -> usize {
+    steps.iter().filter(|step| step.event == event).count()
+}
