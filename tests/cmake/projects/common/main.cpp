@@ -1,0 +1,6 @@
+// Starts the kernel of kernel.hip and prints what HIP says.
+#include <cstdio>
+
+const char *start();
+
+int main() { std::puts(start()); }

@@ -1,0 +1,102 @@
+//! What a case consists of.
+
+/// How the project comes to HotSwap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing is said; `find_package` makes `hotswap-clang++` the HIP compiler.
+    Found,
+    /// The user says `CMAKE_HIP_COMPILER=hotswap-clang++`.
+    Compiler,
+    /// The user says `CMAKE_HIP_COMPILER=hotswap-clang`, the name of a C compiler.
+    CompilerC,
+    /// The HIP compiler is clang; the target's commands go through `hotswap exec --`.
+    Launcher,
+}
+
+/// One thing that is done, and what must come of it. Files are relative to the build tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Configures with these definitions; it must succeed.
+    Configure(&'static [&'static str]),
+    /// Configures; it must succeed and say this. Line breaks count as blanks.
+    Warns(&'static [&'static str], &'static str),
+    /// Configures; it must fail and say this.
+    Refused(&'static [&'static str], &'static str),
+    /// Builds; it must succeed.
+    Build,
+    /// Builds; exactly these source files must be compiled (HIP and C++), each once.
+    Compiles(&'static [&'static str]),
+    /// Builds; it must fail and say this.
+    Fails(&'static str),
+    /// Builds again; there must be nothing to do.
+    Idle,
+    /// The file must hold right code objects for exactly these GPUs.
+    Has(&'static str, &'static [&'static str]),
+    /// The file must hold the manifests of that many plans.
+    Plans(&'static str, usize),
+    /// The report must name these GPUs.
+    Report(&'static str, &'static [&'static str]),
+    /// The program must run to HIP's message about the missing device.
+    Runs(&'static str),
+    /// HotSwap is replaced by one of another identity.
+    NewHotSwap,
+    /// The file must have been made by the HotSwap that is installed now.
+    MadeByInstalled(&'static str),
+    /// The plan's file gets another pair.
+    ChangePlanFile,
+    /// The folder with the plans is removed.
+    RemovePlans,
+    /// The built files are removed, so that the next build asks the cache.
+    Clean,
+    /// Hits and misses of the compiler cache since the last look.
+    Cache(Cache, usize, usize),
+    /// Installs below the folder `installed` of the build tree.
+    Install,
+    /// This folder of the project is configured and built as a project of its own, with clang.
+    /// Later steps are about that build.
+    Consumer(&'static str),
+}
+
+/// A compiler cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// ccache.
+    Ccache,
+    /// sccache.
+    Sccache,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// What is tested; unique.
+    pub name: &'static str,
+    /// Folder of `projects`, or `examples/NAME` of the workspace.
+    pub project: &'static str,
+    /// The modes it must work in.
+    pub modes: &'static [Mode],
+    /// What must be so for the case to make sense.
+    pub needs: Needs,
+    /// What is done, in order.
+    pub steps: &'static [Step],
+}
+
+/// A restriction to certain set-ups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Any set-up.
+    Any,
+    /// Project, build tree and HotSwap lie in a folder with blanks in its name.
+    Blanks,
+    /// Ninja: the step uses something that Makefiles do not have.
+    Ninja,
+    /// A CMake that is too old for HIP on Debian.
+    OldCMake,
+}
+
+impl Case {
+    /// Whether the case changes HotSwap, and so needs an installation of its own.
+    pub fn own_installation(&self) -> bool {
+        self.needs == Needs::Blanks || self.steps.contains(&Step::NewHotSwap)
+    }
+}

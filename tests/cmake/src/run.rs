@@ -1,0 +1,214 @@
+//! Running one unit: its steps in order, until one does not hold.
+
+use crate::build::{compiled, one_line, work};
+use crate::case::{Cache, Step};
+use crate::setup::Unit;
+use crate::site::{Site, both};
+use hotswap_tests::artifact::{devices, targets};
+use hotswap_tests::{Bench, Ran};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Runs all steps of the unit.
+///
+/// # Errors
+/// The step that does not hold, and why.
+pub fn run(bench: &Bench, unit: &Unit) -> Result<(), String> {
+    let mut site = Site::new(bench, unit)?;
+    for (number, step) in unit.case.steps.iter().enumerate() {
+        do_step(&mut site, *step).map_err(|error| format!("{unit}: step {} {step:?}: {error}", number + 1))?;
+    }
+    Ok(())
+}
+
+fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
+    match step {
+        Step::Configure(definitions) => succeed(&site.configure(definitions)),
+        Step::Warns(definitions, text) => {
+            let ran = site.configure(definitions);
+            succeed(&ran).and_then(|()| says(&ran, text))
+        }
+        Step::Refused(definitions, text) => fail_saying(&site.configure(definitions), text),
+        Step::Build => site.build_ok().map(drop),
+        Step::Compiles(files) => same(&compiled(&site.build_ok()?), files),
+        Step::Fails(text) => fail_saying(&site.build(None), text),
+        Step::Idle => site.build_ok().and_then(|output| work(&output).map_or(Ok(()), |line| Err(line.to_owned()))),
+        Step::Has(file, gpus) => has(site, file, gpus),
+        Step::Plans(file, count) => plans(site, file, count),
+        Step::Report(file, gpus) => report(site, file, gpus),
+        Step::Runs(file) => runs(site, file),
+        Step::NewHotSwap => new_hotswap(site),
+        Step::MadeByInstalled(file) => made_by_installed(site, file),
+        Step::ChangePlanFile => change_plan_file(site),
+        Step::RemovePlans => fs::remove_dir_all(site.built(".hotswap/plans")).map_err(|error| error.to_string()),
+        Step::Clean => succeed(&site.build(Some("clean"))),
+        Step::Cache(cache, hits, misses) => cache_counts(site, cache, hits, misses),
+        Step::Install => {
+            let to = format!("{}/installed", site.inside(site.tree));
+            site.run(&[&site.unit().setup.cmake.program, "--install", &site.inside(site.tree), "--prefix", &to])
+                .map(drop)
+        }
+        Step::Consumer(folder) => {
+            site.tree = "build of consumer";
+            succeed(&site.configure_consumer(folder)).and_then(|()| site.build_ok().map(drop))
+        }
+    }
+}
+
+fn succeed(ran: &Ran) -> Result<(), String> {
+    if ran.ok() { Ok(()) } else { Err(format!("it failed:\n{}", both(ran))) }
+}
+
+fn says(ran: &Ran, text: &str) -> Result<(), String> {
+    let said = both(ran);
+    if one_line(&said).contains(text) { Ok(()) } else { Err(format!("it does not say `{text}`:\n{said}")) }
+}
+
+fn fail_saying(ran: &Ran, text: &str) -> Result<(), String> {
+    if ran.ok() { Err(format!("it succeeded:\n{}", both(ran))) } else { says(ran, text) }
+}
+
+fn same(found: &[&str], expected: &[&str]) -> Result<(), String> {
+    if found == expected { Ok(()) } else { Err(format!("found {found:?}")) }
+}
+
+/// Looks at each code object's bytes, and asks `hotswap list` for the same.
+fn has(site: &Site<'_>, file: &str, gpus: &[&str]) -> Result<(), String> {
+    let found = devices(&site.read(file)?)?;
+    let names = targets(&found);
+    same(&names.keys().map(String::as_str).collect::<Vec<_>>(), gpus)?;
+    let faults: Vec<_> = found.iter().filter_map(|device| device.fault(device.target())).collect();
+    if !faults.is_empty() {
+        return Err(faults.join("; "));
+    }
+    let text = site.hotswap(&["list", "--format", "json", &format!("{}/{file}", site.inside(site.tree))])?;
+    let listed = gpus_of(&parse(&text)?);
+    same(&listed.iter().map(String::as_str).collect::<Vec<_>>(), gpus)
+}
+
+fn parse(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))
+}
+
+/// Every `target` of an entry that is device code.
+fn gpus_of(listing: &Value) -> BTreeSet<String> {
+    let containers = listing["files"].as_array().into_iter().flatten().flat_map(|file| file["containers"].as_array());
+    let entries = containers.flatten().flat_map(|container| container["entries"].as_array()).flatten();
+    entries
+        .filter_map(|entry| entry["target"].as_str())
+        .filter(|name| name.starts_with("gfx"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Lines of the section that links of manifests leave behind.
+fn plans(site: &Site<'_>, file: &str, count: usize) -> Result<(), String> {
+    let bytes = site.read(file)?;
+    let marker = b"\"plan_text\":";
+    let found = bytes.windows(marker.len()).filter(|window| window == marker).count();
+    if found == count { Ok(()) } else { Err(format!("found {found}")) }
+}
+
+fn report(site: &Site<'_>, file: &str, gpus: &[&str]) -> Result<(), String> {
+    let text = String::from_utf8(site.read(file)?).map_err(|error| error.to_string())?;
+    same(&gpus_of(&parse(&text)?).iter().map(String::as_str).collect::<Vec<_>>(), gpus)
+}
+
+fn runs(site: &Site<'_>, file: &str) -> Result<(), String> {
+    let ran = site.call(&[&format!("{}/{file}", site.inside(site.tree))]);
+    says(&ran, "no ROCm-capable device")
+}
+
+fn new_hotswap(site: &Site<'_>) -> Result<(), String> {
+    let old = identity(site)?;
+    let new: String = old.chars().map(|digit| if digit == '0' { '1' } else { '0' }).collect();
+    let mut changed = 0;
+    for file in ["bin/hotswap", "bin/hotswap-clang", "libexec/hotswap/lld"] {
+        let path = site.outside("hotswap").join(file);
+        let mut bytes = fs::read(&path).map_err(|error| format!("{file}: {error}"))?;
+        for at in 0..bytes.len().saturating_sub(old.len()) {
+            if bytes[at..].starts_with(old.as_bytes()) {
+                bytes[at..at + old.len()].copy_from_slice(new.as_bytes());
+                changed += 1;
+            }
+        }
+        // A new file, as an installer makes it: the old one may be running (a cache's server).
+        fs::remove_file(&path).and_then(|()| fs::write(&path, bytes)).map_err(|error| format!("{file}: {error}"))?;
+        site.run(&["chmod", "755", &format!("{}/{file}", site.prefix)])?;
+    }
+    if changed >= 3 && identity(site)? == new { Ok(()) } else { Err(format!("{changed} places changed")) }
+}
+
+/// The identity that the installation writes into its manifests.
+fn identity(site: &Site<'_>) -> Result<String, String> {
+    let folder = site.inside("identity");
+    let text = site.hotswap(&["plan", "gfx1030=>gfx1031", "--out-dir", &folder, "--format", "json"])?;
+    let plan = parse(&text)?;
+    let hash = plan["hash"].as_str().ok_or("no hash")?;
+    let object = format!("{folder}/manifest.o");
+    let program = format!("{}/bin/hotswap", site.prefix);
+    site.run(&["env", &format!("HOTSWAP_PLAN_DIR={folder}"), &program, "manifest", "--plan", hash, "-o", &object])?;
+    let bytes = fs::read(site.outside("identity/manifest.o")).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let start = text.split_once("\"identity\":\"").ok_or("the manifest has no identity")?.1;
+    Ok(start.split('"').next().unwrap_or_default().to_owned())
+}
+
+fn made_by_installed(site: &Site<'_>, file: &str) -> Result<(), String> {
+    let identity = identity(site)?;
+    let text = site.hotswap(&["inspect", "--format", "json", &format!("{}/{file}", site.inside(site.tree))])?;
+    let mut found = Vec::new();
+    collect(&parse(&text)?, "identity", &mut found);
+    if !found.is_empty() && found.iter().all(|name| *name == identity) {
+        Ok(())
+    } else {
+        Err(format!("made by {found:?}, installed is {identity}"))
+    }
+}
+
+/// Every text under that key, at any depth.
+fn collect(value: &Value, key: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            found.extend(map.get(key).and_then(Value::as_str).map(str::to_owned));
+            map.values().for_each(|value| collect(value, key, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(value, key, found)),
+        _ => {}
+    }
+}
+
+fn change_plan_file(site: &Site<'_>) -> Result<(), String> {
+    let entries = fs::read_dir(site.built(".hotswap/plans")).map_err(|error| error.to_string())?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        fs::write(&path, text + "retarget gfx1030=>gfx1035\n").map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn cache_counts(site: &Site<'_>, cache: Cache, hits: usize, misses: usize) -> Result<(), String> {
+    let found = match cache {
+        Cache::Ccache => {
+            let text = site.run(&["ccache", "--print-stats"])?;
+            site.run(&["ccache", "--zero-stats"])?;
+            let count = |name: &str| -> usize {
+                let lines = text.lines().filter_map(|line| line.split_once('\t'));
+                lines.filter(|(key, _)| *key == name).filter_map(|(_, value)| value.parse::<usize>().ok()).sum()
+            };
+            (count("direct_cache_hit") + count("preprocessed_cache_hit"), count("cache_miss"))
+        }
+        Cache::Sccache => {
+            let text = site.run(&["sccache", "--show-stats", "--stats-format=json"])?;
+            site.run(&["sccache", "--zero-stats"])?;
+            let stats = parse(text.trim())?;
+            let count = |name: &str| {
+                let counts = stats["stats"][name]["counts"].as_object().into_iter().flatten();
+                counts.filter_map(|(_, value)| value.as_u64()).sum::<u64>()
+            };
+            (count("cache_hits") as usize, count("cache_misses") as usize)
+        }
+    };
+    if found == (hits, misses) { Ok(()) } else { Err(format!("{} hits, {} misses", found.0, found.1)) }
+}

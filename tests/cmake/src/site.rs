@@ -1,0 +1,137 @@
+//! The place of one unit: its project, build tree, installation of HotSwap, caches, variables.
+
+use crate::case::{Mode, Needs};
+use crate::setup::Unit;
+use hotswap_tests::{Bench, Call, Ran, Scratch};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where the files of the tests lie on the machine.
+const PROJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/projects");
+const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+pub(crate) struct Site<'a> {
+    bench: &'a Bench,
+    unit: &'a Unit,
+    scratch: Scratch,
+    /// Folder below the scratch folder that holds everything.
+    top: &'static str,
+    /// Installation of HotSwap, as seen from inside.
+    pub(crate) prefix: String,
+    /// Name of the build tree below `top`.
+    pub(crate) tree: &'static str,
+}
+
+impl<'a> Site<'a> {
+    pub(crate) fn new(bench: &'a Bench, unit: &'a Unit) -> Result<Self, String> {
+        let blanks = unit.case.needs == Needs::Blanks;
+        let top = if blanks { "a folder with blanks" } else { "unit" };
+        let scratch = bench.scratch();
+        let prefix = bench.prefix.display().to_string();
+        let mut site = Self { bench, unit, scratch, top, prefix, tree: "build" };
+        site.copy_project().map_err(|error| format!("copying the project: {error}"))?;
+        if unit.case.own_installation() {
+            let own = site.inside("hotswap");
+            site.run(&["cp", "-a", &site.prefix, &own])?;
+            site.prefix = own;
+        }
+        Ok(site)
+    }
+
+    fn copy_project(&self) -> std::io::Result<()> {
+        let name = self.unit.case.project;
+        let from = if name.starts_with("examples/") { WORKSPACE } else { PROJECTS };
+        copy(&Path::new(from).join(name), &self.outside("projects").join(name))?;
+        copy(&Path::new(PROJECTS).join("common"), &self.outside("projects/common"))
+    }
+
+    /// A path below the unit's folder, as seen from inside.
+    pub(crate) fn inside(&self, name: &str) -> String {
+        self.scratch.inside(&format!("{}/{name}", self.top))
+    }
+
+    /// The same as the machine sees it.
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
+        self.scratch.outside(&format!("{}/{name}", self.top))
+    }
+
+    /// A file of the build tree, as the machine sees it.
+    pub(crate) fn built(&self, name: &str) -> PathBuf {
+        self.outside(&format!("{}/{name}", self.tree))
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, String> {
+        fs::read(self.built(name)).map_err(|error| format!("{name}: {error}"))
+    }
+
+    /// Runs a command in the unit's folder, whatever comes of it.
+    pub(crate) fn call(&self, words: &[&str]) -> Ran {
+        let set = |name: &str| (name.to_owned(), self.inside(name));
+        let mut variables: Vec<_> = [("CCACHE_DIR", "ccache"), ("SCCACHE_DIR", "sccache"), ("XDG_CACHE_HOME", "cache")]
+            .map(|(variable, folder)| (variable.to_owned(), set(folder).1))
+            .to_vec();
+        // A socket of its own: a server that another unit started has that unit's cache.
+        variables.push(("SCCACHE_SERVER_UDS".to_owned(), self.scratch.inside("sccache.socket")));
+        if self.unit.mode != Mode::Launcher {
+            variables.push(("HOTSWAP_CLANG".to_owned(), self.unit.setup.clang.program.clone()));
+        }
+        Call::new(self.bench, self.scratch.inside(self.top), words)
+            .envs(&variables)
+            .limit(Duration::from_secs(300))
+            .run()
+    }
+
+    /// Runs a command that must succeed; what it printed.
+    pub(crate) fn run(&self, words: &[&str]) -> Result<String, String> {
+        let ran = self.call(words);
+        if ran.ok() { Ok(both(&ran)) } else { Err(format!("`{}` failed:\n{}", words.join(" "), both(&ran))) }
+    }
+
+    /// A program of the installation.
+    pub(crate) fn hotswap(&self, words: &[&str]) -> Result<String, String> {
+        let program = format!("{}/bin/hotswap", self.prefix);
+        let ran = self.call(&[&[program.as_str()], words].concat());
+        if ran.ok() { Ok(ran.stdout) } else { Err(format!("hotswap {} failed:\n{}", words.join(" "), both(&ran))) }
+    }
+
+    pub(crate) fn unit(&self) -> &Unit {
+        self.unit
+    }
+
+    /// The folder of the project, as seen from inside.
+    pub(crate) fn project(&self) -> String {
+        self.inside(&format!("projects/{}", self.unit.case.project))
+    }
+
+    /// Flags of HIP that the userland needs for this clang.
+    pub(crate) fn flags(&self) -> String {
+        self.unit.setup.clang.hip.join(" ")
+    }
+}
+
+impl Drop for Site<'_> {
+    fn drop(&mut self) {
+        if self.outside("sccache").exists() {
+            // The server would outlive the test; where none runs there is nothing to stop.
+            self.call(&["sccache", "--stop-server"]);
+        }
+    }
+}
+
+/// Both streams, as a user would see them.
+pub(crate) fn both(ran: &Ran) -> String {
+    format!("{}{}", ran.stdout, ran.stderr)
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return fs::copy(from, to).map(drop);
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}

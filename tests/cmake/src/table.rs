@@ -1,0 +1,169 @@
+//! The cases.
+
+use crate::case::Cache::{Ccache, Sccache};
+use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
+use crate::case::Needs::{Any, Blanks, Ninja, OldCMake};
+use crate::case::Step::{
+    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Fails, Has, Idle, Install, MadeByInstalled,
+    NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Warns,
+};
+use crate::case::{Case, Step};
+
+const ALL: &[Mode] = &[Found, Compiler, CompilerC, Launcher];
+const BOTH: &[Mode] = &[Found, Launcher];
+
+const GFX1030: &str = "gfx1030";
+/// What most projects must end with: compiled for the first, retargeted to the second.
+const PAIR: &[&str] = &[GFX1030, "gfx1031"];
+const OTHER_PLAN: &[&str] = &["-DRETARGET=gfx1030=>gfx1032,gfx1036"];
+const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
+
+/// Build, look into `app`, run it, build again.
+const APP: &[Step] = &[Configure(&[]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle];
+/// The same where the code objects lie in a library.
+const LIBRARY: &[Step] =
+    &[Configure(&[]), Build, Has("libkernels.so", PAIR), Plans("libkernels.so", 1), Runs("app"), Idle];
+
+const fn case(name: &'static str, modes: &'static [Mode], steps: &'static [Step]) -> Case {
+    Case { name, project: name, modes, needs: Any, steps }
+}
+
+/// A call that must be refused at configure time.
+const fn refusal(name: &'static str, steps: &'static [Step]) -> Case {
+    Case { name, project: "refusals", modes: &[Found], needs: Any, steps }
+}
+
+/// Every case.
+#[rustfmt::skip]
+pub const CASES: &[Case] = &[
+    // Kinds of targets.
+    case("executable", ALL, &[
+        Configure(&[]), Build, Has("app", PAIR), Plans("app", 1), Report("app.json", PAIR), Runs("app"), Idle,
+    ]),
+    case("static", BOTH, &[
+        Configure(&[]), Build, Has("libkernels.a", PAIR), Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
+    ]),
+    case("chain", BOTH, APP),
+    case("object", BOTH, APP),
+    case("shared", BOTH, &[
+        Configure(&[]), Build, Has("libkernels.so", PAIR), Plans("libkernels.so", 1),
+        Report("reports of shared/kernels.json", PAIR), Runs("app"), Idle,
+    ]),
+    case("module", BOTH, LIBRARY),
+    case("rdc", ALL, &[
+        Configure(&[]), Build, Has("app", PAIR), Plans("app", 1), Report("app.json", PAIR), Runs("app"), Idle,
+    ]),
+    case("rdc-static", &[Found, Compiler], APP),
+    Case { name: "rdc-static-and-program", project: "rdc-static", modes: &[Compiler, Launcher], needs: Any, steps: &[
+        Configure(&["-DPROGRAM_TOO=ON"]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
+    ] },
+    // Without a launcher for the program's link nobody takes our word away from the real linker.
+    Case { name: "rdc-static-without-program", project: "rdc-static", modes: &[Launcher], needs: Any, steps: &[
+        Configure(&[]), Fails("--hotswap-plan="),
+    ] },
+    case("two-plans", BOTH, &[
+        Configure(&[]), Build, Has("app", &[GFX1030, "gfx1031", "gfx1032", "gfx1033"]), Plans("app", 3), Runs("app"), Idle,
+    ]),
+    // Shapes of projects.
+    case("hip-only", ALL, APP),
+    case("hip-first", &[Compiler, CompilerC, Launcher], APP),
+    case("subdirectory", BOTH, &[
+        Configure(&[]), Build, Has("gpu/libkernels.so", PAIR), Plans("gpu/libkernels.so", 1), Runs("app"), Idle,
+    ]),
+    case("sources-later", BOTH, &[
+        Configure(&[]), Build, Has("app", &["gfx1030", "gfx1031", "gfx900"]), Plans("app", 1), Runs("app"), Idle,
+        NewHotSwap, Compiles(&["also.hip", "made.hip"]), MadeByInstalled("app"), Idle,
+    ]),
+    case("untouched", BOTH, &[
+        Configure(&[]), Build, Has("app", PAIR), Has("plain", &[GFX1030]), Plans("plain", 0), Runs("app"), Idle,
+    ]),
+    Case { name: "blanks", project: "shared", modes: BOTH, needs: Blanks, steps: LIBRARY },
+    Case { name: "blanks-rdc", project: "rdc", modes: BOTH, needs: Blanks, steps: APP },
+    Case { name: "response-files", project: "static", modes: BOTH, needs: Ninja, steps: &[
+        Configure(&["-DCMAKE_NINJA_FORCE_RESPONSE_FILE=ON"]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
+    ] },
+    Case { name: "response-files-rdc", project: "rdc", modes: BOTH, needs: Ninja, steps: &[
+        Configure(&["-DCMAKE_NINJA_FORCE_RESPONSE_FILE=ON"]), Build, Has("app", PAIR), Plans("app", 1), Runs("app"), Idle,
+    ] },
+    case("export", BOTH, &[
+        Configure(&[]), Build, Has("libkernels.a", PAIR), Install, Consumer("consumer"), Has("app", PAIR), Runs("app"), Idle,
+    ]),
+    // Changes.
+    Case { name: "plan-changes", project: "executable", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Compiles(&["kernel.hip", "main.cpp"]), Has("app", PAIR),
+        Configure(OTHER_PLAN), Compiles(&["kernel.hip"]), Has("app", OTHER_GPUS), Report("app.json", OTHER_GPUS), Plans("app", 1), Idle,
+        Configure(&["-DRETARGET=gfx1030=>gfx1036 gfx1030=>gfx1032"]), Idle,
+    ] },
+    Case { name: "plan-changes-rdc", project: "rdc", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Build, Has("app", PAIR), Configure(OTHER_PLAN), Build, Has("app", OTHER_GPUS), Plans("app", 1), Idle,
+    ] },
+    Case { name: "hotswap-changes", project: "executable", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Build, Idle, NewHotSwap, Compiles(&["kernel.hip"]), Has("app", PAIR), MadeByInstalled("app"), Plans("app", 1), Idle,
+    ] },
+    Case { name: "plan-file-changes", project: "executable", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Build, ChangePlanFile, Build, Has("app", PAIR), Idle, RemovePlans, Build, Has("app", PAIR), Idle,
+    ] },
+    Case { name: "ccache", project: "executable", modes: BOTH, needs: Any, steps: &[
+        Configure(&["-DCMAKE_HIP_COMPILER_LAUNCHER=ccache"]), Build, Has("app", PAIR), Cache(Ccache, 0, 1),
+        Clean, Build, Has("app", PAIR), Cache(Ccache, 1, 0),
+        Configure(OTHER_PLAN), Build, Has("app", OTHER_GPUS), Cache(Ccache, 0, 1),
+        NewHotSwap, Build, Has("app", OTHER_GPUS), MadeByInstalled("app"), Cache(Ccache, 0, 1), Idle,
+    ] },
+    Case { name: "sccache", project: "executable", modes: BOTH, needs: Any, steps: &[
+        Configure(&["-DCMAKE_HIP_COMPILER_LAUNCHER=sccache"]), Build, Has("app", PAIR), Cache(Sccache, 0, 1),
+        Clean, Build, Has("app", PAIR), Cache(Sccache, 1, 0),
+        Configure(OTHER_PLAN), Build, Has("app", OTHER_GPUS), Cache(Sccache, 0, 1),
+        NewHotSwap, Build, Has("app", OTHER_GPUS), MadeByInstalled("app"), Cache(Sccache, 0, 1), Idle,
+    ] },
+    // Policies.
+    Case { name: "policy-warn", project: "executable", modes: BOTH, needs: Any, steps: &[
+        Warns(&["-DPOLICY=warn", "-DRETARGET=gfx1030=>gfx1031,gfx900"], "gfx900"), Build, Has("app", PAIR), Idle,
+    ] },
+    Case { name: "policy-keep", project: "executable", modes: BOTH, needs: Any, steps: &[
+        Configure(&["-DPOLICY=keep", "-DRETARGET=gfx1030=>gfx1031,gfx900"]), Build, Has("app", PAIR), Idle,
+    ] },
+    // Refusals.
+    refusal("no-mistake", &[Configure(&["-DMISTAKE=none"]), Build, Has("app", PAIR)]),
+    refusal("words", &[
+        Refused(&["-DMISTAKE=no-target"], "add_hotswap_target(nobody): there is no such target; call it after add_executable or add_library."),
+        Refused(&["-DMISTAKE=no-pair"], "RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031."),
+        Refused(&["-DMISTAKE=bad-pair"], "`gfx1030=gfx1031` has no `=>`"),
+        Refused(&["-DMISTAKE=unknown-gpu"], "gfx9999"),
+        Refused(&["-DMISTAKE=impossible-pair"], "gfx900"),
+        Refused(&["-DMISTAKE=unknown-policy"], "POLICY `maybe` is not known; the policies are error, warn and keep."),
+        Refused(&["-DMISTAKE=unknown-patch"], "no_such_family"),
+        Refused(&["-DMISTAKE=unknown-word"], "`FROM;gfx1030` is not understood"),
+        Refused(&["-DMISTAKE=twice"], "name all pairs in one call."),
+    ]),
+    refusal("targets", &[
+        Refused(&["-DMISTAKE=interface"], "the target compiles nothing (INTERFACE_LIBRARY)"),
+        Refused(&["-DMISTAKE=imported"], "the target is imported"),
+        Refused(&["-DMISTAKE=report-of-objects"], "REPORT needs a target that makes a file"),
+        Refused(&["-DMISTAKE=report-elsewhere"], "REPORT needs the call to stand in the folder of the target"),
+        Refused(&["-DMISTAKE=other-source"], "the plan makes GPUs from gfx1010, but HIP_ARCHITECTURES is gfx1030"),
+        Refused(&["-DMISTAKE=ipo"], "INTERPROCEDURAL_OPTIMIZATION is on, but CMake has no IPO for HIP"),
+        Refused(&["-DMISTAKE=ipo-of-configuration", "-DCMAKE_BUILD_TYPE=Release"], "INTERPROCEDURAL_OPTIMIZATION_RELEASE is on"),
+    ]),
+    refusal("no-hip", &[Refused(&["-DMISTAKE=no-hip"], "HIP is not enabled here; write enable_language(HIP)")]),
+    Case { name: "bypass", project: "hip-first", modes: &[Launcher], needs: Any, steps: &[
+        Refused(&["-DCMAKE_HIP_FLAGS={flags} -B/usr/lib/llvm-{version}/bin"], "the self-test failed"),
+    ] },
+    Case { name: "old-cmake", project: "old-cmake", modes: &[Found], needs: OldCMake, steps: &[
+        Refused(&[], "does not find HIP in Debian's folders"),
+    ] },
+    // The examples, with HIP's headers.
+    Case { name: "hello-hip", project: "examples/hello-hip", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Build, Has("hello", &[GFX1030, "gfx1031", "gfx1032"]), Runs("hello"), Idle,
+    ] },
+    Case { name: "gemm", project: "examples/gemm", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Build, Has("libgemm.so", GFX103X), Runs("gemm_check"), Idle,
+    ] },
+    Case { name: "gemm-rdc", project: "examples/gemm", modes: BOTH, needs: Any, steps: &[
+        Configure(&["-DGEMM_RDC=ON"]), Build, Has("libgemm.so", GFX103X), Runs("gemm_check"), Idle,
+    ] },
+    Case { name: "gemm-without-hotswap", project: "examples/gemm", modes: &[Launcher], needs: Any, steps: &[
+        Configure(&["-DCMAKE_DISABLE_FIND_PACKAGE_HotSwap=ON"]), Build, Has("libgemm.so", &[GFX1030]), Runs("gemm_check"), Idle,
+    ] },
+];
+
+const GFX103X: &[&str] = &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
