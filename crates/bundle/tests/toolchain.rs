@@ -1,0 +1,336 @@
+//! Against the tools that everybody else reads and writes with: clang's bundler, objdump,
+//! offload-binary, the host linkers, comgr.
+//!
+//! `HOTSWAP_TEST_ROOT` names the userland; without it there is nothing to compare with, and each
+//! test says so.
+
+mod common;
+
+use common::{HOST, bytes_with, id, object};
+use hotswap_bundle::{
+    Bundle, Compression, Form, HashState, Method, OffloadBinary, host_object, open, parse, parse_lenient, walk_fatbin,
+};
+use hotswap_userland::{ENV_ROCM, Userland};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Output;
+use tempfile::TempDir;
+
+/// A userland, a scratch folder in it, and the compilers that are there.
+struct Bench {
+    userland: Userland,
+    folder: TempDir,
+    versions: Vec<u32>,
+}
+
+impl Bench {
+    fn new(test: &str) -> Option<Self> {
+        let Some(userland) = Userland::from_env() else {
+            eprintln!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland");
+            return None;
+        };
+        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
+        let versions: Vec<u32> = (22..40).filter(is_there).collect();
+        assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
+        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp")).unwrap();
+        Some(Self { userland, folder, versions })
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.folder.path().join(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn shell(&self, script: &str) -> Output {
+        let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
+        let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
+        self.userland.command(inside, "/bin/bash").args(["-c", script]).env("ROCM", rocm).output().unwrap()
+    }
+
+    /// Standard output of a script that must succeed.
+    fn run(&self, script: &str) -> String {
+        let output = self.shell(script);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}\n{error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Entry IDs that the bundler of that version sees.
+    fn listed(&self, version: u32, file: &str) -> BTreeSet<String> {
+        let script = format!("clang-offload-bundler-{version} -list -type=o -input={file}");
+        self.run(&script).lines().map(str::to_owned).collect()
+    }
+}
+
+fn ids(bundle: &Bundle<'_>) -> BTreeSet<String> {
+    bundle.entries().iter().map(|entry| entry.id.clone()).collect()
+}
+
+#[test]
+fn clang_bundles_are_laid_out_anew_byte_by_byte() {
+    let Some(bench) = Bench::new("clang_bundles_are_laid_out_anew_byte_by_byte") else { return };
+    bench.write("a", &object(3, 9001));
+    bench.write("b", &object(5, 100));
+    let targets = format!("{HOST},{},{}", id("gfx1030"), id("gfx900"));
+    for version in &bench.versions {
+        for (align, compress) in [("4096", ""), ("1", ""), ("64", ""), ("4096", "-compress")] {
+            bench.run(&format!(
+                "clang-offload-bundler-{version} -type=o -bundle-align={align} {compress} -targets={targets} \
+                 -input=/dev/null -input=a -input=b -output=x"
+            ));
+            let bytes = bench.read("x");
+            let (bundle, size) = parse(&bytes).unwrap();
+            assert_eq!(size, bytes.len());
+            assert_eq!(&*bundle.entries()[1].data, object(3, 9001));
+            let mut again = bundle.clone();
+            again.set_compression(None);
+            if compress.is_empty() {
+                assert_eq!(again.to_plain_bytes().unwrap(), bytes, "clang {version}, -bundle-align={align}");
+            } else {
+                assert_eq!(bundle.compression(), Some(Compression::default()));
+                assert_eq!(bundle.hash(), HashState::Right);
+                bench.write("plain", &again.to_bytes().unwrap());
+                assert_eq!(bench.listed(*version, "plain"), ids(&bundle));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_bundler_reads_what_we_write() {
+    let Some(bench) = Bench::new("every_bundler_reads_what_we_write") else { return };
+    for form in common::forms() {
+        let bytes = bytes_with(form);
+        let (mut bundle, _) = parse(&bytes).unwrap();
+        bundle.push(id("gfx1031"), object(7, 5000)).unwrap();
+        bundle.set_record(Some(br#"{"schema":1}"#.to_vec()));
+        bench.write("x", &bundle.to_bytes().unwrap());
+        for version in &bench.versions {
+            assert_eq!(bench.listed(*version, "x"), ids(&bundle), "{form:?}, clang {version}");
+            for entry in bundle.entries().iter().filter(|entry| !entry.data.is_empty()) {
+                let words = format!("-unbundle -type=o -input=x -targets={} -output=out", entry.id);
+                bench.run(&format!("clang-offload-bundler-{version} {words}"));
+                assert_eq!(bench.read("out"), *entry.data);
+            }
+        }
+    }
+}
+
+/// One way in which a compressed bundle can be odd.
+struct Odd {
+    name: &'static str,
+    bytes: Vec<u8>,
+    /// Whether we read it, with `parse_lenient` and as far as the first bundle goes.
+    ours: bool,
+    /// Whether the bundlers do: 22, and 23 or later.
+    theirs: (bool, bool),
+}
+
+fn odd_inputs() -> Vec<Odd> {
+    let v3 = bytes_with(Some(Compression::default()));
+    let plain = bytes_with(None);
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = v3.clone();
+        change(&mut bytes);
+        bytes
+    };
+    // Another payload behind a V3 header with sizes and hash put right.
+    let with_payload = |payload: Vec<u8>| {
+        let mut bytes = v3[..32].to_vec();
+        bytes[8..16].copy_from_slice(&(32 + payload.len() as u64).to_le_bytes());
+        bytes.extend(payload);
+        bytes
+    };
+    let v1 = |payload: &[u8], method: u16| {
+        let size = (plain.len() as u32).to_le_bytes();
+        [b"CCOB\x01\0", &method.to_le_bytes()[..], &size, &v3[24..32], payload].concat()
+    };
+    let zlib = bytes_with(Some(Compression { version: 3, method: Method::Zlib, level: None }));
+    let streamed = |window: u32| {
+        let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
+        encoder.window_log(window).unwrap();
+        encoder.write_all(&plain).unwrap();
+        encoder.finish().unwrap()
+    };
+    let skippable = [&[0x53, 0x2a, 0x4d, 0x18, 4, 0, 0, 0][..], b"CCOB", &v3[32..]].concat();
+    let odd = |name, bytes, ours, theirs| Odd { name, bytes, ours, theirs };
+    vec![
+        odd("as it should be", v3.clone(), true, (true, true)),
+        odd("V1 with zstd", v1(&v3[32..], 1), true, (true, true)),
+        odd("V1 with zlib", v1(&zlib[32..], 0), true, (true, true)),
+        odd("wrong hash", changed(&|bytes| bytes[24] ^= 1), true, (true, true)),
+        odd("total size 5", changed(&|bytes| bytes[8..16].copy_from_slice(&5u64.to_le_bytes())), false, (true, true)),
+        odd("padding behind the bundle", changed(&|bytes| bytes.resize(8192, 0)), true, (false, true)),
+        odd("two bundles", [v3.clone(), v3.clone()].concat(), true, (false, true)),
+        odd("leading skippable frame with a magic", with_payload(skippable), true, (true, true)),
+        odd("version 4", changed(&|bytes| bytes[4] = 4), false, (false, false)),
+        odd("long window", with_payload(streamed(31)), true, (true, true)),
+        odd("no content size", with_payload(streamed(20)), true, (true, true)),
+        odd("unknown method", changed(&|bytes| bytes[6] = 2), false, (false, false)),
+    ]
+}
+
+#[test]
+fn odd_input_is_read_as_by_others_or_refused() {
+    let Some(bench) = Bench::new("odd_input_is_read_as_by_others_or_refused") else { return };
+    for odd in odd_inputs() {
+        let read = parse_lenient(&odd.bytes);
+        assert_eq!(read.is_ok(), odd.ours, "{}: {:?}", odd.name, read.err());
+        bench.write("odd", &odd.bytes);
+        for version in &bench.versions {
+            let output = bench.shell(&format!("clang-offload-bundler-{version} -list -type=o -input=odd"));
+            let expected = if *version == 22 { odd.theirs.0 } else { odd.theirs.1 };
+            assert_eq!(output.status.success(), expected, "{}: clang {version}", odd.name);
+            // Whatever both read, both read alike.
+            let listed: BTreeSet<String> = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+            if let (true, Ok((bundle, _))) = (output.status.success(), parse_lenient(&odd.bytes)) {
+                assert_eq!(listed, ids(&bundle), "{}: clang {version}", odd.name);
+            }
+        }
+    }
+    let two = odd_inputs().into_iter().find(|odd| odd.name == "two bundles").unwrap().bytes;
+    assert_eq!(walk_fatbin(&two).collect::<Result<Vec<_>, _>>().unwrap().len(), 2);
+}
+
+/// What clang's kernel stubs call; enough to compile without HIP's headers.
+const PRELUDE: &str = "typedef int hipError_t; typedef struct ihipStream_t *hipStream_t;
+struct dim3 { unsigned x, y, z; };
+extern \"C\" hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, hipStream_t);
+";
+
+const KERNELS: [(&str, &str); 2] = [
+    ("k1.hip", "__attribute__((global)) void k1(int *p) { p[0] += 1; }\n"),
+    ("k2.hip", "__attribute__((global)) void k2(int *p) { p[0] *= 3; }\nint main() { return 0; }\n"),
+];
+
+/// Words for a compiler that needs neither headers nor a runtime to compile such kernels.
+fn compiler(version: u32) -> String {
+    let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
+    let words = "-nogpuinc -nogpulib -Wno-unused-command-line-argument --offload-arch=gfx1030,gfx900";
+    format!("clang++-{version} {rocm} {words}")
+}
+
+#[test]
+fn containers_of_real_objects_hold_what_objdump_says() {
+    let Some(bench) = Bench::new("containers_of_real_objects_hold_what_objdump_says") else { return };
+    KERNELS.iter().for_each(|(name, text)| bench.write(name, format!("{PRELUDE}{text}").as_bytes()));
+    for version in bench.versions.clone() {
+        let clang = compiler(version);
+        bench.run(&format!(
+            "set -e; {clang} -c k1.hip -o plain.o; {clang} --offload-compress -c k1.hip -o packed.o
+             {clang} -fgpu-rdc --offload-new-driver -c k1.hip -o rdc.o
+             llvm-ar-{version} rc --format=gnu all.a plain.o packed.o rdc.o"
+        ));
+        for (name, form) in [("plain.o", Form::Bundle), ("packed.o", Form::CompressedBundle(3))] {
+            let bytes = bench.read(name);
+            let contents = open(&bytes);
+            assert_eq!(contents.problems, []);
+            assert_eq!(contents.found.iter().map(|found| found.form).collect::<Vec<_>>(), [form], "clang {version}");
+            let images = contents.found[0].read().unwrap().images;
+            let targets: Vec<_> = images.iter().filter_map(|image| image.id.as_deref()?.rsplit('-').next()).collect();
+            assert!(targets.contains(&"gfx1030") && targets.contains(&"gfx900"), "{targets:?}");
+        }
+        let bytes = bench.read("rdc.o");
+        let found = open(&bytes).found;
+        let ids: Vec<_> =
+            found.iter().flat_map(|found| found.read().unwrap().images).map(|image| image.id.unwrap()).collect();
+        let said = bench.run(&format!("llvm-objdump-{version} --offloading rdc.o"));
+        assert_eq!(said.matches("OFFLOADING IMAGE").count(), ids.len());
+        assert!(["gfx1030", "gfx900"].iter().all(|gpu| ids.iter().any(|id| id.ends_with(gpu)) && said.contains(gpu)));
+        let archive = bench.read("all.a");
+        let members: BTreeSet<_> = open(&archive).found.iter().flat_map(|found| found.place.members.clone()).collect();
+        assert_eq!(members, ["packed.o", "plain.o", "rdc.o"].map(str::to_owned).into());
+    }
+}
+
+#[test]
+fn offload_binaries_are_written_as_llvm_does() {
+    let Some(bench) = Bench::new("offload_binaries_are_written_as_llvm_does") else { return };
+    bench.write("a.o", &object(3, 1001));
+    bench.write("b.o", &object(5, 98));
+    let image = |file: &str, arch: &str| format!("--image=file={file},triple=amdgcn-amd-amdhsa,arch={arch},kind=hip");
+    for version in bench.versions.clone() {
+        let images = format!("{} {}", image("a.o", "gfx1030"), image("b.o", "gfx90a:xnack+"));
+        bench.run(&format!("llvm-offload-binary-{version} -o x {images}"));
+        let bytes = bench.read("x");
+        let mut at = 0;
+        let mut count = 0;
+        while at < bytes.len() {
+            let (binary, size) = OffloadBinary::parse(&bytes[at..]).unwrap();
+            assert_eq!(binary.to_bytes().unwrap(), bytes[at..at + size], "clang {version}");
+            count += binary.images.len();
+            at += size;
+        }
+        assert_eq!(count, 2);
+        if version < 24 {
+            continue;
+        }
+        for method in ["zstd", "zlib"] {
+            bench.run(&format!("llvm-offload-binary-{version} --compress --compression-format={method} -o y {images}"));
+            let packed = bench.read("y");
+            let (binary, _) = OffloadBinary::parse(&packed).unwrap();
+            assert!(binary.compressed);
+            assert_eq!(&*binary.images[0].data, object(3, 1001));
+        }
+    }
+}
+
+#[test]
+fn a_changed_wrapper_object_links_with_every_host_linker() {
+    let Some(bench) = Bench::new("a_changed_wrapper_object_links_with_every_host_linker") else { return };
+    KERNELS.iter().for_each(|(name, text)| bench.write(name, format!("{PRELUDE}{text}").as_bytes()));
+    // Stands in for the HIP runtime, which these programs never reach.
+    bench.write("runtime.c", b"void *__hipRegisterFatBinary(void *p) { return p; } void __hipUnregisterFatBinary(void *p) {}
+        int __hipRegisterFunction() { return 0; } int __hipRegisterVar() { return 0; } int __hipRegisterManagedVar() { return 0; }
+        int __hipRegisterSurface() { return 0; } int __hipRegisterTexture() { return 0; }
+        int hipLaunchKernel() { return 0; } int __hipPopCallConfiguration() { return 0; } int __hipPushCallConfiguration() { return 0; }\n");
+    bench.run("cc -c runtime.c");
+    for version in bench.versions.clone() {
+        for compress in ["", "--offload-compress"] {
+            let clang = format!("{} {compress} -fgpu-rdc --offload-new-driver", compiler(version));
+            bench.run(&format!(
+                "set -e; rm -f *wrapper*; {clang} -c k1.hip -o k1.o; {clang} -c k2.hip -o k2.o
+                 {clang} --hip-link -no-hip-rt k1.o k2.o runtime.o -o x -Wl,--save-temps --save-temps; mv x.hip.image.wrapper.o w.o"
+            ));
+            let wrapper = bench.read("w.o");
+            let fatbin = host_object::fatbin_of(&wrapper).unwrap().unwrap();
+            let (mut bundle, _) = parse(fatbin).unwrap();
+            let made = bundle.entries()[1].id.replace("gfx900", "gfx902");
+            bundle.push(made.as_str(), object(9, 40_000)).unwrap();
+            let changed = host_object::replace_fatbin(&wrapper, &bundle.to_bytes().unwrap()).unwrap();
+            bench.write("w.o", &changed);
+            for linker in ["bfd", "gold", "lld", "mold"] {
+                bench.run(&format!(
+                    "set -e; clang++-{version} -fuse-ld={linker} w.o k1.o k2.o runtime.o -o linked; ./linked
+                     objcopy -O binary --only-section=.hip_fatbin linked fatbin
+                     clang-offload-bundler-{version} -unbundle -type=o -input=fatbin -targets={made} -output=out"
+                ));
+                assert_eq!(bench.read("out"), object(9, 40_000), "clang {version}, {linker}");
+            }
+        }
+    }
+}
+
+#[test]
+fn comgr_finds_what_we_write() {
+    let Some(bench) = Bench::new("comgr_finds_what_we_write") else { return };
+    bench.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
+    bench.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
+    for form in common::forms() {
+        let bytes = bytes_with(form);
+        let (mut bundle, _) = parse(&bytes).unwrap();
+        bundle.push(id("gfx1031"), object(7, 5000)).unwrap();
+        bundle.set_record(Some(br#"{"schema":1}"#.to_vec()));
+        bench.write("x", &bundle.to_bytes().unwrap());
+        for (target, data) in [("gfx1030", object(3, 9001)), ("gfx1031", object(7, 5000))] {
+            bench.run(&format!("./lookup -o out x amdgcn-amd-amdhsa--{target}"));
+            assert_eq!(bench.read("out"), data, "{form:?}");
+        }
+        assert_eq!(bench.shell("./lookup x amdgcn-amd-amdhsa--gfx1032").status.code(), Some(1));
+    }
+}
