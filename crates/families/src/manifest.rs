@@ -16,9 +16,9 @@
 //! that the program keeps its mark.
 //!
 //! The object must stand on the link line itself: a manifest inside an archive is never loaded,
-//! and bfd and gold want the registry archive behind it. A partial link (`-r`) gets the manifest
-//! without the archive, because two of them with it define the registrars twice; its check is the
-//! final link's.
+//! and bfd and gold want the registry archive behind it. A partial link (`-r`) must never get the
+//! archive: two of them would define the registrars twice. It reports no missing registrar either;
+//! that is for the final link, with a manifest of its own.
 //!
 //! Absent on purpose: finding the section in a program (`hotswap inspect` does).
 
