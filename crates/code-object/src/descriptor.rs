@@ -65,15 +65,18 @@ pub(crate) fn find(
 
 fn places<'a>(elf: &Elf<'a>) -> Result<HashMap<&'a str, Place>, Diagnostic> {
     let mut places = HashMap::new();
-    elf.for_symbols(|symbol| {
-        if symbol.size == SIZE && symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) }
-    })?;
+    elf.for_symbols_of_size(
+        SIZE,
+        |symbol| {
+            if symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) }
+        },
+    )?;
     Ok(places)
 }
 
 /// Both symbol tables name the descriptor; a local symbol never hides a global one.
 fn add<'a>(places: &mut HashMap<&'a str, Place>, symbol: Symbol<'a>) -> Result<(), Diagnostic> {
-    let Symbol { name, offset, value, section, is_local, .. } = symbol;
+    let Symbol { name, offset, value, section, is_local } = symbol;
     let place = Place { symbol: offset, value, section, is_local };
     match places.entry(name) {
         Entry::Vacant(slot) => {

@@ -8,6 +8,7 @@ use hotswap_report::{Diagnostic, codes};
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64, Sym64};
 use object::pod::{from_bytes, slice_from_bytes};
 use object::{LittleEndian as LE, Pod};
+use std::ffi::CStr;
 use std::ops::Range;
 
 /// `e_ident[EI_OSABI]` of code objects for the HSA runtime.
@@ -84,7 +85,6 @@ pub(crate) struct Symbol<'a> {
     /// Offset of its record in the file.
     pub(crate) offset: usize,
     pub(crate) value: u64,
-    pub(crate) size: u64,
     pub(crate) section: usize,
     pub(crate) is_local: bool,
 }
@@ -109,8 +109,7 @@ fn table<'a, T: Pod>(data: &'a [u8], offset: u64, count: u64, at: usize, what: &
 
 /// The string at `offset` of a string table, up to its NUL; `None` outside or without NUL.
 fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
-    let tail = strings.get(offset as usize..)?;
-    Some(&tail[..tail.iter().position(|byte| *byte == 0)?])
+    Some(CStr::from_bytes_until_nul(strings.get(offset as usize..)?).ok()?.to_bytes())
 }
 
 pub(crate) fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
@@ -140,9 +139,10 @@ impl<'a> Elf<'a> {
         Ok(Self { data, kind, abi_version, flags, sections, segments })
     }
 
-    /// Calls `visit` with every defined symbol of every symbol table.
-    pub(crate) fn for_symbols(
+    /// Calls `visit` with every defined symbol of that size, of every symbol table.
+    pub(crate) fn for_symbols_of_size(
         &self,
+        size: u64,
         mut visit: impl FnMut(Symbol<'a>) -> Result<(), Diagnostic>,
     ) -> Result<(), Diagnostic> {
         let is_table = |s: &&Section| s.kind == elf::SHT_DYNSYM || s.kind == elf::SHT_SYMTAB;
@@ -155,7 +155,7 @@ impl<'a> Elf<'a> {
             let symbols = table::<Sym64<LE>>(self.data, at as u64, count as u64, at, "the symbol table")?;
             for (index, symbol) in symbols.iter().enumerate() {
                 let index_of_section = symbol.st_shndx.get(LE);
-                if index_of_section == elf::SHN_UNDEF {
+                if index_of_section == elf::SHN_UNDEF || symbol.st_size.get(LE) != size {
                     continue;
                 }
                 let offset = at + index * size_of::<Sym64<LE>>();
@@ -165,7 +165,6 @@ impl<'a> Elf<'a> {
                     name: std::str::from_utf8(name).unwrap_or_default(),
                     offset,
                     value: symbol.st_value.get(LE),
-                    size: symbol.st_size.get(LE),
                     section: usize::from(index_of_section),
                     is_local: symbol.st_bind() == elf::STB_LOCAL,
                 })?;

@@ -15,6 +15,7 @@ mod descriptor;
 mod edit;
 mod elf;
 mod metadata;
+mod msgpack;
 mod note;
 mod object_file;
 mod target_text;

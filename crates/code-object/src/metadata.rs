@@ -1,15 +1,12 @@
 //! The MessagePack map inside the note.
 //!
-//! Strings are borrowed, so their place in the file is known. Keys that are not needed are read and
-//! dropped; numbers that are absent stay absent.
+//! Strings are borrowed, and their place in the file is known. Keys that are not needed are passed
+//! over; numbers that are absent stay absent.
 
 use crate::malformed;
+use crate::msgpack::{Fault, Reader};
 use hotswap_report::Diagnostic;
-use rmpv::ValueRef;
 use std::ops::Range;
-
-/// Deepest nesting that the metadata of any compiler has is 5.
-const MAX_DEPTH: usize = 32;
 
 /// What the note says about one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,22 +50,13 @@ pub(crate) struct Metadata<'a> {
 
 /// Reads the map in `data[range]`.
 pub(crate) fn read(data: &[u8], range: Range<usize>) -> Result<Metadata<'_>, Diagnostic> {
-    let content = &data[range.clone()];
-    let mut rest = content;
-    let value = rmpv::decode::read_value_ref_with_max_depth(&mut rest, MAX_DEPTH).map_err(|error| {
-        let at = range.start + content.len() - rest.len();
-        malformed(at, format!("the metadata is no MessagePack: {error}"))
-    })?;
-    if !rest.is_empty() {
-        return Err(malformed(range.end - rest.len(), "bytes follow the metadata inside its note"));
+    let mut reader = Reader::new(data, range.clone());
+    let fields = Fields::read(&mut reader).map_err(|(at, what)| malformed(at, what))?;
+    if !reader.is_done() {
+        return Err(malformed(reader.at(), "bytes follow the metadata inside its note"));
     }
-    let at = range.start;
-    let ValueRef::Map(map) = value else { return Err(malformed(at, "the metadata is no map")) };
-    let mut fields = Fields::default();
-    for (key, value) in map {
-        fields.take(string(&key), value, data, at)?;
-    }
-    let version = fields.version.ok_or_else(|| malformed(at, "the metadata has no amdhsa.version"))?;
+    let missing = || malformed(range.start, "the metadata has no amdhsa.version");
+    let version = fields.version.ok_or_else(missing)?;
     // Compilers write the kernels even when there are none; assembler sources may leave them out.
     Ok(Metadata { target: fields.target, version, kernels: fields.kernels.unwrap_or_default() })
 }
@@ -81,85 +69,84 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn take(&mut self, key: Option<&str>, value: ValueRef<'a>, data: &'a [u8], at: usize) -> Result<(), Diagnostic> {
-        let wrong = |what: &str| malformed(at, format!("{what} in the metadata has a wrong form"));
-        let twice = match key {
-            Some(name @ "amdhsa.target") => {
-                let text = string(&value).ok_or_else(|| wrong(name))?;
-                self.target.replace((text, place(data, text))).is_some()
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Fault> {
+        let mut fields = Self::default();
+        for _ in 0..reader.map("the metadata is no map")? {
+            let at = reader.at();
+            let is_second = match reader.text()? {
+                Some(b"amdhsa.target") => fields.target.replace(target(reader)?).is_some(),
+                Some(b"amdhsa.version") => fields.version.replace(version(reader)?).is_some(),
+                Some(b"amdhsa.kernels") => fields.kernels.replace(kernels(reader)?).is_some(),
+                _ => {
+                    reader.skip()?;
+                    false
+                }
+            };
+            if is_second {
+                return Err((at, "the metadata has this key twice"));
             }
-            Some(name @ "amdhsa.version") => {
-                self.version.replace(version(&value).ok_or_else(|| wrong(name))?).is_some()
-            }
-            Some(name @ "amdhsa.kernels") => {
-                let ValueRef::Array(values) = &value else { return Err(wrong(name)) };
-                let kernels = values.iter().map(|value| kernel(value, at)).collect::<Result<_, _>>()?;
-                self.kernels.replace(kernels).is_some()
-            }
-            _ => false,
-        };
-        if twice { Err(malformed(at, format!("the metadata has {} twice", key.unwrap_or_default()))) } else { Ok(()) }
-    }
-}
-
-fn string<'a>(value: &ValueRef<'a>) -> Option<&'a str> {
-    match value {
-        ValueRef::String(text) => (*text).into_str(),
-        _ => None,
-    }
-}
-
-fn version(value: &ValueRef<'_>) -> Option<(u64, u64)> {
-    match value {
-        ValueRef::Array(numbers) => match numbers.as_slice() {
-            [major, minor] => Some((major.as_u64()?, minor.as_u64()?)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// `part` borrows from `data`; where it lies there.
-fn place(data: &[u8], part: &str) -> Range<usize> {
-    let start = part.as_ptr() as usize - data.as_ptr() as usize;
-    start..start + part.len()
-}
-
-fn kernel<'a>(value: &ValueRef<'a>, at: usize) -> Result<Kernel<'a>, Diagnostic> {
-    let ValueRef::Map(map) = value else { return Err(malformed(at, "a kernel in the metadata is no map")) };
-    let mut kernel = Kernel::default();
-    for (key, value) in map {
-        if let Some(key) = string(key) {
-            set(&mut kernel, key, value);
         }
+        Ok(fields)
+    }
+}
+
+fn target<'a>(reader: &mut Reader<'a>) -> Result<(&'a str, Range<usize>), Fault> {
+    let fault = (reader.at(), "amdhsa.target is no text");
+    let text = string(reader)?.ok_or(fault)?;
+    Ok((text, reader.at() - text.len()..reader.at()))
+}
+
+fn version(reader: &mut Reader<'_>) -> Result<(u64, u64), Fault> {
+    let fault = (reader.at(), "amdhsa.version is not two numbers");
+    if reader.array(fault.1)? != 2 {
+        return Err(fault);
+    }
+    Ok((reader.unsigned()?.ok_or(fault)?, reader.unsigned()?.ok_or(fault)?))
+}
+
+/// Text in UTF-8; `None` for any other value.
+fn string<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a str>, Fault> {
+    Ok(reader.text()?.and_then(|text| std::str::from_utf8(text).ok()))
+}
+
+fn kernels<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kernel<'a>>, Fault> {
+    let count = reader.array("amdhsa.kernels is no array")?;
+    (0..count).map(|_| kernel(reader)).collect()
+}
+
+fn kernel<'a>(reader: &mut Reader<'a>) -> Result<Kernel<'a>, Fault> {
+    let at = reader.at();
+    let mut kernel = Kernel::default();
+    for _ in 0..reader.map("a kernel in the metadata is no map")? {
+        let key = reader.text()?;
+        kernel.set(key.unwrap_or_default(), reader)?;
     }
     if kernel.name.is_empty() || kernel.symbol.is_empty() {
-        return Err(malformed(at, format!("kernel `{}` in the metadata has no .name or no .symbol", kernel.name)));
+        return Err((at, "a kernel in the metadata has no .name or no .symbol"));
     }
     Ok(kernel)
 }
 
-fn set<'a>(kernel: &mut Kernel<'a>, key: &str, value: &ValueRef<'a>) {
-    // Compilers have written these both as booleans and as 0 and 1.
-    let flag = || match value {
-        ValueRef::Boolean(flag) => Some(*flag),
-        _ => value.as_u64().map(|number| number != 0),
-    };
-    match key {
-        ".name" => kernel.name = string(value).unwrap_or_default(),
-        ".symbol" => kernel.symbol = string(value).unwrap_or_default(),
-        ".vgpr_count" => kernel.vgpr_count = value.as_u64(),
-        ".agpr_count" => kernel.agpr_count = value.as_u64(),
-        ".sgpr_count" => kernel.sgpr_count = value.as_u64(),
-        ".vgpr_spill_count" => kernel.vgpr_spill_count = value.as_u64(),
-        ".sgpr_spill_count" => kernel.sgpr_spill_count = value.as_u64(),
-        ".group_segment_fixed_size" => kernel.lds = value.as_u64(),
-        ".private_segment_fixed_size" => kernel.scratch = value.as_u64(),
-        ".kernarg_segment_size" => kernel.kernarg_size = value.as_u64(),
-        ".wavefront_size" => kernel.wavefront_size = value.as_u64(),
-        ".max_flat_workgroup_size" => kernel.max_flat_workgroup_size = value.as_u64(),
-        ".workgroup_processor_mode" => kernel.workgroup_processor_mode = flag(),
-        ".uses_dynamic_stack" => kernel.uses_dynamic_stack = flag(),
-        _ => {}
+impl<'a> Kernel<'a> {
+    fn set(&mut self, key: &[u8], reader: &mut Reader<'a>) -> Result<(), Fault> {
+        match key {
+            b".name" => self.name = string(reader)?.unwrap_or_default(),
+            b".symbol" => self.symbol = string(reader)?.unwrap_or_default(),
+            b".vgpr_count" => self.vgpr_count = reader.unsigned()?,
+            b".agpr_count" => self.agpr_count = reader.unsigned()?,
+            b".sgpr_count" => self.sgpr_count = reader.unsigned()?,
+            b".vgpr_spill_count" => self.vgpr_spill_count = reader.unsigned()?,
+            b".sgpr_spill_count" => self.sgpr_spill_count = reader.unsigned()?,
+            b".group_segment_fixed_size" => self.lds = reader.unsigned()?,
+            b".private_segment_fixed_size" => self.scratch = reader.unsigned()?,
+            b".kernarg_segment_size" => self.kernarg_size = reader.unsigned()?,
+            b".wavefront_size" => self.wavefront_size = reader.unsigned()?,
+            b".max_flat_workgroup_size" => self.max_flat_workgroup_size = reader.unsigned()?,
+            // Compilers have written these both as booleans and as 0 and 1.
+            b".workgroup_processor_mode" => self.workgroup_processor_mode = reader.unsigned()?.map(|flag| flag != 0),
+            b".uses_dynamic_stack" => self.uses_dynamic_stack = reader.unsigned()?.map(|flag| flag != 0),
+            _ => reader.skip()?,
+        }
+        Ok(())
     }
 }

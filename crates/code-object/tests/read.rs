@@ -102,7 +102,8 @@ fn each_damage_has_its_code_and_offset() {
         (note - 20, 99, codes::MALFORMED, note - 20, "a note leaves"),
         (note - 12, 31, codes::MALFORMED, 0, "no AMDGPU metadata note"),
         (note, 0x96, codes::MALFORMED, note, "no map"),
-        (note, 0x84, codes::MALFORMED, usize::MAX, "no MessagePack"),
+        (note, 0x84, codes::MALFORMED, usize::MAX, "cut off"),
+        (note + 1, 0xc1, codes::MALFORMED, note + 1, "no MessagePack"),
         (note, 0x82, codes::MALFORMED, usize::MAX, "bytes follow"),
     ] {
         let mut bytes = good.clone();

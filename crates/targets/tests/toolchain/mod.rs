@@ -12,6 +12,7 @@ pub(crate) struct Clang {
     /// How the scripts call it.
     pub(crate) command: String,
     /// Major version.
+    #[allow(dead_code, reason = "not every test that includes this file asks")]
     pub(crate) version: u32,
     root: Option<PathBuf>,
 }

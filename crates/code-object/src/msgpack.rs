@@ -1,0 +1,231 @@
+//! A reader for MessagePack that skips what nobody asks for.
+//!
+//! Metadata of a large library is megabytes of kernel arguments that these tools never look at; a
+//! tree of values would cost ten times the rest of the reading. Nothing is allocated, nesting has no limit
+//! because nothing recurses, and every read is bounded by the note.
+
+/// Reads values one after the other.
+pub(crate) struct Reader<'a> {
+    data: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+/// Offset in the file, and what is wrong there.
+pub(crate) type Fault = (usize, &'static str);
+
+type Result<T> = std::result::Result<T, Fault>;
+
+/// A value up to its content.
+enum Head {
+    /// Nothing, a boolean or a number; the integer when it is one.
+    Scalar(Option<u64>),
+    Boolean(bool),
+    /// Text of that many bytes, which follow.
+    Text(usize),
+    /// Anything else of that many bytes, which follow.
+    Bytes(usize),
+    /// That many values follow.
+    Array(usize),
+    /// That many keys, each with its value, follow.
+    Map(usize),
+}
+
+const CUT: &str = "the metadata is cut off";
+
+impl<'a> Reader<'a> {
+    /// Reads the values in `data[range]`, which the caller has checked to be inside.
+    pub(crate) fn new(data: &'a [u8], range: std::ops::Range<usize>) -> Self {
+        Self { data, at: range.start, end: range.end }
+    }
+
+    /// Offset in the file of the next value.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether every byte was read.
+    pub(crate) fn is_done(&self) -> bool {
+        self.at == self.end
+    }
+
+    fn take(&mut self, size: usize) -> Result<&'a [u8]> {
+        let end = self.at.checked_add(size).filter(|end| *end <= self.end).ok_or((self.at, CUT))?;
+        let bytes = &self.data[self.at..end];
+        self.at = end;
+        Ok(bytes)
+    }
+
+    fn number(&mut self, size: usize) -> Result<u64> {
+        Ok(self.take(size)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    }
+
+    fn size(&mut self, size: usize) -> Result<usize> {
+        Ok(self.number(size)? as usize)
+    }
+
+    fn head(&mut self) -> Result<Head> {
+        let start = self.at;
+        let marker = self.take(1)?[0];
+        Ok(match marker {
+            0x00..=0x7f => Head::Scalar(Some(u64::from(marker))),
+            0x80..=0x8f => Head::Map(usize::from(marker & 0x0f)),
+            0x90..=0x9f => Head::Array(usize::from(marker & 0x0f)),
+            0xa0..=0xbf => Head::Text(usize::from(marker & 0x1f)),
+            0xc0 | 0xe0..=0xff => Head::Scalar(None),
+            0xc1 => return Err((start, "the metadata is no MessagePack")),
+            0xc2 | 0xc3 => Head::Boolean(marker == 0xc3),
+            0xc4..=0xc6 => Head::Bytes(self.size(1 << (marker - 0xc4))?),
+            0xc7..=0xc9 => Head::Bytes(self.size(1 << (marker - 0xc7))?.saturating_add(1)),
+            0xca | 0xcb => Head::Bytes(4 << (marker - 0xca)),
+            0xcc..=0xcf => Head::Scalar(Some(self.number(1 << (marker - 0xcc))?)),
+            0xd0..=0xd3 => self.signed(1 << (marker - 0xd0))?,
+            0xd4..=0xd8 => Head::Bytes((1 << (marker - 0xd4)) + 1),
+            0xd9..=0xdb => Head::Text(self.size(1 << (marker - 0xd9))?),
+            0xdc | 0xdd => Head::Array(self.size(2 << (marker - 0xdc))?),
+            0xde | 0xdf => Head::Map(self.size(2 << (marker - 0xde))?),
+        })
+    }
+
+    fn signed(&mut self, size: usize) -> Result<Head> {
+        let number = self.number(size)?;
+        let is_negative = number >> (8 * size - 1) != 0;
+        Ok(Head::Scalar((!is_negative).then_some(number)))
+    }
+
+    /// The number of keys of a map; they and their values are read next.
+    pub(crate) fn map(&mut self, wrong: &'static str) -> Result<usize> {
+        let start = self.at;
+        match self.head()? {
+            Head::Map(count) => Ok(count),
+            _ => Err((start, wrong)),
+        }
+    }
+
+    /// The number of values of an array, which are read next.
+    pub(crate) fn array(&mut self, wrong: &'static str) -> Result<usize> {
+        let start = self.at;
+        match self.head()? {
+            Head::Array(count) => Ok(count),
+            _ => Err((start, wrong)),
+        }
+    }
+
+    /// The bytes of a text; `None`, and the value skipped, when it is something else.
+    pub(crate) fn text(&mut self) -> Result<Option<&'a [u8]>> {
+        let start = self.at;
+        match self.head()? {
+            Head::Text(size) => self.take(size).map(Some),
+            _ => {
+                self.at = start;
+                self.skip()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A number from 0 on; a boolean is 0 or 1; `None`, and the value skipped, for anything else.
+    pub(crate) fn unsigned(&mut self) -> Result<Option<u64>> {
+        let start = self.at;
+        match self.head()? {
+            Head::Scalar(number) => Ok(number),
+            Head::Boolean(flag) => Ok(Some(u64::from(flag))),
+            _ => {
+                self.at = start;
+                self.skip()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Passes over one value and everything in it.
+    pub(crate) fn skip(&mut self) -> Result<()> {
+        let mut left = 1_usize;
+        while left > 0 {
+            left -= 1;
+            match self.head()? {
+                Head::Scalar(_) | Head::Boolean(_) => {}
+                Head::Text(size) | Head::Bytes(size) => {
+                    self.take(size)?;
+                }
+                // Each value has at least one byte, so the sum stays below the size of the file.
+                Head::Array(count) => left = self.more(left, count)?,
+                Head::Map(count) => left = self.more(left, count.saturating_mul(2))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn more(&self, left: usize, count: usize) -> Result<usize> {
+        let left = left.saturating_add(count);
+        if left > self.end - self.at { Err((self.at, CUT)) } else { Ok(left) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reader;
+    use proptest::prelude::*;
+    use rmpv::Value;
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Nil),
+            any::<bool>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (0u64..300).prop_map(Value::from),
+            any::<f32>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "\\PC{0,50}".prop_map(Value::from),
+            "[a-z]{250,300}".prop_map(Value::from),
+            prop::collection::vec(any::<u8>(), 0..300).prop_map(Value::from),
+            (any::<i8>(), prop::collection::vec(any::<u8>(), 0..20)).prop_map(|(kind, data)| Value::Ext(kind, data)),
+        ];
+        leaf.prop_recursive(4, 64, 20, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..20).prop_map(Value::Array),
+                prop::collection::vec((inner.clone(), inner), 0..20).prop_map(Value::Map),
+            ]
+        })
+    }
+
+    fn encode(value: &Value) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        rmpv::encode::write_value(&mut bytes, value).unwrap();
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// What another implementation writes is passed over exactly, and its leaves are read.
+        #[test]
+        fn values_of_another_implementation_are_read(value in value()) {
+            let bytes = encode(&value);
+            let reader = || Reader::new(&bytes, 0..bytes.len());
+            let mut skipped = reader();
+            prop_assert_eq!(skipped.skip(), Ok(()));
+            prop_assert!(skipped.is_done());
+            let (mut text, mut number) = (reader(), reader());
+            prop_assert_eq!(text.text(), Ok(value.as_str().map(str::as_bytes)));
+            prop_assert_eq!(number.unsigned(), Ok(value.as_bool().map(u64::from).or(value.as_u64())));
+            prop_assert!(text.is_done() && number.is_done());
+            prop_assert_eq!(reader().array("").ok(), value.as_array().map(Vec::len));
+            prop_assert_eq!(reader().map("").ok(), value.as_map().map(Vec::len));
+        }
+
+        #[test]
+        fn what_is_cut_off_is_a_fault(value in value(), cut in any::<prop::sample::Index>()) {
+            let bytes = encode(&value);
+            let end = cut.index(bytes.len());
+            prop_assert!(Reader::new(&bytes, 0..end).skip().is_err());
+        }
+
+        #[test]
+        fn random_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = Reader::new(&bytes, 0..bytes.len());
+            while !reader.is_done() && reader.skip().is_ok() {}
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Files of real compilers: every form they write is read, and no damage to them makes reading panic.
+
+#[path = "../../targets/tests/toolchain/mod.rs"]
+mod toolchain;
+
+use hotswap_code_object::{CodeObject, Edit, Kind};
+use proptest::prelude::*;
+use toolchain::{Clang, clangs};
+
+const SOURCE: &str = r#"
+#define KERNEL extern "C" __attribute__((global)) void
+KERNEL plain(int *x) { x[__builtin_amdgcn_workitem_id_x()] += 1; }
+KERNEL lds(int *x) {
+  __attribute__((shared)) int part[64];
+  part[__builtin_amdgcn_workitem_id_x()] = x[0];
+  __builtin_amdgcn_s_barrier();
+  x[1] = part[3];
+}
+template <class T> __attribute__((global)) void templated(T *x) { *x *= 2; }
+template __attribute__((global)) void templated<double>(double *);
+"#;
+
+/// Name, options, kind, kernels.
+const FORMS: &[(&str, &str, Kind, usize)] = &[
+    ("linked", "", Kind::Linked, 3),
+    ("debug", "-g -O0", Kind::Linked, 3),
+    ("v5", "-mcode-object-version=5", Kind::Linked, 3),
+    ("v4", "-mcode-object-version=4", Kind::Linked, 3),
+    ("wave64", "-mwavefrontsize64", Kind::Linked, 3),
+    ("stripped", "-Xoffload-linker --strip-all", Kind::Linked, 3),
+    ("notes-apart", "-Xoffload-linker --build-id", Kind::Linked, 3),
+    ("empty", "-DKERNELS=0", Kind::Linked, 0),
+];
+
+fn compile(clang: &Clang) -> Vec<(&'static str, Vec<u8>)> {
+    let folder = clang.scratch();
+    std::fs::write(folder.path().join("k.hip"), format!("#ifndef KERNELS\n{SOURCE}#endif\n")).unwrap();
+    let one = |(name, options, _, _): &(&str, &str, Kind, usize)| {
+        format!(
+            "\"$CLANG\" -x hip --offload-arch=gfx1030 --offload-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 \
+             -fuse-cuid=none {options} k.hip -o {name}.co\n"
+        )
+    };
+    let device = "\"$CLANG\" --target=amdgcn-amd-amdhsa -mcpu=gfx90a:xnack+ -nogpulib -g -c k.c -o object.co";
+    std::fs::write(folder.path().join("k.c"), "__attribute__((amdgpu_kernel)) void k(int *x) { *x = 1; }\n").unwrap();
+    clang.run(folder.path(), &(FORMS.iter().map(one).collect::<String>() + device));
+    let names = FORMS.iter().map(|form| form.0).chain(["object"]);
+    names.map(|name| (name, std::fs::read(folder.path().join(format!("{name}.co"))).unwrap())).collect()
+}
+
+#[test]
+fn every_form_that_compilers_write_is_read() {
+    for clang in clangs("every_form_that_compilers_write_is_read") {
+        let files = compile(&clang);
+        for ((name, bytes), (_, _, kind, kernels)) in files.iter().zip(FORMS) {
+            let object = CodeObject::parse(bytes).unwrap_or_else(|error| panic!("{} {name}: {error}", clang.command));
+            assert_eq!((object.target_id().to_string().as_str(), object.kind()), ("gfx1030", *kind), "{name}");
+            assert_eq!((object.note().kernels.len(), object.descriptors().len()), (*kernels, *kernels), "{name}");
+            assert_eq!(Edit::new(&object).finish(), *bytes, "{name}");
+            assert_eq!(object.note().spell(&object.target_id()), object.note().target, "{name}");
+            let has_symtab = object.sections().iter().any(|section| section.name == ".symtab");
+            assert_eq!(has_symtab, *name != "stripped", "{name}");
+            assert_eq!(
+                object.sections().iter().any(|s| s.name == ".note.gnu.build-id"),
+                *name == "notes-apart",
+                "{name}"
+            );
+            let abi = match *name {
+                "v4" => 2,
+                "v5" => 3,
+                _ => 4,
+            };
+            assert_eq!(object.abi_version(), abi, "{name}");
+            for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
+                assert!(kernel.vgpr_count.is_some() && kernel.sgpr_count.is_some() && kernel.scratch.is_some());
+                assert_eq!(kernel.wavefront_size, Some(if *name == "wave64" { 64 } else { 32 }), "{name}");
+                let lds = u32::from_le_bytes(bytes[descriptor.range.clone()][..4].try_into().unwrap());
+                assert_eq!(kernel.lds, Some(u64::from(lds)), "{name} {}", kernel.name);
+            }
+        }
+        let (_, bytes) = files.last().unwrap();
+        let object = CodeObject::parse(bytes).unwrap();
+        assert_eq!((object.target_id().to_string().as_str(), object.kind()), ("gfx90a:xnack+", Kind::Relocatable));
+        assert_eq!(object.descriptors().len(), 1);
+        println!("{}: {} forms read", clang.command, files.len());
+    }
+}
+
+#[test]
+fn damage_to_real_files_does_not_make_reading_panic() {
+    let Some(clang) = clangs("damage_to_real_files_does_not_make_reading_panic").into_iter().next() else { return };
+    let files: Vec<Vec<u8>> = compile(&clang).into_iter().map(|(_, bytes)| bytes).collect();
+    let config = ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() };
+    let change = (any::<prop::sample::Index>(), any::<u8>());
+    let input =
+        (any::<prop::sample::Index>(), prop::collection::vec(change, 0..8), any::<Option<prop::sample::Index>>());
+    proptest!(config, |((file, changes, cut) in input)| {
+        let mut bytes = file.get(&files).clone();
+        for (index, value) in changes {
+            let at = index.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        match CodeObject::parse(&bytes) {
+            Ok(object) => prop_assert_eq!(Edit::new(&object).finish(), bytes.clone()),
+            Err(error) => prop_assert!(error.place.offset.is_some_and(|offset| offset <= bytes.len() as u64)),
+        }
+    });
+}

@@ -1,0 +1,202 @@
+//! The groups against real compilers: relabelling a member's code object must give, byte for byte,
+//! what the compiler makes for the other member; and the conditions must hold back what differs.
+
+#[path = "../../targets/tests/toolchain/mod.rs"]
+mod toolchain;
+
+use hotswap_code_object::{CodeObject, Edit};
+use hotswap_compat::{Verdict, check, verdict};
+use hotswap_report::codes;
+use hotswap_targets::{PROCESSORS, Processor, TargetId, find};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toolchain::{Clang, clangs};
+
+/// Kernels with LDS, atomics, half and double precision, calls, a stack, loops and switches. No
+/// headers and no device libraries, so that the compiler alone is compared.
+const KERNELS: &str = r#"
+#define KERNEL extern "C" __attribute__((global)) void
+#define SHARED __attribute__((shared))
+#define DEVICE __attribute__((device))
+static DEVICE inline unsigned id() {
+  return __builtin_amdgcn_workgroup_id_x() * 256 + __builtin_amdgcn_workitem_id_x();
+}
+DEVICE __attribute__((noinline)) float poly(float x, int n) {
+  float r = 1;
+  for (int i = 0; i < n; ++i) r = r * x + i;
+  return r;
+}
+DEVICE int ackermann(int m, int n) {
+  return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
+}
+KERNEL empty() {}
+KERNEL axpy(float a, const float *x, float *y) { y[id()] += a * x[id()]; }
+KERNEL half_axpy(_Float16 a, const _Float16 *x, _Float16 *y) { y[id()] += a * x[id()]; }
+KERNEL daxpy(double a, const double *x, double *y) { y[id()] += a / x[id()]; }
+KERNEL bytes(const signed char *x, const signed char *y, int *z) {
+  int sum = 0;
+  for (int i = 0; i < 64; ++i) sum += x[id() * 64 + i] * y[i];
+  z[id()] = sum;
+}
+KERNEL reduce(const float *x, float *y) {
+  SHARED float part[256];
+  unsigned t = __builtin_amdgcn_workitem_id_x();
+  part[t] = x[id()];
+  for (unsigned step = 128; step; step /= 2) {
+    __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    if (t < step) part[t] += part[t + step];
+  }
+  if (t == 0) y[__builtin_amdgcn_workgroup_id_x()] = part[0];
+}
+KERNEL histogram(const unsigned *x, unsigned *bins) { __atomic_fetch_add(&bins[x[id()] & 255], 1u, __ATOMIC_RELAXED); }
+KERNEL calls(const float *x, float *y, int n) { y[id()] = poly(x[id()], n); }
+KERNEL recursion(int *x) { x[id()] = ackermann(x[id()] & 3, 2); }
+KERNEL stack(const int *x, int *y, int n) {
+  int slots[40];
+  for (int i = 0; i < 40; ++i) slots[i] = x[i] ^ i;
+  y[id()] = slots[n % 40];
+}
+KERNEL choose(int *x, int which) {
+  switch (which) {
+  case 0: x[id()] *= 3; break;
+  case 1: x[id()] <<= 5; break;
+  case 2: x[id()] = __builtin_popcount(x[id()]); break;
+  default: x[id()] = -x[id()];
+  }
+}
+KERNEL __attribute__((launch_bounds(1024))) gemm(const float *a, const float *b, float *c, int n) {
+  float sum[8] = {};
+  for (int k = 0; k < n; ++k)
+    for (int j = 0; j < 8; ++j) sum[j] += a[id() * n + k] * b[k * 8 + j];
+  for (int j = 0; j < 8; ++j) c[id() * 8 + j] = sum[j];
+}
+"#;
+
+/// A code object, and where the group's other members' lie.
+type Objects = BTreeMap<String, Vec<u8>>;
+
+fn members() -> impl Iterator<Item = &'static Processor> {
+    PROCESSORS.iter().filter(|processor| processor.group.is_some())
+}
+
+/// Compiles the kernels for each of the target IDs.
+fn compile(clang: &Clang, folder: &Path, ids: &[TargetId], options: &str) -> Objects {
+    std::fs::write(folder.join("k.hip"), KERNELS).unwrap();
+    let names: Vec<String> = ids.iter().map(TargetId::to_string).collect();
+    let script = format!(
+        "for id in {}; do \"$CLANG\" -x hip --offload-arch=$id --offload-device-only --no-gpu-bundle-output -nogpulib -nogpuinc \
+         -fuse-cuid=none {options} k.hip -o $id.co; done",
+        names.join(" ")
+    );
+    clang.run(folder, &script);
+    names.into_iter().map(|name| (name.clone(), std::fs::read(folder.join(name + ".co")).unwrap())).collect()
+}
+
+fn relabel(source: &CodeObject<'_>, target: &Processor) -> Vec<u8> {
+    let target = find(target.name).unwrap();
+    let id = source.target_id().with_processor(target).expect("members have the same features");
+    let flags = source.flags().with_processor(target).expect("members have the same features");
+    let mut edit = Edit::new(source);
+    edit.set_e_flags(flags.encode_for(source.abi_version()));
+    edit.set_note_target(&source.note().spell(&id)).unwrap();
+    edit.finish()
+}
+
+/// Compares every ordered pair of siblings; gives how many.
+fn compare(clang: &Clang, objects: &Objects) -> usize {
+    let mut pairs = 0;
+    for (name, bytes) in objects {
+        let source = CodeObject::parse(bytes).unwrap_or_else(|error| panic!("{}: {name}: {error}", clang.command));
+        assert_eq!(source.target_id().to_string(), *name);
+        assert!(source.note().kernels.len() == source.descriptors().len() && source.note().kernels.len() == 12);
+        let processor = source.target_id().processor;
+        for (other, compiled) in objects {
+            let target = other.parse::<TargetId>().unwrap();
+            let sibling = target.processor != processor && target.processor.group == processor.group;
+            if sibling && Some(target) == source.target_id().with_processor(target.processor) {
+                assert_eq!(verdict(processor, target.processor), Verdict::Identical);
+                check(&source, target.processor).unwrap();
+                let same = relabel(&source, target.processor) == *compiled;
+                assert!(same, "{}: {name} relabelled is not what is compiled for {other}", clang.command);
+                pairs += 1;
+            }
+        }
+    }
+    pairs
+}
+
+#[test]
+fn relabelling_a_sibling_equals_compiling_for_it() {
+    for (index, clang) in clangs("relabelling_a_sibling_equals_compiling_for_it").iter().enumerate() {
+        let folder = clang.scratch();
+        let plain: Vec<TargetId> = members().map(TargetId::of).collect();
+        let pairs = compare(clang, &compile(clang, folder.path(), &plain, "-O2"));
+        assert_eq!(pairs, 66);
+        println!("{}: {pairs} ordered pairs equal (-O2)", clang.command);
+        // Debug information, other optimisation and stated features need one compiler only.
+        if index == 0 {
+            let all: Vec<TargetId> = ["gfx900", "gfx902", "gfx1010", "gfx1013"]
+                .iter()
+                .flat_map(|name| [":xnack+", ":xnack-"].map(|feature| format!("{name}{feature}").parse().unwrap()))
+                .chain(
+                    ["gfx1011", "gfx1012", "gfx1030", "gfx1036", "gfx1150", "gfx1153", "gfx1200", "gfx1201"]
+                        .map(|n| n.parse().unwrap()),
+                )
+                .collect();
+            let pairs = compare(clang, &compile(clang, folder.path(), &all, "-O1 -g"));
+            assert_eq!(pairs, 16);
+            println!("{}: {pairs} ordered pairs equal (-O1 -g, stated xnack)", clang.command);
+        }
+    }
+}
+
+const RAY: &str = r"
+declare <4 x i32> @llvm.amdgcn.image.bvh.intersect.ray.i32.v3f32(i32, float, <3 x float>, <3 x float>, <3 x float>, <4 x i32>)
+define amdgpu_kernel void @k(i32 %n, float %e, <3 x float> %o, <3 x float> %d, <3 x float> %i, <4 x i32> inreg %t, ptr addrspace(1) %p) {
+  %v = call <4 x i32> @llvm.amdgcn.image.bvh.intersect.ray.i32.v3f32(i32 %n, float %e, <3 x float> %o, <3 x float> %d, <3 x float> %i, <4 x i32> %t)
+  store <4 x i32> %v, ptr addrspace(1) %p
+  ret void
+}
+";
+
+const SAMPLE: &str = r"
+declare <4 x float> @llvm.amdgcn.image.sample.2d.v4f32.f32(i32, float, float, <8 x i32>, <4 x i32>, i1, i32, i32)
+define amdgpu_kernel void @k(<8 x i32> inreg %r, <4 x i32> inreg %s, float %x, float %y, ptr addrspace(1) %p) {
+  %v = call <4 x float> @llvm.amdgcn.image.sample.2d.v4f32.f32(i32 15, float %x, float %y, <8 x i32> %r, <4 x i32> %s, i1 0, i32 0, i32 0)
+  store <4 x float> %v, ptr addrspace(1) %p
+  ret void
+}
+";
+
+/// `gfx1013` and `gfx1153` have instructions and rules of their own; the other direction is free.
+#[test]
+fn code_with_instructions_of_one_member_only_is_held_back() {
+    for clang in clangs("code_with_instructions_of_one_member_only_is_held_back") {
+        let folder = clang.scratch();
+        for (text, source, target, mnemonic) in [
+            (RAY, "gfx1013", "gfx1010", Some("image_bvh_intersect_ray")),
+            (SAMPLE, "gfx1153", "gfx1150", Some("image_sample")),
+            (SAMPLE, "gfx1153", "gfx1152", Some("image_sample")),
+            (SAMPLE, "gfx1150", "gfx1153", None),
+            (SAMPLE, "gfx1010", "gfx1013", None),
+            (SAMPLE, "gfx1030", "gfx1031", None),
+        ] {
+            std::fs::write(folder.path().join("k.ll"), text).unwrap();
+            let options = "--target=amdgcn-amd-amdhsa -nogpulib -O2 -Wno-override-module";
+            clang.run(folder.path(), &format!("\"$CLANG\" {options} -mcpu={source} k.ll -o k.co"));
+            let bytes = std::fs::read(folder.path().join("k.co")).unwrap();
+            let object = CodeObject::parse(&bytes).unwrap();
+            let result = check(&object, find(target).unwrap());
+            match (mnemonic, result) {
+                (None, Ok(())) => {}
+                (Some(mnemonic), Err(error)) => {
+                    assert_eq!((error.code, error.place.mnemonic.as_deref()), (codes::NO_ROUTE, Some(mnemonic)));
+                    let text = object.sections().iter().find(|section| section.is_code()).unwrap();
+                    assert!(text.range.contains(&(error.place.offset.unwrap() as usize)));
+                }
+                (_, result) => panic!("{}: {source}=>{target}: {result:?}", clang.command),
+            }
+        }
+    }
+}
