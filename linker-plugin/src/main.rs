@@ -1,2 +1,63 @@
-//! (being written)
-fn main() {}
+//! The device-link interposer: one binary that stands before four tools of a HIP build.
+//!
+//! Clang looks for `lld`, `ld.lld`, `clang-offload-bundler` and `clang-linker-wrapper` in
+//! `COMPILER_PATH` first, in every driver mode; `hotswap-clang` puts our folder there when a build
+//! has a plan. By the name that it is called with, the binary
+//! - checks what a device link wrote against the plan ([`device_link`]),
+//! - adds the plan's targets to a fat binary that was just written ([`fat_binary`]),
+//! - does the same to the fat binary of relocatable device code, before the host link ([`host_link`]).
+//!
+//! Invariants: without a plan it is one `exec` of the real tool; it exits with 0 to 125 and never by
+//! a signal, because clang takes those for a crash of its own (clang 23 aborts); a file of clang's
+//! is replaced as a whole or not at all.
+//!
+//! Absent on purpose: searching for tools by starting clang; everything about code objects
+//! (`hotswap-pipeline` does it, the same as for the `hotswap` command).
+
+mod child;
+mod context;
+mod device_link;
+mod fat_binary;
+mod host_link;
+mod tool;
+mod trace;
+mod words;
+
+use context::Context;
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsString;
+use std::panic;
+use std::process::ExitCode;
+use tool::Tool;
+
+fn main() -> ExitCode {
+    // The message of a panic is printed below, as one line like every other error.
+    panic::set_hook(Box::new(|_| {}));
+    let result = panic::catch_unwind(run).unwrap_or_else(|cause| Err(internal(cause.as_ref())));
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(diagnostic) => {
+            eprintln!("hotswap-lld: {diagnostic}");
+            ExitCode::from(diagnostic.code.exit)
+        }
+    }
+}
+
+fn run() -> Result<u8, Diagnostic> {
+    let mut args = std::env::args_os();
+    let tool = Tool::from_name(&args.next().unwrap_or_default())?;
+    let args: Vec<OsString> = args.collect();
+    let context = Context::from_env(tool)?;
+    match tool {
+        Tool::Lld | Tool::LdLld => device_link::run(&context, &args),
+        Tool::Bundler => fat_binary::bundler(&context, &args),
+        Tool::LinkerWrapper => fat_binary::linker_wrapper(&context, &args),
+        Tool::HostLinker => host_link::run(&context, &args),
+    }
+}
+
+fn internal(cause: &(dyn std::any::Any + Send)) -> Diagnostic {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Diagnostic::error(codes::INTERNAL, text)
+}

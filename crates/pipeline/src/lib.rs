@@ -1,1 +1,50 @@
-//! (being written)
+//! The one way through the house: a fat binary and a plan go in, a fat binary that has every
+//! target of the plan comes out, read again and compared.
+//!
+//! Invariants: entries that were there stay as they are, in their order; a target that was compiled
+//! is never replaced; a second run changes nothing; the same input and plan give the same bytes.
+//!
+//! Absent on purpose: files and printing (the interposer and the `hotswap` command do both), how a
+//! bundle or a code object is laid out (`hotswap-bundle`, `hotswap-code-object`).
+
+mod derive;
+mod expand;
+mod record;
+
+pub use expand::{Expansion, expand};
+
+use hotswap_compat::Verdict;
+use hotswap_plan::{Pair, Plan};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Processor;
+
+/// Whether the pair may be applied at all.
+///
+/// # Errors
+/// [`codes::UNKNOWN_TARGET`], or [`codes::PAIR_REFUSED`] with the reason.
+pub fn check_pair(pair: &Pair) -> Result<(), Diagnostic> {
+    let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
+    match hotswap_compat::verdict(source, target) {
+        Verdict::Identical => Ok(()),
+        Verdict::Refused { why } => {
+            let what = format!("{}=>{}: {why}", pair.source, pair.target);
+            Err(Diagnostic::error(codes::PAIR_REFUSED, what))
+        }
+    }
+}
+
+/// Whether every pair of the plan may be applied and every patch family exists.
+///
+/// # Errors
+/// As [`check_pair`], or [`codes::UNKNOWN_FAMILY`].
+pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
+    plan.pairs.iter().try_for_each(check_pair)?;
+    plan.patches.iter().try_for_each(|name| match hotswap_families::find(name) {
+        Some(_) => Ok(()),
+        None => Err(Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{name}`"))),
+    })
+}
+
+fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {
+    hotswap_targets::find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
+}

@@ -1,0 +1,47 @@
+//! One derived code object: families change a copy, and the copy is read again.
+
+use crate::expand::{Derived, Present};
+use crate::record::sha256;
+use hotswap_code_object::CodeObject;
+use hotswap_families::Registry;
+use hotswap_report::{Diagnostic, EntryRecord, Route, codes};
+use hotswap_targets::TargetId;
+
+/// Relabels the code object of an identical sibling for `request`.
+pub(crate) fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Diagnostic> {
+    let target = hotswap_compat::derive_target_id(&source.target, request)?;
+    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request)?;
+    let in_entry = |error: Diagnostic| error.in_entry(source.id.to_string());
+    hotswap_compat::check(&source.object, target.processor).map_err(in_entry)?;
+    hotswap_compat::check(&source.object, object_target.processor).map_err(in_entry)?;
+    let (data, families) = Registry::installed().apply(&source.object, &object_target).map_err(in_entry)?;
+    verify(source, &data, &object_target).map_err(in_entry)?;
+    let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
+    let id = id.ok_or_else(|| in_entry(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
+    let record = EntryRecord {
+        id: id.clone(),
+        target: target.to_string(),
+        route: Route::Alias,
+        sha256: sha256(&data),
+        size: data.len() as u64,
+        source: Some(source.target.to_string()),
+        source_sha256: Some(source.sha256().to_owned()),
+        families,
+    };
+    Ok(Derived { id, data, record })
+}
+
+/// The copy must be a code object of the target and differ from its source only where an alias may:
+/// in `e_flags` (ELF header, offset 48, 4 bytes) and in the target's name in the note.
+fn verify(source: &Present<'_>, data: &[u8], target: &TargetId) -> Result<(), Diagnostic> {
+    let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
+    let object = CodeObject::parse(data).map_err(|error| failed(error.to_string()))?;
+    if object.target_id() != *target {
+        return Err(failed(format!("the copy for {target} reads back as {}", object.target_id())));
+    }
+    let name = object.note().target_range.clone();
+    let outside = [0..48, 52..name.start, name.end..data.len()];
+    let same = data.len() == source.data.len()
+        && outside.into_iter().all(|range| data.get(range.clone()) == source.data.get(range));
+    if same { Ok(()) } else { Err(failed(format!("the copy for {target} differs in more than its label"))) }
+}

@@ -1,0 +1,157 @@
+//! From a bundle and a plan to the bundle with all targets.
+
+use crate::{check_plan, derive, record};
+use hotswap_bundle::{Bundle, Entry, EntryId};
+use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_compat::Selection;
+use hotswap_plan::{Plan, Policy};
+use hotswap_report::{Diagnostic, Record, Route, Severity, codes};
+use hotswap_targets::TargetId;
+use std::cell::OnceCell;
+
+/// What became of a fat binary.
+#[derive(Debug)]
+pub struct Expansion {
+    /// The new content; `None` where nothing had to be done.
+    pub bytes: Option<Vec<u8>>,
+    /// Bundle entry IDs that were added, in order.
+    pub derived: Vec<String>,
+    /// Why nothing was done, where nothing could be done.
+    pub kept: Option<&'static str>,
+    /// Targets that were left out under the policy `warn`.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Expansion {
+    fn kept(why: &'static str) -> Self {
+        Self { bytes: None, derived: Vec::new(), kept: Some(why), warnings: Vec::new() }
+    }
+}
+
+/// A code object of the bundle, with what it says about itself.
+pub(crate) struct Present<'a> {
+    pub(crate) id: EntryId,
+    pub(crate) object: CodeObject<'a>,
+    pub(crate) target: TargetId,
+    pub(crate) data: &'a [u8],
+    sha256: OnceCell<String>,
+}
+
+impl Present<'_> {
+    /// Hash of the code object; computed once, only where something is derived at all.
+    pub(crate) fn sha256(&self) -> &str {
+        self.sha256.get_or_init(|| record::sha256(self.data))
+    }
+}
+
+/// A code object to add.
+pub(crate) struct Derived {
+    pub(crate) id: String,
+    pub(crate) data: Vec<u8>,
+    pub(crate) record: hotswap_report::EntryRecord,
+}
+
+/// Adds to the bundle in `bytes` (plain or compressed) every target that the plan asks for.
+///
+/// Bytes that are no bundle (an object with bundle sections, text) and bundles without code objects
+/// (bitcode before a device link) stay as they are, with the reason in [`Expansion::kept`].
+///
+/// # Errors
+/// A plan that cannot be used; a damaged bundle or code object; [`codes::NO_ROUTE`] for a target
+/// that cannot be made, under the policy `error`; [`codes::BUNDLE_FULL`]; [`codes::VERIFY_FAILED`].
+pub fn expand(bytes: &[u8], plan: &Plan) -> Result<Expansion, Diagnostic> {
+    check_plan(plan)?;
+    if !hotswap_bundle::is_bundle(bytes) {
+        return Ok(Expansion::kept("not a bundle"));
+    }
+    let (bundle, consumed) = hotswap_bundle::parse(bytes)?;
+    if bytes[consumed..].iter().any(|byte| *byte != 0) {
+        let what = "more bytes follow the bundle: several bundles where one was expected";
+        return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));
+    }
+    let present = code_objects(&bundle)?;
+    if present.is_empty() {
+        return Ok(Expansion::kept("no code object"));
+    }
+    let (derived, refusals) = derive_all(&present, plan)?;
+    let warnings = if plan.policy == Policy::Warn { refusals.clone() } else { Vec::new() };
+    if derived.is_empty() {
+        return Ok(Expansion { bytes: None, derived: Vec::new(), kept: Some("nothing to add"), warnings });
+    }
+    let record = record::build(&bundle, &present, &derived, &refusals, plan)?;
+    let ids = derived.iter().map(|entry| entry.id.clone()).collect();
+    let bytes = write(bundle, derived, &record)?;
+    Ok(Expansion { bytes: Some(bytes), derived: ids, kept: None, warnings })
+}
+
+/// The bundle's HIP code objects; each must be what its entry ID says.
+fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<Present<'a>>, Diagnostic> {
+    let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
+    let present = objects.filter_map(|entry| present(entry).map_err(|error| error.in_entry(&entry.id)).transpose());
+    present.collect()
+}
+
+/// `None` for code that is not HIP's (OpenMP entries look the same otherwise).
+fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> {
+    let id = EntryId::parse(&entry.id)?;
+    let Some(name) = id.target().filter(|_| id.is_amdgpu()) else { return Ok(None) };
+    let named: TargetId = name.parse()?;
+    let object = CodeObject::parse(&entry.data)?;
+    let target = object.target_id();
+    if named.processor.name != target.processor.name {
+        let what = format!("the entry names {named}, its code object is for {target}");
+        return Err(Diagnostic::error(codes::MALFORMED, what));
+    }
+    Ok(Some(Present { id, object, target: named, data: &entry.data, sha256: OnceCell::new() }))
+}
+
+type Derivation = (Vec<Derived>, Vec<Diagnostic>);
+
+/// Every requested target by its route; what cannot be made is refused by the plan's policy.
+fn derive_all(present: &[Present<'_>], plan: &Plan) -> Result<Derivation, Diagnostic> {
+    let (mut derived, mut refusals) = (Vec::new(), Vec::new());
+    for request in plan.targets() {
+        match derive_one(present, plan, request) {
+            Ok(entries) => derived.extend(entries),
+            Err(refusal) if plan.policy == Policy::Error || !is_refusal(&refusal) => return Err(refusal),
+            Err(refusal) => refusals.push(Diagnostic { severity: Severity::Warning, ..refusal }),
+        }
+    }
+    Ok((derived, refusals))
+}
+
+/// A policy is about what cannot be made; damage and our own defects are errors under any policy.
+fn is_refusal(diagnostic: &Diagnostic) -> bool {
+    [codes::NO_ROUTE, codes::PAIR_REFUSED].contains(&diagnostic.code)
+}
+
+/// The code objects to add for one target: none where it is served, one for each set of features
+/// that its source comes in otherwise.
+fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec<Derived>, Diagnostic> {
+    let targets: Vec<TargetId> = present.iter().map(|entry| entry.target).collect();
+    let pairs = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str()));
+    match hotswap_compat::route(request, &targets, pairs)? {
+        Selection::Native | Selection::Generic { .. } => Ok(Vec::new()),
+        Selection::Alias { source } => {
+            let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
+            sources.map(|entry| derive::alias(entry, request)).collect()
+        }
+    }
+}
+
+/// Writes the bundle and compares what reads back with what was meant.
+fn write(mut bundle: Bundle<'_>, derived: Vec<Derived>, record: &Record) -> Result<Vec<u8>, Diagnostic> {
+    for entry in derived {
+        bundle.push(entry.id, entry.data)?;
+    }
+    bundle.set_record(Some(record.to_json().into_bytes()));
+    let bytes = bundle.to_bytes()?.into_owned();
+    let (again, size) = hotswap_bundle::parse(&bytes)?;
+    let same = size == bytes.len() && again.entries() == bundle.entries() && again.record() == bundle.record();
+    if same { Ok(bytes) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs")) }
+}
+
+/// What a route is called in the record, for an entry that was there before.
+pub(crate) fn route_of(target: &TargetId) -> Route {
+    if target.processor.is_generic() { Route::Generic } else { Route::Native }
+}

@@ -1,0 +1,80 @@
+//! Running the real tool: as this process (`exec`), or as a child whose output is then worked on.
+
+use crate::context::Context;
+use hotswap_report::{Diagnostic, codes};
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+/// Signals that a build sends to stop its tools.
+const FORWARDED: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
+fn show(context: &Context, program: &Path, args: &[OsString]) {
+    if context.verbose {
+        let words = [program.as_os_str()].into_iter().chain(args.iter().map(OsString::as_os_str));
+        let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        eprintln!("hotswap-lld: {}", shell_words::join(words));
+    }
+}
+
+fn not_started(program: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::NO_TOOL, format!("it cannot be started: {error}")).in_file(program)
+}
+
+/// Becomes the program; returns only if that fails.
+pub(crate) fn exec(context: &Context, program: &Path, args: &[OsString]) -> Diagnostic {
+    exec_with(context, program, args, &[])
+}
+
+/// [`exec`] with variables added to the environment.
+pub(crate) fn exec_with(
+    context: &Context,
+    program: &Path,
+    args: &[OsString],
+    variables: &[(&str, OsString)],
+) -> Diagnostic {
+    show(context, program, args);
+    let variables = variables.iter().map(|(name, value)| (name, value));
+    not_started(program, &Command::new(program).args(args).envs(variables).exec())
+}
+
+/// Runs the program to its end; signals that ask this process to stop go to it.
+///
+/// Returns the exit code for a program that failed by itself (its messages are printed already).
+///
+/// # Errors
+/// [`codes::NO_TOOL`] if it cannot be started, [`codes::CHILD_FAILED`] if a signal ended it.
+pub(crate) fn run(context: &Context, program: &Path, args: &[OsString]) -> Result<u8, Diagnostic> {
+    show(context, program, args);
+    // Registered before the start, so that no signal falls between.
+    let mut signals = Signals::new(FORWARDED).map_err(|error| not_started(program, &error))?;
+    let handle = signals.handle();
+    let mut child = Command::new(program).args(args).spawn().map_err(|error| not_started(program, &error))?;
+    let pid = Pid::from_child(&child);
+    let forwarder = std::thread::spawn(move || {
+        for signal in signals.forever() {
+            // A child that has just ended is no error.
+            let _ = Signal::from_named_raw(signal).map(|signal| kill_process(pid, signal));
+        }
+    });
+    let status = child.wait();
+    handle.close();
+    let _ = forwarder.join();
+    exit_code(program, status.map_err(|error| not_started(program, &error))?)
+}
+
+/// 126, 127 and signals would look to clang as if we had crashed.
+fn exit_code(program: &Path, status: ExitStatus) -> Result<u8, Diagnostic> {
+    if let Some(signal) = status.signal() {
+        let what = format!("it was ended by signal {signal}");
+        return Err(Diagnostic::error(codes::CHILD_FAILED, what).in_file(program));
+    }
+    Ok(match status.code().unwrap_or(1) {
+        code @ 0..=125 => code as u8,
+        _ => 1,
+    })
+}

@@ -1,0 +1,104 @@
+//! What the wrapper handed over through the environment, and where the real tools are.
+
+use crate::tool::Tool;
+use hotswap_plan::{Plan, words};
+use hotswap_report::{Diagnostic, codes};
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The surroundings of one call.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// The tool that was called.
+    pub(crate) tool: Tool,
+    /// Hash and text of the plan; absent outside builds with a plan.
+    plan: Option<(String, String)>,
+    /// Folder of the real tools, if the wrapper or the user named one.
+    llvm_bin: Option<PathBuf>,
+    /// The device link's output goes to the user as it is: no bundle will follow.
+    pub(crate) bare_output: bool,
+    /// Where to append a line for each step.
+    pub(crate) trace: Option<PathBuf>,
+    /// Print the commands that are run.
+    pub(crate) verbose: bool,
+}
+
+impl Context {
+    pub(crate) fn from_env(tool: Tool) -> Result<Self, Diagnostic> {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let text = |name| set(name).map(OsString::into_string).transpose().map_err(|_| not_utf8(name));
+        Ok(Self {
+            tool,
+            plan: text(words::ENV_PLAN)?.zip(text(words::ENV_PLAN_TEXT)?),
+            llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),
+            bare_output: set(words::ENV_BARE_OUTPUT).is_some(),
+            trace: set(words::ENV_TRACE).map(PathBuf::from),
+            verbose: set(words::ENV_VERBOSE).is_some_and(|value| value != "0"),
+        })
+    }
+
+    /// Whether this build has a plan; tools whose words carry no token ask this.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// The plan, checked against its hash and against the token in the words, if one is there.
+    ///
+    /// A token without a plan in the environment (somebody set `COMPILER_PATH` by hand) is looked
+    /// up in the places where plan files lie.
+    pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
+        let (hash, text) = match (&self.plan, token) {
+            (None, Some(token)) => return hotswap_plan::find(token),
+            (Some((hash, text)), _) => (hash, text),
+            (None, None) => {
+                let what = "the device linker got a word of HotSwap, but no plan";
+                return Err(Diagnostic::error(codes::PLAN_MISSING, what).advise("compile with hotswap-clang"));
+            }
+        };
+        if let Some(token) = token.filter(|token| *token != hash) {
+            let what = format!("the command line says {token}, the wrapper said {hash}");
+            return Err(Diagnostic::error(codes::PLAN_CONFLICT, what));
+        }
+        let plan = Plan::parse(text)?;
+        if plan.hash() != *hash {
+            let what = format!("this interposer gives the plan the hash {}, the wrapper said {hash}", plan.hash());
+            return Err(Diagnostic::error(codes::PLAN_CHANGED, what)
+                .advise("the wrapper and the interposer are of different builds of HotSwap: install it again"));
+        }
+        Ok(plan)
+    }
+
+    /// The hash of the plan, for messages and the trace.
+    pub(crate) fn plan_hash(&self) -> Option<&str> {
+        self.plan.as_ref().map(|(hash, _)| hash.as_str())
+    }
+
+    /// The real tool of that name.
+    ///
+    /// In `HOTSWAP_LLVM_BIN`, else on `PATH`; never this binary itself.
+    pub(crate) fn real_tool(&self, name: &str) -> Result<PathBuf, Diagnostic> {
+        if let Some(folder) = &self.llvm_bin {
+            let path = folder.join(name);
+            return match is_self(&path) {
+                None => Err(Diagnostic::error(codes::NO_TOOL, format!("no `{name}`")).in_file(folder)),
+                Some(true) => Err(Diagnostic::error(codes::RECURSION, name).in_file(path)),
+                Some(false) => Ok(path),
+            };
+        }
+        let found = which::which_all(name).into_iter().flatten().find(|path| is_self(path) == Some(false));
+        found.ok_or_else(|| Diagnostic::error(codes::NO_TOOL, format!("no `{name}` on PATH")))
+    }
+}
+
+/// Whether the file is this very binary; `None` if there is no such file.
+fn is_self(path: &Path) -> Option<bool> {
+    let file = path.metadata().ok()?;
+    let own = Path::new("/proc/self/exe").metadata().ok();
+    Some(own.is_some_and(|own| own.dev() == file.dev() && own.ino() == file.ino()))
+}
+
+fn not_utf8(name: &str) -> Diagnostic {
+    Diagnostic::error(codes::BAD_CONFIG, format!("{name} is not UTF-8"))
+}

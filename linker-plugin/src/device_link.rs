@@ -1,0 +1,80 @@
+//! `lld` and `ld.lld`: a device link, checked against the plan.
+//!
+//! The link itself is the real linker's. Its output is read again at once, so that a plan that
+//! cannot be kept stops the build here, with the code object at hand, and not as a fat binary that
+//! lacks a target. New targets are added one step later ([`crate::fat_binary`]), where all code
+//! objects of a bundle are known: only there can it be seen that a target was compiled after all.
+
+use crate::context::Context;
+use crate::words::CommandLine;
+use crate::{child, trace};
+use hotswap_code_object::CodeObject;
+use hotswap_plan::{Plan, Policy};
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
+use serde_json::json;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// A host link, or a device link without a plan, becomes the real linker.
+pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+    let line = CommandLine::new(args);
+    let real = context.real_tool(context.tool.name())?;
+    if !line.is_marked() {
+        return Err(child::exec(context, &real, args));
+    }
+    let plan = context.plan(line.token()?.as_deref())?;
+    let output = line.output();
+    refuse_special_file(&output)?;
+    let stripped = line.stripped()?;
+    match child::run(context, &real, &stripped.words)? {
+        0 => check(context, &plan, &line, &output).map(|()| 0),
+        failed => Ok(failed),
+    }
+}
+
+/// What is written to a device or a pipe cannot be read again.
+fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
+    match output.metadata() {
+        Ok(meta) if !meta.is_file() => {
+            let what = "a device link with a plan cannot write to a device, pipe or folder";
+            Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, what).in_file(output))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check(context: &Context, plan: &Plan, line: &CommandLine, output: &Path) -> Result<(), Diagnostic> {
+    if line.has(&["-r", "--relocatable"]) {
+        return trace::step(context, "keep", output, json!({"why": "relocatable output"}));
+    }
+    let bytes = hotswap_files::read(output)?;
+    let object = CodeObject::parse(&bytes).map_err(|error| error.in_file(output))?;
+    let target = object.target_id();
+    let wanted = wanted_from(plan, &target).map_err(|error| error.in_file(output))?;
+    if context.bare_output && !wanted.is_empty() {
+        no_place(plan, output, &target, &wanted)?;
+    }
+    trace::step(context, "device-link", output, json!({"target": target.to_string(), "derives": wanted}))
+}
+
+/// The targets that the plan makes from this code object.
+fn wanted_from(plan: &Plan, source: &TargetId) -> Result<Vec<String>, Diagnostic> {
+    let pairs = plan.pairs.iter().filter(|pair| pair.source == source.processor.name);
+    pairs.map(|pair| hotswap_pipeline::check_pair(pair).map(|()| pair.target.clone())).collect()
+}
+
+/// A bare code object is one target's; the policy says what that means.
+fn no_place(plan: &Plan, output: &Path, target: &TargetId, wanted: &[String]) -> Result<(), Diagnostic> {
+    let what = format!("the output is one bare code object for {target}, the plan also asks for {}", wanted.join(", "));
+    let mut diagnostic = Diagnostic::error(codes::NO_PLACE, what).in_file(output);
+    match plan.policy {
+        Policy::Error => return Err(diagnostic),
+        Policy::Warn => {
+            diagnostic.severity = Severity::Warning;
+            eprintln!("hotswap-lld: {diagnostic}");
+        }
+        Policy::Keep => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `clang-offload-bundler` and `clang-linker-wrapper`: the plan's targets enter the fat binary.
+//!
+//! The real tool runs first; what it wrote is read, expanded and replaced as a whole. The bundler
+//! that `clang-linker-wrapper` starts is taken from that tool's own folder and passes us by, hence
+//! the second shim.
+
+use crate::context::Context;
+use crate::words::CommandLine;
+use crate::{child, trace};
+use hotswap_pipeline::Expansion;
+use hotswap_plan::words::ENV_HOST_LINKER;
+use hotswap_report::Diagnostic;
+use serde_json::json;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The bundler: writing a bundle of objects is followed by expanding it; the rest passes through.
+pub(crate) fn bundler(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+    let line = CommandLine::new(args);
+    let real = context.real_tool(context.tool.name())?;
+    let queries = ["-unbundle", "--unbundle", "-list", "--list", "-help", "--help", "-version", "--version"];
+    let writes_objects = line.value_of(&["-type", "--type"]).is_some_and(|kind| kind == "o");
+    let output = line.value_of(&["-output", "--output", "-outputs", "--outputs"]);
+    match output {
+        Some(output) if context.has_plan() && writes_objects && !line.has(&queries) => {
+            then_expand(context, &real, args, &PathBuf::from(output))
+        }
+        _ => Err(child::exec(context, &real, args)),
+    }
+}
+
+/// The linker wrapper: writes a fat binary (`--emit-fatbin-only`), or links a program; for the
+/// latter its host linker becomes ours, which sees the fat binary before it is linked.
+pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+    let line = CommandLine::new(args);
+    let real = context.real_tool(context.tool.name())?;
+    if !context.has_plan() {
+        return Err(child::exec(context, &real, args));
+    }
+    if line.has(&["--emit-fatbin-only"]) {
+        return then_expand(context, &real, args, &line.output());
+    }
+    let Some(linker) = line.value_of(&["--linker-path"]) else {
+        return Err(child::exec(context, &real, args));
+    };
+    let mut words = args.to_vec();
+    let mut own = OsString::from("--linker-path=");
+    own.push(own_host_linker()?);
+    // The last one counts, so a response file that holds the first can stay as it is.
+    words.push(own);
+    Err(child::exec_with(context, &real, &words, &[(ENV_HOST_LINKER, linker)]))
+}
+
+fn own_host_linker() -> Result<PathBuf, Diagnostic> {
+    use hotswap_report::codes::{INTERNAL, NO_INSTALL};
+    let own = std::env::current_exe().map_err(|error| Diagnostic::error(INTERNAL, error.to_string()))?;
+    let path = own.with_file_name("hotswap-host-link");
+    if path.exists() { Ok(path) } else { Err(Diagnostic::error(NO_INSTALL, "no such file").in_file(path)) }
+}
+
+fn then_expand(context: &Context, real: &Path, args: &[OsString], output: &Path) -> Result<u8, Diagnostic> {
+    // Before the work: a plan that cannot be used should not cost a link.
+    let plan = context.plan(None)?;
+    match child::run(context, real, args)? {
+        0 => {}
+        failed => return Ok(failed),
+    }
+    let bytes = hotswap_files::read(output)?;
+    let expansion = hotswap_pipeline::expand(&bytes, &plan).map_err(|error| error.in_file(output))?;
+    if let Some(new) = &expansion.bytes {
+        hotswap_files::replace(output, new)?;
+    }
+    report(context, &expansion, output).map(|()| 0)
+}
+
+/// Prints the warnings and writes the trace.
+pub(crate) fn report(context: &Context, expansion: &Expansion, output: &Path) -> Result<(), Diagnostic> {
+    for warning in &expansion.warnings {
+        eprintln!("hotswap-lld: {}", warning.clone().in_file(output));
+    }
+    let event = if expansion.bytes.is_some() { "expand" } else { "keep" };
+    trace::step(context, event, output, json!({"derived": expansion.derived, "kept": expansion.kept}))
+}

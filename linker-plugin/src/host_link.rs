@@ -1,0 +1,69 @@
+//! `hotswap-host-link`: the host linker of `clang-linker-wrapper`, for relocatable device code.
+//!
+//! In that mode the wrapper links and bundles the device code itself and puts the fat binary into
+//! an object of its own, `NAME.image.wrapper-XXXXXX.o`, which is among the inputs of the host link:
+//! the one moment at which targets can be added.
+
+use crate::context::Context;
+use crate::words::CommandLine;
+use crate::{child, fat_binary, trace};
+use hotswap_bundle::host_object;
+use hotswap_plan::Plan;
+use hotswap_plan::words::ENV_HOST_LINKER;
+use hotswap_report::{Diagnostic, codes};
+use serde_json::json;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Expands the wrapper's fat binary, then becomes the real host linker.
+pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+    let linker = env::var_os(ENV_HOST_LINKER).map(PathBuf::from).ok_or_else(|| {
+        Diagnostic::error(codes::USAGE, format!("{ENV_HOST_LINKER} is not set"))
+            .advise("this program is for clang-linker-wrapper only")
+    })?;
+    let plan = context.plan(None)?;
+    let line = CommandLine::new(args);
+    for input in line.words().filter(|word| is_image_wrapper(word)) {
+        expand_object(context, &plan, Path::new(input))?;
+    }
+    Err(child::exec(context, &linker, args))
+}
+
+/// The name that clang-linker-wrapper 22 to 24 gives the object with the registered image.
+fn is_image_wrapper(word: &OsStr) -> bool {
+    let name = Path::new(word).file_name().unwrap_or_default().as_bytes();
+    name.ends_with(b".o") && name.windows(14).any(|part| part == b".image.wrapper")
+}
+
+fn expand_object(context: &Context, plan: &Plan, path: &Path) -> Result<(), Diagnostic> {
+    let object = hotswap_files::read(path)?;
+    let Some(fat_binary) = host_object::fatbin_of(&object).map_err(|error| error.in_file(path))? else {
+        return trace::step(context, "keep", path, json!({"why": "no .hip_fatbin"}));
+    };
+    let expansion = hotswap_pipeline::expand(fat_binary, plan).map_err(|error| error.in_file(path))?;
+    if let Some(new) = &expansion.bytes {
+        let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
+        hotswap_files::replace(path, &object)?;
+    }
+    fat_binary::report(context, &expansion, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_wrappers_own_object_is_touched() {
+        for (name, expected) in [
+            ("/tmp/x.hip.image.wrapper-1a2b3c.o", true),
+            ("x.hip.image.wrapper.o", true),
+            ("/tmp/a.o", false),
+            ("libx.image.wrapper.a", false),
+            ("-lx.image.wrapper", false),
+        ] {
+            assert_eq!(is_image_wrapper(OsStr::new(name)), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The tools that this binary stands in for, by name.
+
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// One of the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// `lld -flavor gnu …`: the device link of the legacy driver and of `--offload-device-only`.
+    Lld,
+    /// `ld.lld`: the device link of the new driver; also a host linker (`-fuse-ld=lld`).
+    LdLld,
+    /// `clang-offload-bundler`: writes the fat binary of the legacy driver.
+    Bundler,
+    /// `clang-linker-wrapper`: device link, fat binary and host link of the new driver.
+    LinkerWrapper,
+    /// Ours alone: what `clang-linker-wrapper` runs as its host linker.
+    HostLinker,
+}
+
+/// Names, as clang spells them.
+const NAMES: &[(&str, Tool)] = &[
+    ("lld", Tool::Lld),
+    ("ld.lld", Tool::LdLld),
+    ("clang-offload-bundler", Tool::Bundler),
+    ("clang-linker-wrapper", Tool::LinkerWrapper),
+    ("hotswap-host-link", Tool::HostLinker),
+];
+
+impl Tool {
+    /// The tool that was called.
+    pub(crate) fn from_name(arg0: &OsStr) -> Result<Self, Diagnostic> {
+        let name = Path::new(arg0).file_name().unwrap_or_default();
+        NAMES.iter().find(|(known, _)| name == *known).map(|(_, tool)| *tool).ok_or_else(|| {
+            let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+            Diagnostic::error(codes::USAGE, format!("called as `{}`", Path::new(name).display()))
+                .advise(format!("call it by one of its names: {}", known.join(", ")))
+        })
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        NAMES.iter().find(|(_, tool)| *tool == self).map_or("", |(name, _)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_without_its_folder_decides() {
+        assert_eq!(Tool::from_name(OsStr::new("/opt/x/ld.lld")).unwrap(), Tool::LdLld);
+        assert_eq!(Tool::from_name(OsStr::new("lld")).unwrap().name(), "lld");
+        assert_eq!(Tool::from_name(OsStr::new("hotswap-lld")).unwrap_err().code, codes::USAGE);
+    }
+}

@@ -1,0 +1,172 @@
+//! The command line of a device link: finding our words, taking them out, finding the output.
+
+use hotswap_files::{Word, expand};
+use hotswap_plan::words::{PLAN, PREFIX};
+use hotswap_report::{Diagnostic, codes};
+use rustix::fs::MemfdFlags;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// An expanded command line.
+pub(crate) struct CommandLine<'a> {
+    original: &'a [OsString],
+    expanded: Vec<Word>,
+}
+
+/// Words for the real tool, and the response files (in memory) that they name.
+pub(crate) struct Stripped {
+    pub(crate) words: Vec<OsString>,
+    /// Inherited by the child; closed when this is dropped.
+    _files: Vec<File>,
+}
+
+fn is_ours(word: &OsStr) -> bool {
+    word.as_bytes().starts_with(PREFIX.as_bytes())
+}
+
+impl<'a> CommandLine<'a> {
+    pub(crate) fn new(original: &'a [OsString]) -> Self {
+        Self { original, expanded: expand(original) }
+    }
+
+    /// Every word, response files expanded.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &OsStr> {
+        self.expanded.iter().map(|word| word.text.as_os_str())
+    }
+
+    /// Whether a word of ours is there: this is a device link of a build with a plan.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.words().any(is_ours)
+    }
+
+    /// The plan's hash, if the words hold one.
+    pub(crate) fn token(&self) -> Result<Option<String>, Diagnostic> {
+        let mut tokens: Vec<_> =
+            self.words().filter_map(|w| w.to_str()?.strip_prefix(PLAN)).map(str::to_owned).collect();
+        tokens.sort();
+        tokens.dedup();
+        match tokens.len() {
+            0 | 1 => Ok(tokens.pop()),
+            _ => Err(Diagnostic::error(codes::PLAN_CONFLICT, tokens.join(" and "))),
+        }
+    }
+
+    /// The words without ours. A response file that holds one of ours is replaced by a stripped
+    /// copy in memory: a file on disk would stay behind when the process is killed.
+    pub(crate) fn stripped(&self) -> Result<Stripped, Diagnostic> {
+        let mut stripped = Stripped { words: Vec::new(), _files: Vec::new() };
+        for (index, original) in self.original.iter().enumerate() {
+            let inside: Vec<_> = self.expanded.iter().filter(|word| word.index == index).collect();
+            if !inside.iter().any(|word| is_ours(&word.text)) {
+                stripped.words.push(original.clone());
+            } else if original.as_bytes().starts_with(b"@") {
+                let kept = inside.iter().map(|word| word.text.as_os_str()).filter(|word| !is_ours(word));
+                let file = response_file(kept).map_err(|error| {
+                    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file("response file in memory")
+                })?;
+                stripped.words.push(format!("@/proc/self/fd/{}", file.as_raw_fd()).into());
+                stripped._files.push(file);
+            }
+        }
+        Ok(stripped)
+    }
+
+    /// The output of a GNU-style linker: the last `-o`, else `a.out`.
+    pub(crate) fn output(&self) -> PathBuf {
+        self.value_of(&["-o", "--output"]).unwrap_or_else(|| "a.out".into()).into()
+    }
+
+    /// The last value of an option written `-o V`, `-oV`, `--name V`, `--name=V` or `-name=V`.
+    pub(crate) fn value_of(&self, names: &[&str]) -> Option<OsString> {
+        let mut value = None;
+        let mut words = self.words();
+        while let Some(word) = words.next() {
+            for name in names {
+                match word.as_bytes().strip_prefix(name.as_bytes()) {
+                    Some([]) => value = words.next().map(OsStr::to_owned),
+                    Some([b'=', rest @ ..]) if name.len() > 2 => value = Some(OsStr::from_bytes(rest).to_owned()),
+                    Some(rest) if name.len() == 2 => value = Some(OsStr::from_bytes(rest).to_owned()),
+                    _ => continue,
+                }
+                break;
+            }
+        }
+        value
+    }
+
+    /// Whether one of the words stands there.
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
+        self.words().any(|word| names.iter().any(|name| word == *name))
+    }
+}
+
+/// A response file without a name; the child reads it through the inherited descriptor.
+fn response_file<'a>(words: impl Iterator<Item = &'a OsStr>) -> std::io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("hotswap-response", MemfdFlags::empty())?);
+    for word in words {
+        // GNU quoting: a backslash keeps the next byte as it is.
+        let quoted: Vec<u8> = word
+            .as_bytes()
+            .iter()
+            .flat_map(|byte| match byte {
+                b' ' | b'\t' | b'\r' | b'\n' | b'\\' | b'\'' | b'"' => vec![b'\\', *byte],
+                _ => vec![*byte],
+            })
+            .collect();
+        file.write_all(if quoted.is_empty() { b"''" } else { &quoted })?;
+        file.write_all(b"\n")?;
+    }
+    file.rewind()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &[&str]) -> Vec<OsString> {
+        text.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn our_words_go_and_the_others_stay() {
+        let args = words(&["-shared", "--hotswap-plan=12ab", "-o", "x", "--hotswap-retarget=a=>b", "i.o"]);
+        let line = CommandLine::new(&args);
+        assert!(line.is_marked());
+        assert_eq!(line.token().unwrap().as_deref(), Some("12ab"));
+        assert_eq!(line.stripped().unwrap().words, words(&["-shared", "-o", "x", "i.o"]));
+    }
+
+    #[test]
+    fn a_response_file_is_copied_without_our_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.rsp");
+        std::fs::write(&path, "--hotswap-plan=1 'a b' \"c\\\"d\" ''").unwrap();
+        let args = vec![OsString::from(format!("@{}", path.display())), "-r".into()];
+        let stripped = CommandLine::new(&args).stripped().unwrap();
+        let again = expand(&stripped.words);
+        let texts: Vec<_> = again.iter().map(|word| word.text.to_str().unwrap()).collect();
+        assert_eq!(texts, ["a b", "c\"d", "", "-r"]);
+    }
+
+    #[test]
+    fn the_last_output_counts_in_every_spelling() {
+        for (text, output) in
+            [(&["-o", "x", "--output=y"][..], "y"), (&["-ox"], "x"), (&["--output", "z"], "z"), (&["i.o"], "a.out")]
+        {
+            assert_eq!(CommandLine::new(&words(text)).output(), PathBuf::from(output), "{text:?}");
+        }
+        let args = words(&["-type=o", "-output=b"]);
+        assert_eq!(CommandLine::new(&args).value_of(&["-output"]).unwrap(), "b");
+    }
+
+    #[test]
+    fn two_plans_in_one_command_are_refused() {
+        let args = words(&["--hotswap-plan=1", "--hotswap-plan=2"]);
+        assert_eq!(CommandLine::new(&args).token().unwrap_err().code, codes::PLAN_CONFLICT);
+    }
+}
