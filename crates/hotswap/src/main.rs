@@ -1,2 +1,74 @@
-//! (being written)
-fn main() {}
+//! `hotswap`: look into programs with GPU code, make plans, change finished fat binaries.
+//!
+//! Each command collects its output and returns it; only this file prints and exits. Errors are
+//! one line on standard error, `hotswap: error: [HSxxxx] …`, and the exit code is that of the
+//! diagnostic's code.
+//!
+//! Absent on purpose: everything about containers, targets and patching (the libraries do it).
+
+mod cli;
+mod exec;
+mod extract;
+mod input;
+mod inspect;
+mod list;
+mod plan;
+mod retarget;
+mod survey;
+mod tables;
+mod text;
+
+use clap::Parser;
+use hotswap_report::{Diagnostic, codes};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What a command has to say.
+#[derive(Debug, Default)]
+struct Outcome {
+    /// For standard output.
+    text: String,
+    /// For standard error; the first error among them decides the exit code.
+    problems: Vec<Diagnostic>,
+}
+
+impl From<String> for Outcome {
+    fn from(text: String) -> Self {
+        Self { text, problems: Vec::new() }
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match cli::Cli::try_parse() {
+        Ok(cli) => cli.command.run().unwrap_or_else(|error| Outcome { text: String::new(), problems: vec![error] }),
+        Err(error) if !error.use_stderr() => Outcome::from(error.render().to_string()),
+        Err(error) => Outcome { text: String::new(), problems: vec![usage(&error)] },
+    };
+    finish(outcome)
+}
+
+/// clap's message without its paragraphs of help.
+fn usage(error: &clap::Error) -> Diagnostic {
+    let text = error.render().to_string();
+    let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    let words: Vec<&str> = message.split_whitespace().collect();
+    Diagnostic::error(codes::USAGE, words.join(" "))
+}
+
+fn finish(mut outcome: Outcome) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match out.write_all(outcome.text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader has seen enough (`hotswap list … | head`).
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => {
+            let error = Diagnostic::error(codes::CANNOT_WRITE, format!("standard output: {error}"));
+            outcome.problems.push(error);
+        }
+        Ok(()) => {}
+    }
+    for problem in &outcome.problems {
+        eprintln!("hotswap: {problem}");
+    }
+    let error = outcome.problems.iter().find(|problem| problem.severity == hotswap_report::Severity::Error);
+    error.map_or(ExitCode::SUCCESS, |error| ExitCode::from(error.code.exit))
+}

@@ -1,0 +1,160 @@
+//! The command line.
+
+use crate::{Outcome, exec, extract, inspect, list, plan, retarget, tables};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use hotswap_families::manifest;
+use hotswap_report::Diagnostic;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 2 command line not understood; 10 environment or installation; 11 plan or target; \
+12 input not readable or damaged; 13 refused; 14 file not readable or writable; \
+15 own output failed verification; 70 defect of HotSwap. `hotswap explain CODE` says more about an error.";
+
+/// Looks into programs with AMD GPU code, makes plans, retargets fat binaries.
+#[derive(Debug, Parser)]
+#[command(name = "hotswap", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the device code in programs, libraries, objects, archives and fat binaries
+    #[command(after_help = EXIT_CODES)]
+    List(Files),
+    /// Write device code to files of its own
+    #[command(after_help = EXIT_CODES)]
+    Extract(extract::Arguments),
+    /// Say how the device code came to be, and check it against HotSwap's records
+    #[command(after_help = EXIT_CODES)]
+    Inspect(Files),
+    /// Explain an error code
+    #[command(after_help = EXIT_CODES)]
+    Explain {
+        /// Code, for example HS0203; all codes without one
+        code: Option<String>,
+    },
+    /// List the GPU targets that HotSwap knows
+    #[command(after_help = EXIT_CODES)]
+    Targets(Output),
+    /// Say whether code for one processor may be relabelled for another
+    #[command(after_help = EXIT_CODES)]
+    Compat {
+        /// Processor that the code was compiled for
+        source: String,
+        /// Processor that it is wanted for
+        target: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// List the patch families
+    #[command(after_help = EXIT_CODES)]
+    Families(Output),
+    /// Check a plan, write its file and print its hash
+    #[command(after_help = EXIT_CODES)]
+    Plan(plan::Arguments),
+    /// Write the manifest object that a link with a plan gets
+    #[command(after_help = EXIT_CODES)]
+    Manifest {
+        /// Hash of the plan
+        #[arg(long, value_name = "HASH")]
+        plan: String,
+        /// Output file
+        #[arg(short, value_name = "FILE")]
+        output: PathBuf,
+        /// Form of the object [default: that of this machine]
+        #[arg(long, value_enum)]
+        format: Option<ObjectFormat>,
+    },
+    /// Run a compiler through HotSwap, and anything else as it is (a compiler launcher)
+    #[command(after_help = EXIT_CODES)]
+    Exec {
+        /// The command
+        #[arg(required = true, last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// Add the targets of a plan to a fat binary, or to a host object that holds one
+    #[command(after_help = EXIT_CODES)]
+    Retarget(retarget::Arguments),
+}
+
+/// Files to look into.
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// Programs, libraries, objects, archives, fat binaries or code objects
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// How to print.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Form of the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Form of an object file.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ObjectFormat {
+    /// ELF for x86-64
+    #[value(name = "elf-x86_64")]
+    ElfX86_64,
+    /// ELF for AArch64
+    #[value(name = "elf-aarch64")]
+    ElfAarch64,
+    /// COFF for x86-64
+    #[value(name = "coff-x86_64")]
+    CoffX86_64,
+}
+
+impl From<ObjectFormat> for manifest::Format {
+    fn from(format: ObjectFormat) -> Self {
+        match format {
+            ObjectFormat::ElfX86_64 => Self::ElfX86_64,
+            ObjectFormat::ElfAarch64 => Self::ElfAarch64,
+            ObjectFormat::CoffX86_64 => Self::CoffX86_64,
+        }
+    }
+}
+
+impl Default for ObjectFormat {
+    fn default() -> Self {
+        if cfg!(target_arch = "aarch64") { Self::ElfAarch64 } else { Self::ElfX86_64 }
+    }
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
+        match self {
+            Self::List(files) => list::run(&files),
+            Self::Extract(arguments) => extract::run(&arguments),
+            Self::Inspect(files) => inspect::run(&files),
+            Self::Explain { code } => tables::explain(code.as_deref()),
+            Self::Targets(output) => Ok(tables::targets(output.format)),
+            Self::Compat { source, target, output } => tables::compat(&source, &target, output.format),
+            Self::Families(output) => Ok(tables::families(output.format)),
+            Self::Plan(arguments) => plan::run(&arguments),
+            Self::Manifest { plan, output, format } => {
+                plan::manifest(&plan, &output, format.unwrap_or_default().into())
+            }
+            Self::Exec { command } => Err(exec::run(&command)),
+            Self::Retarget(arguments) => retarget::run(&arguments),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `hotswap exec -- COMMAND`: the launcher form, for build systems whose compiler is set already.
+//!
+//! A command that begins with clang goes to `hotswap-clang` beside this program, with that clang
+//! as the real one. Every other command is run as it is.
+
+use hotswap_report::{Diagnostic, codes};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// By this variable `hotswap-clang` is told the real clang.
+const ENV_CLANG: &str = "HOTSWAP_CLANG";
+
+/// Becomes the command; returns only the reason why it could not.
+pub(crate) fn run(command: &[OsString]) -> Diagnostic {
+    let Some((program, rest)) = command.split_first() else {
+        return Diagnostic::error(codes::USAGE, "exec needs a command");
+    };
+    let mut process = match compiler(program) {
+        None => Command::new(program),
+        Some(wrapper) => {
+            let path = match beside_us(wrapper) {
+                Ok(path) => path,
+                Err(error) => return error,
+            };
+            let mut process = Command::new(path);
+            process.env(ENV_CLANG, program);
+            process
+        }
+    };
+    let error = process.args(rest).exec();
+    Diagnostic::error(codes::NO_TOOL, error.to_string())
+        .in_file(process.get_program())
+        .advise("check the command behind `hotswap exec --`")
+}
+
+/// Name of our wrapper where the program is a clang: `clang`, `clang++-22`, `amdclang`, with a
+/// folder or a triple before it.
+fn compiler(program: &OsStr) -> Option<&'static str> {
+    let name = Path::new(program).file_name()?.to_str()?;
+    let is_version = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let stem = name.rsplit_once('-').filter(|(_, version)| is_version(version)).map_or(name, |(stem, _)| stem);
+    let (stem, wrapper) = match stem.strip_suffix("++") {
+        Some(stem) => (stem, "hotswap-clang++"),
+        None => (stem, "hotswap-clang"),
+    };
+    let before = stem.strip_suffix("clang")?;
+    let is_ours = before == "hotswap-";
+    (!is_ours && (before.is_empty() || before == "amd" || before.ends_with('-'))).then_some(wrapper)
+}
+
+fn beside_us(name: &str) -> Result<PathBuf, Diagnostic> {
+    let missing = |what: String| Diagnostic::error(codes::NO_INSTALL, what);
+    let own = env::current_exe().map_err(|error| missing(format!("own path: {error}")))?;
+    let path = own.with_file_name(name);
+    if path.exists() { Ok(path) } else { Err(missing(format!("no {name} beside it")).in_file(own)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_are_known_by_their_names() {
+        for (program, wrapper) in [
+            ("clang", Some("hotswap-clang")),
+            ("/usr/bin/clang++", Some("hotswap-clang++")),
+            ("clang++-22", Some("hotswap-clang++")),
+            ("clang-22.1", Some("hotswap-clang")),
+            ("/opt/rocm/bin/amdclang++", Some("hotswap-clang++")),
+            ("x86_64-linux-gnu-clang-23", Some("hotswap-clang")),
+            ("hotswap-clang++", None),
+            ("clang-offload-bundler", None),
+            ("clang-cl", None),
+            ("clang-tidy-22", None),
+            ("g++", None),
+            ("/bin/true", None),
+        ] {
+            assert_eq!(compiler(OsStr::new(program)), wrapper, "{program}");
+        }
+    }
+}

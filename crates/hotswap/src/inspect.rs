@@ -1,0 +1,258 @@
+//! `hotswap inspect`: how the device code came to be, checked against the records.
+//!
+//! A record is believed only as far as its hashes hold: each entry's bytes, and the bytes of the
+//! source where that is in the same bundle. A code object that is for another target than its
+//! entry ID says is told, too.
+
+use crate::cli::{Files, Format};
+use crate::survey::{self, Container, Row};
+use crate::{Outcome, input, list, text};
+use hotswap_bundle::{Contents, ImageKind};
+use hotswap_code_object::CodeObject;
+use hotswap_families::manifest::{self, Manifest, RECORD_SECTIONS};
+use hotswap_report::{Diagnostic, EntryRecord, Record, codes};
+use hotswap_targets::TargetId;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
+    let mut outcome = Outcome::default();
+    let mut files = Vec::new();
+    for file in &arguments.files {
+        match inspect(file, &mut outcome.problems) {
+            Ok(report) => files.push(report),
+            Err(error) => outcome.problems.push(error),
+        }
+    }
+    outcome.text = match arguments.output.format {
+        Format::Json => text::json(&json!({ "schema": 1, "files": files.iter().map(File::json).collect::<Vec<_>>() })),
+        Format::Text => files.iter().map(File::text).collect(),
+    };
+    Ok(outcome)
+}
+
+/// What is said about one file.
+struct File {
+    name: String,
+    containers: Vec<ContainerReport>,
+    manifests: Vec<Manifest>,
+    problems: Vec<Diagnostic>,
+}
+
+struct ContainerReport {
+    headline: String,
+    json: Value,
+    record: Option<Record>,
+    entries: Vec<EntryReport>,
+}
+
+struct EntryReport {
+    cells: Vec<String>,
+    json: Value,
+}
+
+fn inspect(file: &Path, told: &mut Vec<Diagnostic>) -> Result<File, Diagnostic> {
+    let bytes = input::open(file)?;
+    let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
+    let mut containers = Vec::new();
+    let mut problems = Vec::new();
+    let unread = survey::visit(&contents, |container| {
+        problems.extend(list::hash_problem(&container));
+        containers.push(report(&container, &mut problems));
+    });
+    problems.extend(unread);
+    let manifests = manifests(&contents, &mut problems);
+    let problems: Vec<_> = problems.into_iter().map(|problem| problem.in_file(file)).collect();
+    told.extend(problems.iter().cloned());
+    Ok(File { name: file.display().to_string(), containers, manifests, problems })
+}
+
+fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Manifest> {
+    let mut found = Vec::new();
+    for (place, section) in &contents.sections {
+        match manifest::read(section) {
+            Ok(manifests) => found.extend(manifests),
+            Err(error) => problems.push(error.in_entry(place.to_string())),
+        }
+    }
+    found
+}
+
+fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> ContainerReport {
+    let place = container.found.place.to_string();
+    let before = problems.len();
+    let hashes: Vec<String> = container.rows.iter().map(|row| sha256(&row.image.data)).collect();
+    let rows = container.rows.iter().zip(&hashes);
+    let entries = rows.clone().map(|(row, hash)| entry(container, row, hash, &hashes, problems)).collect();
+    if let Some(record) = &container.record {
+        problems.extend(missing(container, record));
+    }
+    for problem in &mut problems[before..] {
+        let entry = problem.place.entry.take();
+        problem.place.entry = Some(entry.map_or(place.clone(), |entry| format!("{place}: {entry}")));
+    }
+    let count = container.rows.len();
+    let images = if count == 1 { "1 image" } else { &format!("{count} images") };
+    let made = container.record.as_ref().map_or("no record of HotSwap".to_owned(), |record| {
+        format!(
+            "plan {}, HotSwap {} ({})",
+            text::plain(&record.plan),
+            text::plain(&record.hotswap),
+            text::plain(&record.identity)
+        )
+    });
+    let form = container.found.form;
+    let headline = format!("{}: {form}, {} bytes, {images}, {made}", text::plain(&place), container.found.bytes.len());
+    ContainerReport { headline, json: list::container_json(container), record: container.record.clone(), entries }
+}
+
+/// Entries of the record that the bundle does not have.
+fn missing<'a>(container: &'a Container<'_>, record: &'a Record) -> impl Iterator<Item = Diagnostic> + 'a {
+    let is_there = |row: &EntryRecord| container.rows.iter().any(|found| found.image.id.as_ref() == Some(&row.id));
+    record.entries.iter().filter(move |row| !is_there(row)).map(|row| {
+        Diagnostic::error(codes::MALFORMED, "the record names an entry that the bundle does not have").in_entry(&row.id)
+    })
+}
+
+fn entry(
+    container: &Container<'_>,
+    row: &Row<'_>,
+    hash: &str,
+    hashes: &[String],
+    problems: &mut Vec<Diagnostic>,
+) -> EntryReport {
+    let before = problems.len();
+    let object = match row.image.kind {
+        ImageKind::CodeObject => CodeObject::parse(&row.image.data).map_err(|error| problems.push(error)).ok(),
+        _ => None,
+    };
+    problems.extend(object.as_ref().and_then(|object| wrong_target(row, object)));
+    problems.extend(row.record.as_ref().and_then(|record| wrong_hash(record, hash)));
+    problems.extend(row.record.as_ref().and_then(|record| wrong_source(container, record, hashes)));
+    if container.record.is_some() && row.record.is_none() {
+        problems.push(Diagnostic::error(codes::MALFORMED, "the entry is not in HotSwap's record"));
+    }
+    let id = row.image.id.clone().unwrap_or_else(|| format!("image {}", row.number));
+    for problem in &mut problems[before..] {
+        problem.place.entry.get_or_insert_with(|| id.clone());
+    }
+    let verdict = match (&row.record, problems.len() == before) {
+        (_, false) => "WRONG",
+        (Some(_), true) => "verified",
+        (None, true) => "",
+    };
+    let kernels = object.as_ref().map(|object| object.note().kernels.len());
+    let abi = object.as_ref().map(CodeObject::abi_version);
+    EntryReport { cells: cells(row, hash, kernels, verdict), json: entry_json(row, hash, kernels, abi, verdict) }
+}
+
+fn wrong_target(row: &Row<'_>, object: &CodeObject<'_>) -> Option<Diagnostic> {
+    let named: TargetId = row.target.as_ref()?.parse().ok()?;
+    let found = object.target_id();
+    let what = format!("the entry names {named}, the code object is for {found}");
+    (named.processor != found.processor).then(|| Diagnostic::error(codes::MALFORMED, what))
+}
+
+fn wrong_hash(record: &EntryRecord, hash: &str) -> Option<Diagnostic> {
+    let what = format!("its bytes have the SHA-256 {hash}, HotSwap's record says {}", record.sha256);
+    (record.sha256 != hash).then(|| Diagnostic::error(codes::MALFORMED, what))
+}
+
+/// The source may have gone since (`strip`-like tools); if it is there, it must be that one.
+fn wrong_source(container: &Container<'_>, record: &EntryRecord, hashes: &[String]) -> Option<Diagnostic> {
+    let (source, expected) = (record.source.as_ref()?, record.source_sha256.as_ref()?);
+    let position = container.rows.iter().position(|row| row.is_for(source))?;
+    let what = format!("it was made from a {source} with the SHA-256 {expected}; the one in the bundle has another");
+    (hashes.get(position) != Some(expected)).then(|| Diagnostic::error(codes::MALFORMED, what))
+}
+
+fn cells(row: &Row<'_>, hash: &str, kernels: Option<usize>, verdict: &str) -> Vec<String> {
+    let families = row.record.iter().flat_map(|record| &record.families);
+    let families: Vec<_> = families.map(|family| format!("{} {}", text::plain(&family.name), family.sites)).collect();
+    vec![
+        format!("  {}", row.number),
+        text::plain(row.target.as_deref().unwrap_or("-")),
+        row.image.kind.to_string(),
+        format!("{} bytes", row.image.data.len()),
+        kernels.map_or(String::new(), |count| format!("{count} kernel{}", if count == 1 { "" } else { "s" })),
+        format!("sha256 {}", &hash[..12]),
+        text::plain(&row.route()),
+        families.join(", "),
+        verdict.to_owned(),
+    ]
+}
+
+fn entry_json(row: &Row<'_>, hash: &str, kernels: Option<usize>, abi: Option<u8>, verdict: &str) -> Value {
+    json!({
+        "number": row.number,
+        "id": row.image.id,
+        "target": row.target,
+        "kind": row.image.kind.to_string(),
+        "size": row.image.data.len(),
+        "sha256": hash,
+        "kernels": kernels,
+        "abi_version": abi,
+        "route": row.record.as_ref().map(|record| record.route),
+        "source": row.record.as_ref().and_then(|record| record.source.as_ref()),
+        "source_sha256": row.record.as_ref().and_then(|record| record.source_sha256.as_ref()),
+        "families": row.record.as_ref().map(|record| &record.families),
+        "verdict": match verdict { "" => "unrecorded", "WRONG" => "wrong", other => other },
+    })
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The plan's pairs in one line, without the header.
+fn plan_line(plan: &str) -> String {
+    plan.lines().skip(1).map(text::plain).collect::<Vec<_>>().join("; ")
+}
+
+impl ContainerReport {
+    fn text(&self) -> String {
+        let rows: Vec<_> = self.entries.iter().map(|entry| entry.cells.clone()).collect();
+        let mut out = format!("{}\n{}", self.headline, text::table(&rows));
+        if let Some(record) = &self.record {
+            out += &format!("  plan: {}\n", plan_line(&record.plan_text));
+            out.extend(record.refused.iter().map(|refused| format!("  left out: {}\n", text::plain(refused))));
+        }
+        out
+    }
+
+    fn json(&self) -> Value {
+        let mut value = self.json.clone();
+        value["entries"] = self.entries.iter().map(|entry| entry.json.clone()).collect();
+        value["record"] = json!(self.record);
+        value
+    }
+}
+
+impl File {
+    fn text(&self) -> String {
+        let mut out = format!("{}:\n", text::plain(&self.name));
+        out.extend(self.containers.iter().map(ContainerReport::text));
+        for manifest in &self.manifests {
+            let families = manifest.families.join(", ");
+            out += &format!(
+                "manifest: plan {}, HotSwap {} ({}), families {}\n  plan: {}\n",
+                text::plain(&manifest.plan),
+                text::plain(&manifest.hotswap),
+                text::plain(&manifest.identity),
+                text::plain(if families.is_empty() { "none" } else { &families }),
+                plan_line(&manifest.plan_text)
+            );
+        }
+        out
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "file": self.name,
+            "containers": self.containers.iter().map(ContainerReport::json).collect::<Vec<_>>(),
+            "manifests": self.manifests,
+            "problems": self.problems.iter().map(Diagnostic::to_json).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,117 @@
+//! `hotswap list`: one line for each image.
+
+use crate::cli::{Files, Format};
+use crate::survey::{self, Container, Row};
+use crate::{Outcome, input, text};
+use hotswap_bundle::HashState;
+use hotswap_report::{Diagnostic, codes};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
+    let mut outcome = Outcome::default();
+    let mut files = Vec::new();
+    for file in &arguments.files {
+        let listed = match arguments.output.format {
+            Format::Text => as_text(file, arguments.files.len() > 1, &mut outcome),
+            Format::Json => as_json(file, &mut outcome).map(|value| files.push(value)),
+        };
+        // One file that cannot be read does not hide the others.
+        if let Err(error) = listed {
+            outcome.problems.push(error);
+        }
+    }
+    if arguments.output.format == Format::Json {
+        outcome.text = text::json(&json!({ "schema": 1, "files": files }));
+    }
+    Ok(outcome)
+}
+
+/// Tells a wrong hash, which readers of bundles do not look at.
+pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
+    let what = "the hash in the header is not that of the content; comgr's cache may mix it up with another";
+    (container.hash == HashState::Wrong)
+        .then(|| Diagnostic::warning(codes::MALFORMED, what).in_entry(container.found.place.to_string()))
+}
+
+fn as_text(file: &Path, headline: bool, outcome: &mut Outcome) -> Result<(), Diagnostic> {
+    let bytes = input::open(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let heads = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "ROUTE", "ENTRY"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let mut warnings = Vec::new();
+    let problems = survey::visit(&contents, |container| {
+        warnings.extend(hash_problem(&container));
+        rows.extend(container.rows.iter().map(|row| cells(&container, row)));
+    });
+    if headline {
+        outcome.text += &format!("{}:\n", file.display());
+    }
+    if rows.len() > 1 {
+        outcome.text += &text::table(&rows);
+    }
+    outcome.problems.extend(warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)));
+    Ok(())
+}
+
+fn cells(container: &Container<'_>, row: &Row<'_>) -> Vec<String> {
+    vec![
+        row.number.to_string(),
+        text::plain(&container.found.place.to_string()),
+        container.found.form.to_string(),
+        text::plain(row.target.as_deref().unwrap_or("-")),
+        row.image.kind.to_string(),
+        row.image.data.len().to_string(),
+        if row.record.is_some() { row.route() } else { "-".to_owned() },
+        text::plain(row.image.id.as_deref().unwrap_or("-")),
+    ]
+}
+
+fn as_json(file: &Path, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
+    let bytes = input::open(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let mut containers = Vec::new();
+    let mut warnings = Vec::new();
+    let problems = survey::visit(&contents, |container| {
+        warnings.extend(hash_problem(&container));
+        containers.push(container_json(&container));
+    });
+    let problems: Vec<_> = warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)).collect();
+    let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
+    outcome.problems.extend(problems);
+    Ok(json!({ "file": file.display().to_string(), "containers": containers, "problems": told }))
+}
+
+/// The JSON form of a container, the same in `list` and `inspect`.
+pub(crate) fn container_json(container: &Container<'_>) -> Value {
+    let place = &container.found.place;
+    json!({
+        "place": place.to_string(),
+        "members": place.members,
+        "section": place.section,
+        "offset": place.offset,
+        "file_offset": place.file_offset,
+        "form": container.found.form.to_string(),
+        "compressed": container.found.is_compressed(),
+        "size": container.found.bytes.len(),
+        "hash": match container.hash {
+            HashState::Absent => Value::Null,
+            HashState::Right => "right".into(),
+            HashState::Wrong => "wrong".into(),
+        },
+        "recorded": container.record.is_some(),
+        "entries": container.rows.iter().map(row_json).collect::<Vec<_>>(),
+    })
+}
+
+fn row_json(row: &Row<'_>) -> Value {
+    json!({
+        "number": row.number,
+        "id": row.image.id,
+        "target": row.target,
+        "kind": row.image.kind.to_string(),
+        "size": row.image.data.len(),
+        "route": row.record.as_ref().map(|record| record.route),
+        "source": row.record.as_ref().and_then(|record| record.source.as_ref()),
+    })
+}

@@ -1,0 +1,74 @@
+//! `hotswap plan` and `hotswap manifest`: what a build system asks for at configure time.
+
+use crate::cli::Format;
+use crate::{Outcome, text};
+use clap::Args;
+use hotswap_families::{families_of, manifest};
+use hotswap_plan::{Plan, words};
+use hotswap_report::Diagnostic;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Pairs, for example 'gfx1030=>gfx1031,gfx1032'
+    #[arg(required = true, value_name = "PAIRS")]
+    pub(crate) pairs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+    /// Folder for the plan's file
+    #[arg(long, value_name = "DIR", default_value = words::PLAN_FOLDER)]
+    out_dir: PathBuf,
+    #[command(flatten)]
+    output: crate::cli::Output,
+}
+
+/// What a plan says beyond its pairs.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
+    /// Patch families to apply beyond those that the pairs need, separated by commas
+    #[arg(long, value_name = "NAMES")]
+    patches: Vec<String>,
+    /// What happens when a target cannot be made: error, warn or keep
+    #[arg(long, default_value = "error")]
+    policy: String,
+}
+
+impl Settings {
+    /// The plan of these settings with those pairs, checked.
+    pub(crate) fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
+        let mut plan = Plan { policy: self.policy.parse()?, ..Plan::default() };
+        pairs.iter().try_for_each(|pairs| plan.add_pairs(pairs))?;
+        self.patches.iter().try_for_each(|names| plan.add_patches(names))?;
+        hotswap_pipeline::check_plan(&plan)?;
+        Ok(plan)
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let plan = arguments.settings.plan(&arguments.pairs)?;
+    let file = hotswap_plan::save(&plan, &arguments.out_dir)?;
+    let hash = plan.hash();
+    if arguments.output.format == Format::Text {
+        return Ok(format!("{hash}\n").into());
+    }
+    let pairs: Vec<_> = plan.pairs.iter().map(|pair| json!({ "source": pair.source, "target": pair.target })).collect();
+    let value = json!({
+        "schema": 1,
+        "hash": hash,
+        "file": file.display().to_string(),
+        "policy": plan.policy.to_string(),
+        "pairs": pairs,
+        "targets": plan.targets(),
+        "patches": plan.patches,
+        "families": families_of(&plan)?,
+    });
+    Ok(text::json(&value).into())
+}
+
+pub(crate) fn manifest(hash: &str, output: &Path, format: manifest::Format) -> Result<Outcome, Diagnostic> {
+    let plan = hotswap_plan::find(hash)?;
+    let object = manifest::object(format, hash, &plan.canonical(), &families_of(&plan)?)?;
+    hotswap_files::replace(output, &object)?;
+    Ok(Outcome::default())
+}

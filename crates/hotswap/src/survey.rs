@@ -1,0 +1,102 @@
+//! What every looking command needs: the containers of a file with their images and records.
+
+use hotswap_bundle::{Contents, Device, EntryId, Found, HashState, Image, ImageKind, Kind};
+use hotswap_code_object::CodeObject;
+use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
+use hotswap_targets::TargetId;
+
+/// One container, read.
+pub(crate) struct Container<'a> {
+    pub(crate) found: Found<'a>,
+    pub(crate) hash: HashState,
+    pub(crate) record: Option<Record>,
+    pub(crate) rows: Vec<Row<'a>>,
+}
+
+/// One image of device code.
+pub(crate) struct Row<'a> {
+    /// Number in the file, from 1.
+    pub(crate) number: usize,
+    pub(crate) image: Image<'a>,
+    pub(crate) target: Option<String>,
+    /// Row of the record with the same entry ID.
+    pub(crate) record: Option<EntryRecord>,
+}
+
+impl Row<'_> {
+    /// By what route it came to be, in words; empty where no record says so.
+    pub(crate) fn route(&self) -> String {
+        let Some(record) = &self.record else { return String::new() };
+        match (record.route, &record.source) {
+            (Route::Native, _) => "compiled".to_owned(),
+            (Route::Generic, None) => "compiled, generic".to_owned(),
+            (Route::Alias | Route::Generic, source) => {
+                format!("retargeted from {}", source.as_deref().unwrap_or("an unnamed source"))
+            }
+        }
+    }
+
+    /// Whether `wanted` names its target, the order of features left aside.
+    pub(crate) fn is_for(&self, wanted: &str) -> bool {
+        let Some(target) = &self.target else { return false };
+        match (target.parse::<TargetId>(), wanted.parse::<TargetId>()) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => target == wanted,
+        }
+    }
+}
+
+/// Reads the containers one by one; a decompressed bundle lives only as long as `visit` runs.
+/// Problems are collected, so that one damaged container does not hide the others.
+pub(crate) fn visit<'a>(contents: &Contents<'a>, mut visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
+    let mut problems = contents.problems.clone();
+    let mut number = 0;
+    for found in &contents.found {
+        match found.read().and_then(|device| container(found, device, &mut number)) {
+            Ok((container, problem)) => {
+                problems.extend(problem);
+                visit(container);
+            }
+            Err(error) => problems.push(error),
+        }
+    }
+    if contents.found.is_empty() && contents.sections.is_empty() && problems.is_empty() {
+        problems.push(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+    }
+    problems
+}
+
+type Read<'a> = (Container<'a>, Option<Diagnostic>);
+
+fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> Result<Read<'a>, Diagnostic> {
+    let read = device.record.as_deref().map(Record::from_json).transpose();
+    let (record, problem) = match read {
+        Ok(record) => (record, None),
+        Err(error) => {
+            let what = format!("HotSwap's record: {error}");
+            (None, Some(Diagnostic::error(codes::MALFORMED, what).in_entry(found.place.to_string())))
+        }
+    };
+    let images = device.images.into_iter().filter(|image| image.kind != ImageKind::Empty && !is_host(image));
+    let rows = images.map(|image| {
+        *number += 1;
+        let row =
+            record.iter().flat_map(|record: &Record| &record.entries).find(|row| Some(&row.id) == image.id.as_ref());
+        Row { number: *number, target: target(&image), record: row.cloned(), image }
+    });
+    let rows = rows.collect();
+    Ok((Container { found: found.clone(), hash: device.hash, record, rows }, problem))
+}
+
+/// The host's part of an object with device sections is one byte, not nothing.
+fn is_host(image: &Image<'_>) -> bool {
+    let id = image.id.as_ref().and_then(|id| EntryId::parse(id).ok());
+    id.is_some_and(|id| *id.kind() == Kind::Host)
+}
+
+fn target(image: &Image<'_>) -> Option<String> {
+    match &image.id {
+        Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
+        None => CodeObject::parse(&image.data).ok().map(|object| object.target_id().to_string()),
+    }
+}

@@ -1,0 +1,99 @@
+//! `hotswap explain`, `targets`, `families` and `compat`: the product's tables.
+
+use crate::cli::Format;
+use crate::{Outcome, text};
+use hotswap_compat::Verdict;
+use hotswap_families::FAMILIES;
+use hotswap_report::{Code, Diagnostic, codes};
+use hotswap_targets::{PROCESSORS, Processor, Support};
+use serde_json::json;
+
+pub(crate) fn explain(id: Option<&str>) -> Result<Outcome, Diagnostic> {
+    let Some(id) = id else {
+        let rows: Vec<_> = codes::CODES.iter().map(|code| vec![code.id.to_owned(), code.summary.to_owned()]).collect();
+        return Ok(text::table(&rows).into());
+    };
+    let code = codes::find(&id.to_ascii_uppercase())
+        .ok_or_else(|| Diagnostic::error(codes::USAGE, format!("`{id}` is no code; `hotswap explain` lists all")))?;
+    Ok(explanation(code).into())
+}
+
+fn explanation(code: &Code) -> String {
+    format!("{}: {}\nWhat to do: {}\nExit code: {}\n", code.id, code.summary, code.advice, code.exit)
+}
+
+pub(crate) fn targets(format: Format) -> Outcome {
+    let known = PROCESSORS.iter().filter(|processor| !processor.withdrawn);
+    if format == Format::Json {
+        return text::json(&json!({ "schema": 1, "targets": known.map(processor_json).collect::<Vec<_>>() })).into();
+    }
+    let mut rows = vec![["TARGET", "FAMILY", "GROUP", "XNACK", "SRAMECC", "COVERS"].map(str::to_owned).to_vec()];
+    rows.extend(known.map(|processor| {
+        vec![
+            processor.name.to_owned(),
+            processor.family.to_string(),
+            processor.group.unwrap_or("-").to_owned(),
+            support(processor.xnack).to_owned(),
+            support(processor.sramecc).to_owned(),
+            processor.covers.join(" "),
+        ]
+    }));
+    let note = "\nCode for one member of a group may be relabelled for another (`hotswap compat SOURCE TARGET`).\n";
+    (text::table(&rows) + note).into()
+}
+
+fn support(support: Support) -> &'static str {
+    match support {
+        Support::No => "no",
+        Support::Yes => "yes",
+        Support::Unsettled => "?",
+    }
+}
+
+fn processor_json(processor: &Processor) -> serde_json::Value {
+    json!({
+        "name": processor.name,
+        "mach": processor.mach,
+        "family": processor.family.to_string(),
+        "group": processor.group,
+        "generic": processor.is_generic(),
+        "xnack": support(processor.xnack),
+        "sramecc": support(processor.sramecc),
+        "covers": processor.covers,
+    })
+}
+
+pub(crate) fn compat(source: &str, target: &str, format: Format) -> Result<Outcome, Diagnostic> {
+    let find = |name: &str| {
+        hotswap_targets::find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
+    };
+    let verdict = hotswap_compat::verdict(find(source)?, find(target)?);
+    let why = match &verdict {
+        Verdict::Identical => None,
+        Verdict::Refused { why } => Some(why.as_str()),
+    };
+    let mut outcome = Outcome::default();
+    if format == Format::Json {
+        let value = json!({ "source": source, "target": target, "allowed": why.is_none(), "why": why });
+        outcome.text = text::json(&value);
+    } else if why.is_none() {
+        outcome.text = format!("{source}=>{target}: allowed, the same code by another name\n");
+    }
+    // Refused is an answer, but a script that asks must not take it for a yes.
+    outcome
+        .problems
+        .extend(why.map(|why| Diagnostic::error(codes::PAIR_REFUSED, format!("{source}=>{target}: {why}"))));
+    Ok(outcome)
+}
+
+pub(crate) fn families(format: Format) -> Outcome {
+    if format == Format::Json {
+        let family = |family: &hotswap_families::Family| json!({ "name": family.name, "scope": family.scope.name(), "order": family.order, "summary": family.summary });
+        return text::json(&json!({ "schema": 1, "families": FAMILIES.iter().map(family).collect::<Vec<_>>() })).into();
+    }
+    let mut rows = vec![["FAMILY", "SCOPE", "WHAT"].map(str::to_owned).to_vec()];
+    rows.extend(
+        FAMILIES.iter().map(|family| [family.name, family.scope.name(), family.summary].map(str::to_owned).to_vec()),
+    );
+    text::table(&rows).into()
+}

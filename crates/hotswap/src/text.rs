@@ -1,0 +1,35 @@
+//! Tables of text, and escaping of names that come from files.
+
+/// Columns as wide as their widest cell, two blanks between them, none at the end of a line.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Text from a file, with what could move a terminal's cursor escaped.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+/// JSON for standard output.
+pub(crate) fn json(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_lines_end_without_blanks() {
+        let rows = [vec!["a".into(), "bb".into(), String::new()], vec!["ccc".into(), "d".into(), "e".into()]];
+        assert_eq!(table(&rows), "a    bb\nccc  d   e\n");
+        assert_eq!(plain("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+    }
+}

@@ -1,0 +1,222 @@
+//! The commands as programs, on files made here.
+
+use assert_cmd::Command;
+use hotswap_bundle::{Bundle, Compression, parse};
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn hotswap() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+    command.env_remove("HOTSWAP_PLAN_DIR");
+    command
+}
+
+fn id(target: &str) -> String {
+    format!("hipv4-amdgcn-amd-amdhsa--{target}")
+}
+
+fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
+    let mut bundle = Bundle::default();
+    bundle.set_compression(compression);
+    bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+    for target in targets {
+        bundle.push(id(target), [b"BC\xc0\xde".as_slice(), target.as_bytes()].concat()).unwrap();
+    }
+    bundle.to_bytes().unwrap().into_owned()
+}
+
+fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn json(command: &mut Command) -> Value {
+    serde_json::from_slice(&command.assert().get_output().stdout).unwrap()
+}
+
+#[test]
+fn list_shows_each_image_with_place_and_target() {
+    let folder = TempDir::new().unwrap();
+    let mut bytes = bundle(&["gfx1030", "gfx90a:sramecc+:xnack-"], Some(Compression::default()));
+    bytes.resize(4096, 0);
+    bytes.extend(bundle(&["gfx900"], None));
+    let path = file(&folder, "a.hipfb", &bytes);
+    let listed = json(hotswap().args(["list", "--format", "json"]).arg(&path));
+    let containers = listed["files"][0]["containers"].as_array().unwrap();
+    assert_eq!(containers[1]["file_offset"], 4096);
+    assert_eq!(containers[0]["compressed"], true);
+    assert_eq!(containers[0]["entries"][1]["target"], "gfx90a:sramecc+:xnack-");
+    assert_eq!(containers[1]["entries"][0]["number"], 3);
+    let text = hotswap().arg("list").arg(&path).assert().success();
+    text.stdout(contains("bitcode").count(3).and(contains("gfx90a:sramecc+:xnack-")));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_beside_what_can() {
+    let folder = TempDir::new().unwrap();
+    let mut bytes = bundle(&["gfx1030"], None);
+    bytes.extend_from_slice(b"\0\0junk");
+    let path = file(&folder, "a.hipfb", &bytes);
+    let assert = hotswap().arg("list").arg(&path).assert().code(12);
+    assert.stdout(contains("gfx1030")).stderr(contains("hotswap: error: [HS0303]").and(contains("\n").count(1)));
+    let empty = file(&folder, "empty", b"");
+    hotswap().arg("list").arg(&empty).assert().code(12).stderr(contains("HS0304"));
+    hotswap().arg("list").arg(folder.path().join("absent")).assert().code(14).stderr(contains("HS0501"));
+    hotswap().arg("list").arg(folder.path()).assert().code(14);
+}
+
+#[test]
+fn a_wrong_hash_is_a_warning_in_list_and_an_error_in_extract() {
+    let folder = TempDir::new().unwrap();
+    let mut bytes = bundle(&["gfx1030"], Some(Compression::default()));
+    bytes[24] ^= 0xff;
+    let path = file(&folder, "a.hipfb", &bytes);
+    hotswap().arg("list").arg(&path).assert().success().stderr(contains("hotswap: warning: [HS0302]"));
+    let output = folder.path().join("out");
+    hotswap().arg("extract").arg(&path).arg("-o").arg(&output).assert().code(12);
+    assert!(!output.exists());
+}
+
+#[test]
+fn extract_refuses_to_guess() {
+    let folder = TempDir::new().unwrap();
+    let path = file(&folder, "a.hipfb", &bundle(&["gfx1030", "gfx90a:sramecc+:xnack-"], None));
+    let output = folder.path().join("out");
+    let extract = || {
+        let mut command = hotswap();
+        command.arg("extract").arg(&path);
+        command
+    };
+    extract().assert().code(2).stderr(contains("HS0001"));
+    extract().arg("-o").arg(&output).assert().code(2).stderr(contains("2 images match: 1, 2"));
+    extract().arg("-o").arg(&output).args(["--target", "gfx900"]).assert().code(12);
+    assert!(!output.exists());
+    extract().arg("-o").arg(&output).args(["--target", "gfx90a:xnack-:sramecc+"]).assert().success();
+    assert!(fs::read(&output).unwrap().ends_with(b"gfx90a:sramecc+:xnack-"));
+    extract().arg("-o").arg(&output).args(["--entry", "1"]).assert().success();
+    assert!(fs::read(&output).unwrap().ends_with(b"gfx1030"));
+    let folder = folder.path().join("all");
+    extract().arg("--output-dir").arg(&folder).assert().success().stdout(contains("a.hipfb.1.gfx1030.bc"));
+    assert!(folder.join("a.hipfb.2.gfx90a_sramecc+_xnack-.bc").is_file());
+}
+
+#[test]
+fn inspect_compares_records_with_bytes() {
+    let folder = TempDir::new().unwrap();
+    let record = |sha256: &str| {
+        let entry = format!(
+            r#"{{"id":"{}","target":"gfx1031","route":"alias","sha256":"{sha256}","size":11,"source":"gfx1030"}}"#,
+            id("gfx1031")
+        );
+        format!(
+            r#"{{"schema":1,"hotswap":"0.1.0","identity":"x","plan":"p","plan_text":"hotswap-plan 1\n","entries":[{entry}]}}"#
+        )
+    };
+    let with = |sha256: &str| {
+        let bytes = bundle(&["gfx1031"], None);
+        let (mut changed, _) = parse(&bytes).unwrap();
+        changed.set_record(Some(record(sha256).into_bytes()));
+        file(&folder, "a.hipfb", &changed.to_bytes().unwrap())
+    };
+    let wrong = with(&"0".repeat(64));
+    let assert = hotswap().arg("inspect").arg(&wrong).assert().code(12);
+    assert.stdout(contains("WRONG").and(contains("retargeted from gfx1030"))).stderr(contains("HS0302"));
+    let told = json(hotswap().args(["inspect", "--format", "json"]).arg(&wrong));
+    let found = told["files"][0]["containers"][0]["entries"][0]["sha256"].as_str().unwrap().to_owned();
+    let good = with(&found);
+    hotswap().arg("inspect").arg(&good).assert().success().stdout(contains("verified"));
+}
+
+#[test]
+fn a_plan_is_written_found_and_made_into_a_manifest() {
+    let folder = TempDir::new().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = hotswap();
+        command.current_dir(folder.path()).args(words);
+        command
+    };
+    let plan = json(&mut run(&["plan", "gfx1030=>gfx1031,gfx1032", "--format", "json"]));
+    let hash = plan["hash"].as_str().unwrap();
+    assert_eq!(plan["targets"], serde_json::json!(["gfx1031", "gfx1032"]));
+    assert!(folder.path().join(format!(".hotswap/plans/{hash}.plan")).is_file());
+    run(&["plan", "gfx1030=>gfx1032;gfx1030=>gfx1031"]).assert().success().stdout(format!("{hash}\n"));
+    for format in ["elf-x86_64", "elf-aarch64", "coff-x86_64"] {
+        run(&["manifest", "--plan", hash, "-o", "m.o", "--format", format]).assert().success();
+        run(&["inspect", "m.o"]).assert().success().stdout(contains(format!("manifest: plan {hash}")));
+    }
+    run(&["manifest", "--plan", "0123456789abcdef", "-o", "n.o"]).assert().code(11).stderr(contains("HS0204"));
+    run(&["plan", "gfx1030=>gfx900"]).assert().code(11).stderr(contains("HS0203"));
+    run(&["plan", "gfx1030=>gfx9999"]).assert().code(11).stderr(contains("HS0202"));
+    run(&["plan", "gfx1030"]).assert().code(11).stderr(contains("HS0201"));
+    run(&["plan", "gfx1030=>gfx1031", "--patches", "nothing_such"]).assert().code(11).stderr(contains("HS0207"));
+}
+
+#[test]
+fn the_tables_are_told() {
+    hotswap().args(["explain", "hs0203"]).assert().success().stdout(contains("Exit code: 11"));
+    hotswap().arg("explain").assert().success().stdout(contains("HS0001").and(contains("HS0601")));
+    hotswap().args(["explain", "HS9999"]).assert().code(2);
+    hotswap().arg("targets").assert().success().stdout(contains("gfx10-3-generic"));
+    let targets = json(hotswap().args(["targets", "--format", "json"]));
+    let row = targets["targets"].as_array().unwrap().iter().find(|row| row["name"] == "gfx1031").unwrap();
+    assert_eq!(row["mach"], 0x37);
+    hotswap().arg("families").assert().success().stdout(contains("target_note"));
+    hotswap().args(["compat", "gfx1030", "gfx1031"]).assert().success().stdout(contains("allowed"));
+    hotswap().args(["compat", "gfx904", "gfx900"]).assert().code(11).stderr(contains("HS0203"));
+    let refused = json(hotswap().args(["compat", "gfx904", "gfx900", "--format", "json"]));
+    assert_eq!(refused["allowed"], false);
+}
+
+#[test]
+fn usage_errors_are_one_line_and_help_documents_exit_codes() {
+    let assert = hotswap().args(["list", "--nonsense"]).assert().code(2);
+    assert.stdout("").stderr(predicates::str::starts_with("hotswap: error: [HS0001]").and(contains("\n").count(1)));
+    hotswap().assert().code(2);
+    for command in [
+        "list", "extract", "inspect", "explain", "targets", "compat", "families", "plan", "manifest", "exec",
+        "retarget",
+    ] {
+        hotswap().args([command, "--help"]).assert().success().stdout(contains("Exit codes:"));
+    }
+}
+
+#[test]
+fn exec_runs_compilers_through_the_wrapper_and_the_rest_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let own = folder.path().join("hotswap");
+    make_program(&own, &fs::read(env!("CARGO_BIN_EXE_hotswap")).unwrap());
+    let exec = |words: &[&str]| {
+        let mut command = Command::new(&own);
+        command.args(["exec", "--"]).args(words);
+        command
+    };
+    exec(&["sh", "-c", "echo \"$1\"; exit 3", "x", "a b"]).assert().code(3).stdout("a b\n");
+    exec(&["/bin/clang++-22", "-c"]).assert().code(10).stderr(contains("HS0105"));
+    exec(&["/nonexistent/tool"]).assert().code(10).stderr(contains("HS0102"));
+    let wrapper = folder.path().join("hotswap-clang++");
+    make_program(&wrapper, b"#!/bin/sh\necho \"$HOTSWAP_CLANG $*\"\n");
+    exec(&["/bin/clang++-22", "-c", "x y"]).assert().success().stdout("/bin/clang++-22 -c x y\n");
+}
+
+/// Written by a child: a file that this process has open for writing could be inherited by the
+/// children of other tests, and could not be started as long as they live.
+fn make_program(path: &Path, content: &[u8]) {
+    Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .write_stdin(content)
+        .assert()
+        .success();
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let own = env!("CARGO_BIN_EXE_hotswap");
+    let script = format!("{{ {own} targets; echo $? >&2; }} | true");
+    Command::new("sh").args(["-c", &script]).assert().success().stderr("0\n");
+}
