@@ -13,7 +13,6 @@ pub(crate) fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Diag
     let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request)?;
     let in_entry = |error: Diagnostic| error.in_entry(source.id.to_string());
     hotswap_compat::check(&source.object, target.processor).map_err(in_entry)?;
-    hotswap_compat::check(&source.object, object_target.processor).map_err(in_entry)?;
     let (data, families) = Registry::installed().apply(&source.object, &object_target).map_err(in_entry)?;
     verify(source, &data, &object_target).map_err(in_entry)?;
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
@@ -39,8 +38,13 @@ fn verify(source: &Present<'_>, data: &[u8], target: &TargetId) -> Result<(), Di
     if object.target_id() != *target {
         return Err(failed(format!("the copy for {target} reads back as {}", object.target_id())));
     }
-    let name = object.note().target_range.clone();
-    let outside = [0..48, 52..name.start, name.end..data.len()];
+    let names = &object.note().target_ranges;
+    let mut starts = vec![0, 52];
+    let mut ends = vec![48];
+    starts.extend(names.iter().map(|name| name.end));
+    ends.extend(names.iter().map(|name| name.start));
+    ends.push(data.len());
+    let outside = starts.into_iter().zip(ends).map(|(start, end)| start..end);
     let same = data.len() == source.data.len()
         && outside.into_iter().all(|range| data.get(range.clone()) == source.data.get(range));
     if same { Ok(()) } else { Err(failed(format!("the copy for {target} differs in more than its label"))) }
