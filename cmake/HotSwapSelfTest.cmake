@@ -6,7 +6,7 @@ include_guard(GLOBAL)
 macro(_hotswap_self_test)
   string(MD5 tested "${hash};${CMAKE_HIP_COMPILER};${CMAKE_HIP_FLAGS};${launcher}")
   if(NOT HOTSWAP_SKIP_SELF_TEST AND NOT HOTSWAP_SELF_TEST_${hash} STREQUAL tested)
-    _hotswap_run_self_test("${hash}" "${arg_POLICY}" "${sources}" "${launcher}" "${json}" problem)
+    _hotswap_run_self_test("${hash}" "${arg_POLICY}" problem)
     if(problem)
       _hotswap_stop("the self-test failed (HOTSWAP_SKIP_SELF_TEST=ON leaves it out): ${problem}")
     endif()
@@ -14,7 +14,8 @@ macro(_hotswap_self_test)
   endif()
 endmacro()
 
-function(_hotswap_run_self_test hash policy sources launcher json problem)
+# Besides its arguments it takes `sources`, `gpus` and `launcher` from the caller.
+function(_hotswap_run_self_test hash policy problem)
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   set(folder "${CMAKE_BINARY_DIR}/.hotswap/self-test")
   # The declarations that clang looks for; without HIP's headers it takes a tenth of the time.
@@ -37,10 +38,7 @@ __attribute__((global)) void hotswap_probe(int *out) { *out = 1; }
   endif()
   execute_process(COMMAND "${prefix}/bin/hotswap" list "${folder}/probe.a"
     RESULT_VARIABLE status OUTPUT_VARIABLE list ERROR_VARIABLE list_error)
-  string(JSON count LENGTH "${json}" targets)
-  math(EXPR last "${count} - 1")
-  foreach(index RANGE ${last})
-    string(JSON gpu GET "${json}" targets ${index})
+  foreach(gpu IN LISTS gpus)
     # With another policy than `error` a GPU may rightly be absent.
     if(NOT status EQUAL 0 OR (policy STREQUAL "error" AND NOT list MATCHES "[^0-9a-z]${gpu}[^0-9a-z-]"))
       set(${problem} "${gpu} is not in the object that ${CMAKE_HIP_COMPILER} made: something goes around HotSwap.\n\
