@@ -37,7 +37,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the contests need clang 22 in {LLVM}: run them in the userland of `setup --userland`"));
     }
-    install::install(&prefix, true)?;
+    install::install(&prefix, true, session.clang().as_deref())?;
     let program = std::env::current_exe()?;
     let mut command = session.beside(&program.display().to_string());
     command.args(["bench", "--inside"]).arg(session.userland.root());

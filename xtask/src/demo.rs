@@ -24,7 +24,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let mut times = Times::default();
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = times.time("set-up", || Session::open(&prefix, &work))?;
-    times.time("build and install HotSwap", || install::install(&prefix, true))?;
+    times.time("build and install HotSwap", || install::install(&prefix, true, session.clang().as_deref()))?;
     if !session.userland.is_machine() {
         println!("\nThe following runs inside {}.", session.userland.root().display());
     }

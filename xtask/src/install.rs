@@ -4,7 +4,7 @@
 //! are relative, so that the folder can be moved; the tools find each other by their own place.
 
 use crate::outcome::{During, Failure, Outcome, fail};
-use crate::{paths, run};
+use crate::{paths, rocm, run};
 use cargo_metadata::Message;
 use clap::Parser;
 use std::fs;
@@ -19,6 +19,10 @@ struct Options {
     /// Folder of the installation, for example /usr/local.
     #[arg(long)]
     prefix: PathBuf,
+    /// The clang that HotSwap uses where nothing else is configured. Without this option, the
+    /// first one of the machine that builds a HIP program (not looked for with DESTDIR).
+    #[arg(long)]
+    clang: Option<PathBuf>,
     /// Install a build without optimisation.
     #[arg(long)]
     debug: bool,
@@ -61,17 +65,24 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !options.prefix.is_absolute() {
         return fail("--prefix must be an absolute path");
     }
-    let place = match std::env::var_os("DESTDIR").map(PathBuf::from) {
+    let staging = std::env::var_os("DESTDIR").map(PathBuf::from);
+    let search = || rocm::search().found.map(|native| native.clang).filter(|_| staging.is_none());
+    let clang = options.clang.or_else(search);
+    let place = match &staging {
         Some(staging) => staging.join(options.prefix.strip_prefix("/")?),
         None => options.prefix,
     };
-    install(&place, !options.debug)?;
+    install(&place, !options.debug, clang.as_deref())?;
     println!("Installed in {}", place.display());
+    match clang {
+        Some(clang) => println!("Default compiler: {}", clang.display()),
+        None => println!("No default compiler: HotSwap looks for one when it runs (HOTSWAP_CLANG names one)"),
+    }
     Ok(())
 }
 
-/// Builds and installs below `place`.
-pub(crate) fn install(place: &Path, release: bool) -> Outcome {
+/// Builds and installs below `place`; `clang` becomes the default compiler.
+pub(crate) fn install(place: &Path, release: bool, clang: Option<&Path>) -> Outcome {
     let built = build(release)?;
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
@@ -85,7 +96,19 @@ pub(crate) fn install(place: &Path, release: bool) -> Outcome {
     for (source, target) in FILES {
         copy_all(&paths::workspace().join(source), &place.join(target))?;
     }
-    Ok(())
+    write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
+}
+
+/// The configuration that every other one goes before.
+fn write_defaults(file: &Path, clang: Option<&Path>) -> Outcome {
+    let Some(clang) = clang.map(|clang| clang.display().to_string()) else {
+        let _ = fs::remove_file(file); // of an earlier installation
+        return Ok(());
+    };
+    if clang.contains(['\'', '\n']) {
+        return fail(format!("{clang}: a path with a quote cannot be the default compiler"));
+    }
+    replace(file, |temporary| fs::write(temporary, format!("# Written by the installation.\nclang = '{clang}'\n")))
 }
 
 fn missing(name: &str) -> Failure {
@@ -103,7 +126,7 @@ fn build(release: bool) -> Outcome<Built> {
     let mut command = Command::new(paths::cargo());
     command.current_dir(paths::workspace()).args(["build", "--message-format=json-render-diagnostics"]);
     command.args(release.then_some("--release")).args(PACKAGES.iter().flat_map(|name| ["-p", name]));
-    println!("$ {}", run::line(run::words(&command)));
+    println!("$ cargo {}", run::line(command.get_args()));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let mut built = Built::default();
     for message in child.stdout.take().into_iter().flat_map(|pipe| Message::parse_stream(BufReader::new(pipe))) {

@@ -26,7 +26,7 @@ struct Options {
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    install::install(&paths::scratch("prefix"), true)?;
+    install::install(&paths::scratch("prefix"), true, session.clang().as_deref())?;
     check(&session, options.bless)?;
     println!("README.md: every command does what it says");
     Ok(())

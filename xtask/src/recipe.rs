@@ -55,6 +55,9 @@ pub(crate) const PACKAGES: &[Package] = &[
 /// CMake versions beside Debian's own, as wheels: the oldest supported one and the last of each line.
 pub(crate) const CMAKE: &[&str] = &["3.28.4", "3.31.6", "4.0.3"];
 
+/// The clang that finds HIP and its device libraries by itself.
+pub(crate) const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
+
 /// The folder with device libraries that every clang of the userland uses.
 pub(crate) const DEVICE_LIBRARIES: &str = "/usr/lib/llvm-22/lib/clang/22/amdgcn/bitcode";
 

@@ -1,4 +1,4 @@
-//! Finding a ROCm that the machine has already: a clang that can build a HIP program, and CMake.
+//! Finding a ROCm that the machine has already: a clang that can build a HIP program.
 //!
 //! A ROCm is usable when its clang, version 22 or later, compiles and links `probe.hip`; where it
 //! lies or what it calls itself is not asked.
@@ -57,9 +57,6 @@ fn judge(clang: &Path) -> Result<u32, String> {
     let version = major(&text).ok_or("its --version names no clang version")?;
     if version < FIRST {
         return Err(format!("clang {version} is older than {FIRST}"));
-    }
-    for tool in ["cmake", "ninja"] {
-        which::which(tool).map_err(|_| format!("clang {version} is there, but {tool} is not on PATH"))?;
     }
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = Command::new(clang);

@@ -3,11 +3,11 @@
 //! `HOTSWAP_TEST_ROOT` chooses a root folder by hand; otherwise it is what `setup` finds or builds.
 
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, run, setup};
+use crate::{paths, recipe, rocm, setup};
 use hotswap_userland::{ENV_PREFIX, ENV_ROCM, ENV_ROOT, Mount, Namespace, PREFIX, ROCM_FOLDER, SOURCE, Userland};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Where the session's own folder is seen inside.
 const WORK: &str = "/mnt/work";
@@ -52,6 +52,14 @@ impl Session {
         })
     }
 
+    /// The clang that builds HIP programs here without further words, as seen from inside.
+    pub(crate) fn clang(&self) -> Option<PathBuf> {
+        if self.userland.is_machine() {
+            return rocm::search().found.map(|native| native.clang);
+        }
+        self.userland.outside(recipe::CLANG).exists().then(|| recipe::CLANG.into())
+    }
+
     /// A command inside; HotSwap's programs are on its `PATH`.
     pub(crate) fn inside(&self, cwd: &Path, program: &str) -> Command {
         let mut command = self.userland.command(cwd, program);
@@ -63,8 +71,10 @@ impl Session {
 
     /// Prints the command as typed inside, and runs it.
     pub(crate) fn show(&self, cwd: &Path, words: &[&str]) -> Outcome {
-        println!("$ {}", shell_words::join(words));
-        run::quiet(self.inside(cwd, words[0]).args(&words[1..]))
+        let line = shell_words::join(words);
+        println!("$ {line}");
+        let status = self.inside(cwd, words[0]).args(&words[1..]).stdin(Stdio::null()).status()?;
+        if status.success() { Ok(()) } else { fail(format!("`{line}` failed: {status}")) }
     }
 
     /// A command of the machine which sees the mounts and is told where the userland is.

@@ -65,11 +65,14 @@ pub(crate) fn ensure() -> Outcome<(Userland, File)> {
     if let Some(userland) = userland::finished()? {
         return Ok((userland, shared));
     }
-    let search = rocm::search();
-    if let Some(native) = search.found {
+    let mut search = rocm::search();
+    let tools = ["cmake", "ninja"].iter().filter(|tool| which::which(tool).is_err());
+    let missing: Vec<String> = tools.map(|tool| format!("{tool} is not on PATH")).collect();
+    if let Some(native) = search.found.filter(|_| missing.is_empty()) {
         println!("Using clang {} of this machine: {}", native.version, native.clang.display());
         return Ok((Userland::new("/"), shared));
     }
+    search.notes.extend(missing);
     if which::which("apt-get").is_err() {
         return fail(advice(&search.notes));
     }

@@ -71,7 +71,7 @@ fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
 fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     let prefix = paths::scratch("prefix");
     let session = times.time("set-up", || Session::open(&prefix, &paths::scratch("work")))?;
-    times.time("install", || install::install(&prefix, true))?;
+    times.time("install", || install::install(&prefix, true, session.clang().as_deref()))?;
     if options.filter.is_none() {
         count.add("readme", times.time("README commands", || readme::check(&session, false)));
     }
