@@ -1,0 +1,294 @@
+//! How the wrapper starts the compiler: words, environment, streams, exit codes, signals.
+//!
+//! The "compiler" is a shell script that says how it was called, so these tests need none.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// Prints its words, one a line, and the variables that matter.
+const REPORT: &str =
+    "printf '%s\\n' \"$@\"; echo \"CP=${COMPILER_PATH-unset}\"; echo \"T=${HOTSWAP_PLAN_TOKEN-unset}\"";
+
+struct Bench {
+    dir: TempDir,
+}
+
+impl Bench {
+    /// A prefix with the wrapper under both names, and a compiler that runs `script`.
+    fn new(script: &str) -> Self {
+        let bench = Self { dir: tempfile::tempdir().unwrap() };
+        for folder in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "home", "run"] {
+            fs::create_dir_all(bench.at(folder)).unwrap();
+        }
+        // Not a link: the wrapper finds its prefix by its own resolved path.
+        fs::copy(env!("CARGO_BIN_EXE_hotswap-clang"), bench.at("P/bin/hotswap-clang")).unwrap();
+        symlink("hotswap-clang", bench.at("P/bin/hotswap-clang++")).unwrap();
+        fs::write(bench.at("P/lib/hotswap/libhotswap_registry.a"), hotswap_families::archive::REGISTRY_ARCHIVE)
+            .unwrap();
+        bench.program("P/libexec/hotswap/lld", "exit 99");
+        bench.program("real dir/lld", "exit 98");
+        bench.program("real dir/clang", script);
+        bench.program("real dir/clang++", script);
+        bench
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn program(&self, name: &str, script: &str) {
+        fs::write(self.at(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(self.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(self.at("P/bin/hotswap-clang++"));
+        command.args(words).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.at("home"));
+        command.env("HOTSWAP_CLANG", self.at("real dir/clang++")).current_dir(self.at("run"));
+        command
+    }
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn words_reach_the_compiler_as_they_are() {
+    let bench = Bench::new(REPORT);
+    fs::write(bench.at("run/rsp"), "-c 'a b.cpp'").unwrap();
+    let words = ["-c", "a b.cpp", "", "@rsp", "@absent", "-D'x'", "--", "-", "-Wl,--x", "ü"];
+    let output = bench.command(words).env("COMPILER_PATH", "/x").output().unwrap();
+    assert_eq!(out(&output), format!("{}\nCP=/x\nT=unset\n", words.join("\n")));
+    assert_eq!(err(&output), "");
+    let raw = [OsString::from("-c"), std::os::unix::ffi::OsStringExt::from_vec(b"\xff.c".to_vec())];
+    let output = bench.command(raw).output().unwrap();
+    assert_eq!(output.stdout, b"-c\n\xff.c\nCP=unset\nT=unset\n");
+}
+
+#[test]
+fn exit_codes_and_signals_are_the_compilers() {
+    for code in [0, 1, 42, 254] {
+        let bench = Bench::new(&format!("exit {code}"));
+        assert_eq!(bench.command(["-c", "a.c"]).status().unwrap().code(), Some(code));
+    }
+    let bench = Bench::new("kill -SEGV $$");
+    assert_eq!(bench.command(["-c", "a.c"]).status().unwrap().signal(), Some(11));
+}
+
+#[test]
+fn a_signal_to_the_wrapper_reaches_the_compiler() {
+    let bench = Bench::new("echo started; exec sleep 60");
+    let mut child = bench.command(["-c", "a.c"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = [0; 8];
+    std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+}
+
+#[test]
+fn standard_input_and_open_descriptors_stay() {
+    let bench = Bench::new("cat; cat <&7");
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg("exec \"$0\" -x c - 7<jobs").arg(bench.at("P/bin/hotswap-clang++"));
+    fs::write(bench.at("run/jobs"), "token").unwrap();
+    shell.env("HOTSWAP_CLANG", bench.at("real dir/clang++")).current_dir(bench.at("run"));
+    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"int x;").unwrap();
+    assert_eq!(out(&child.wait_with_output().unwrap()), "int x;token");
+}
+
+#[test]
+fn long_command_lines_pass() {
+    let bench = Bench::new("echo $#");
+    let words: Vec<String> = (0..20_000).map(|n| format!("-Isome/rather/deep/folder/number/{n}")).collect();
+    assert!(words.iter().map(String::len).sum::<usize>() > 4 * 128 * 1024);
+    assert_eq!(out(&bench.command(&words).output().unwrap()), "20000\n");
+}
+
+#[test]
+fn words_that_no_longer_fit_go_through_a_file_in_memory() {
+    let bench = Bench::new("echo $#; case $1 in @*) tail -n 1 \"${1#@}\";; esac");
+    let pairs = "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031 --offload-arch=gfx1030 -c a.hip";
+    let start: Vec<String> = pairs.split(' ').map(str::to_owned).collect();
+    let (mut few, mut many) = (0_usize, 8 << 20);
+    let with = |bytes: usize| {
+        let fill = std::iter::repeat_n("D".repeat(100_000), bytes / 100_000);
+        let rest = ["D".repeat(bytes % 100_000), "last.o".to_owned()];
+        bench.command(start.iter().cloned().chain(fill).chain(rest)).output()
+    };
+    // The most that the wrapper itself can still be started with.
+    while many - few > 1 {
+        let middle = usize::midpoint(few, many);
+        if with(middle).is_ok() { few = middle } else { many = middle }
+    }
+    let output = with(few).unwrap();
+    assert_eq!(out(&output), "1\n\"last.o\"\n", "{}", err(&output));
+}
+
+#[test]
+fn a_plan_is_handed_on_in_words_and_environment() {
+    let bench = Bench::new(REPORT);
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--offload-arch=gfx1030", "a.hip"];
+    let output = bench.command(words).env("COMPILER_PATH", "/x").output().unwrap();
+    let text = out(&output);
+    let lines: Vec<_> = text.lines().collect();
+    let token = lines[2].strip_prefix("--hotswap-plan=").unwrap();
+    let object = lines[5];
+    assert_eq!(lines[..2], ["--start-no-unused-arguments", "-Xoffload-linker"]);
+    assert_eq!(lines[3..5], ["--end-no-unused-arguments", "-Xlinker"]);
+    assert!(object.ends_with(&format!("/{token}.manifest.o")));
+    assert_eq!(lines[6..8], ["-Xlinker", bench.at("P/lib/hotswap/libhotswap_registry.a").to_str().unwrap()]);
+    assert_eq!(lines[8..12], words);
+    let shims = bench.at("P/libexec/hotswap");
+    assert_eq!(lines[12..], [format!("CP={}:/x", shims.display()), format!("T={token}")]);
+    assert!(fs::metadata(object).unwrap().len() > 0);
+}
+
+#[test]
+fn switched_off_the_words_are_those_without_ours_also_in_response_files() {
+    let bench = Bench::new("for w; do case $w in @*) echo listed; cat \"${w#@}\";; *) echo \"$w\";; esac; done");
+    fs::write(bench.at("run/ours"), "--offload-arch=gfx1030 -Xoffload-linker --hotswap-plan=00 'a b.hip'").unwrap();
+    fs::write(bench.at("run/others"), "-O2\n").unwrap();
+    let words = ["--start-no-unused-arguments", "-Xoffload-linker", "--hotswap-plan=00", "--end-no-unused-arguments"];
+    let words = words.iter().chain(&["-c", "@ours", "@others"]);
+    let output = bench.command(words).env("HOTSWAP_DISABLE", "1").output().unwrap();
+    assert_eq!(out(&output), "-c\nlisted\n\"--offload-arch=gfx1030\"\n\"a b.hip\"\nlisted\n-O2\n");
+}
+
+#[test]
+fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
+    let bench = Bench::new(REPORT);
+    fs::write(bench.at("file"), "").unwrap();
+    fs::create_dir(bench.at("tmp")).unwrap();
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
+    let mut command = bench.command(words);
+    command.env("XDG_CACHE_HOME", bench.at("file")).env("TMPDIR", bench.at("tmp"));
+    let text = out(&command.output().unwrap());
+    let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
+    assert!(Path::new(object).starts_with(bench.at("tmp")), "{object}");
+    // Somebody else's folder under that name is refused.
+    let folder = fs::read_dir(bench.at("tmp")).unwrap().next().unwrap().unwrap().path();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(14));
+    assert!(err(&output).contains("[HS0502]"), "{}", err(&output));
+}
+
+#[test]
+fn errors_are_one_line_with_a_code_and_its_exit_code() {
+    let bench = Bench::new(REPORT);
+    let retarget = |value: &str| vec!["-Xoffload-linker".to_owned(), format!("--hotswap-retarget={value}")];
+    let hip = |mut words: Vec<String>| {
+        words.extend(["--offload-arch=gfx1030", "-c", "a.hip"].map(str::to_owned));
+        words
+    };
+    let own = bench.at("P/bin/hotswap-clang");
+    for (words, name, value, code, exit) in [
+        (vec![], "HOTSWAP_CLANG", OsStr::new("/nonexistent/clang++"), "HS0101", 10),
+        (vec![], "HOTSWAP_CLANG", own.as_os_str(), "HS0103", 10),
+        (vec![], "HOTSWAP_CONFIG", OsStr::new("/nonexistent/config.toml"), "HS0104", 10),
+        (vec![], "HOTSWAP_DISABLE", OsStr::new("perhaps"), "HS0104", 10),
+        (hip(retarget("gfx1030")), "X", OsStr::new(""), "HS0201", 11),
+        (hip(retarget("gfx1030=>gfx1031")), "HOTSWAP_LLVM_BIN", OsStr::new("/nonexistent"), "HS0102", 10),
+        (retarget("x")[1..].to_vec(), "X", OsStr::new(""), "HS0001", 2),
+    ] {
+        let output = bench.command(&words).env(name, value).output().unwrap();
+        let text = err(&output);
+        assert!(text.starts_with(&format!("hotswap-clang: error: [{code}] ")), "{words:?}: {text}");
+        assert_eq!((text.lines().count(), output.status.code()), (1, Some(exit)), "{text}");
+        assert_eq!(out(&output), "");
+    }
+}
+
+#[test]
+fn a_plan_without_the_installation_is_told() {
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
+    for part in ["P/libexec/hotswap/lld", "P/lib/hotswap/libhotswap_registry.a"] {
+        let bench = Bench::new(REPORT);
+        fs::remove_file(bench.at(part)).unwrap();
+        let output = bench.command(words).output().unwrap();
+        assert!(err(&output).contains("[HS0105]"), "{}", err(&output));
+        // Without a plan nothing of it is needed.
+        assert!(bench.command(["--hip-link", "a.o"]).output().unwrap().status.success());
+    }
+}
+
+#[test]
+fn a_loop_through_a_script_ends() {
+    let bench = Bench::new("exit 0");
+    let wrapper = bench.at("P/bin/hotswap-clang++");
+    for script in [format!("exec {} \"$@\"", wrapper.display()), format!("{} \"$@\"", wrapper.display())] {
+        bench.program("real dir/clang++", &script);
+        let output = bench.command(["-c", "a.c"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(10));
+        assert!(err(&output).contains("[HS0103]"), "{}", err(&output));
+    }
+}
+
+#[test]
+fn the_wrapper_skips_itself_on_the_path() {
+    let bench = Bench::new("echo real");
+    symlink(bench.at("P/bin/hotswap-clang"), bench.at("run/clang++")).unwrap();
+    let path = format!("{}:{}:/usr/bin:/bin", bench.at("run").display(), bench.at("real dir").display());
+    let mut command = Command::new(bench.at("run/clang++"));
+    command.env("PATH", path).env("HOTSWAP_CLANG", "").env_remove("ROCM_PATH");
+    if !Path::new("/opt/rocm/llvm/bin/clang++").exists() {
+        assert_eq!(out(&command.output().unwrap()), "real\n");
+    }
+}
+
+#[test]
+fn the_user_file_wins_over_the_prefix_file() {
+    let bench = Bench::new("echo real");
+    for (file, clang) in [("home/.config/hotswap", "user"), ("P/etc/hotswap", "prefix")] {
+        bench.program(&format!("run/clang++-{clang}"), &format!("echo {clang}"));
+        fs::create_dir_all(bench.at(file)).unwrap();
+        let text = format!("clang = '{}'\n", bench.at(&format!("run/clang++-{clang}")).display());
+        fs::write(bench.at(file).join("config.toml"), text).unwrap();
+    }
+    let mut command = bench.command(["-c", "a.c"]);
+    command.env_remove("HOTSWAP_CLANG");
+    assert_eq!(out(&command.output().unwrap()), "user\n");
+    assert_eq!(out(&command.env("HOTSWAP_CONFIG", "").output().unwrap()), "prefix\n");
+}
+
+#[test]
+fn explain_names_each_settings_origin_and_runs_nothing() {
+    let bench = Bench::new("echo ran");
+    let words = ["--hotswap-explain=json", "--offload-arch=gfx1030", "a.hip"];
+    let mut command = bench.command(words);
+    command.env("HOTSWAP_RETARGET", "gfx1030=>gfx1031");
+    let value: serde_json::Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(value["settings"][0]["from"], "environment HOTSWAP_RETARGET");
+    assert_eq!(value["plan"]["from"], "environment or configuration");
+    assert_eq!(value["words"].as_array().unwrap().len(), 10);
+    // What would be written is not written by asking.
+    let object = value["added_words"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|word| word.as_str().filter(|word| word.ends_with(".manifest.o")).map(Path::new));
+    assert!(!object.unwrap().exists());
+}
+
+#[test]
+fn verbose_prints_the_line_that_a_shell_can_run() {
+    let bench = Bench::new("printf '%s|' \"$@\"");
+    let output = bench.command(["-c", "a b.c", "$x"]).env("HOTSWAP_VERBOSE", "1").output().unwrap();
+    let line = err(&output);
+    let line = line.strip_prefix("hotswap-clang: run: ").unwrap();
+    let again = Command::new("sh").arg("-c").arg(line).output().unwrap();
+    assert_eq!(out(&again), out(&output));
+    assert_eq!(out(&again), "-c|a b.c|$x|");
+}
