@@ -34,7 +34,7 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// with a target ID; the copy is unchanged then.
     pub fn set_note_target(&mut self, text: &str) -> Result<(), Diagnostic> {
         let note = self.object.note();
-        let at = note.target_range.start as u64;
+        let at = note.target_start() as u64;
         let refuse = |what: String| Diagnostic::error(codes::NO_ROUTE, what).at(at);
         if text.len() != note.target.len() {
             let what =
@@ -44,7 +44,9 @@ impl<'o, 'a> Edit<'o, 'a> {
         if !text.is_empty() {
             TargetText::parse(text).map_err(refuse)?;
         }
-        self.bytes[note.target_range.clone()].copy_from_slice(text.as_bytes());
+        for range in &note.target_ranges {
+            self.bytes[range.clone()].copy_from_slice(text.as_bytes());
+        }
         Ok(())
     }
 

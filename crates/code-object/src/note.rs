@@ -1,15 +1,18 @@
 //! The metadata note: name `AMDGPU`, type 32, MessagePack.
 //!
 //! It is found through `PT_NOTE` segments and `SHT_NOTE` sections, which in a linked file name the
-//! same bytes. There must be exactly one: loaders take the first they meet and ignore the others.
+//! same bytes. Clang 22 splits full LTO into partitions (`--lto-partitions=8` by default) and each
+//! brings a note of its own with its kernels; comgr merges them. They are read as one note here, and
+//! must agree on target and version.
 
 use crate::elf::Elf;
+use crate::malformed;
 use crate::metadata::{self, Kernel};
 use crate::target_text::TargetText;
-use crate::{malformed, unknown};
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 use object::elf::{PT_NOTE, SHT_NOTE};
+use std::collections::HashSet;
 use std::ops::Range;
 
 const NAME: &[u8] = b"AMDGPU\0";
@@ -18,32 +21,70 @@ const METADATA: u32 = 32;
 /// Name size, content size and type, each a `u32`.
 const HEADER: usize = 12;
 
-/// What the metadata note says.
+/// What the metadata notes say, taken together.
 #[derive(Debug, Clone)]
 pub struct Note<'a> {
-    /// The note's content in the file.
-    pub range: Range<usize>,
+    /// The notes' contents in the file, in its order; at least one.
+    pub ranges: Vec<Range<usize>>,
     /// `amdhsa.target`: the triple and the target ID; empty in V3, which has none.
     pub target: &'a str,
-    /// The bytes of [`Note::target`] in the file; empty in V3.
-    pub target_range: Range<usize>,
+    /// The bytes of [`Note::target`] in the file, once for each note; empty in V3.
+    pub target_ranges: Vec<Range<usize>>,
     /// `amdhsa.version`.
     pub version: (u64, u64),
-    /// Kernels in the note's order.
+    /// Kernels in the order of the notes.
     pub kernels: Vec<Kernel<'a>>,
 }
 
 impl<'a> Note<'a> {
     pub(crate) fn find(elf: &Elf<'a>) -> Result<Self, Diagnostic> {
-        let range = content(elf)?;
+        let mut ranges = contents(elf)?.into_iter();
+        let first = ranges.next().ok_or_else(|| malformed(0, "there is no AMDGPU metadata note"))?;
+        let mut note = Self::read(elf, first)?;
+        for range in ranges {
+            note.merge(Self::read(elf, range)?)?;
+        }
+        note.refuse_twins()?;
+        Ok(note)
+    }
+
+    fn read(elf: &Elf<'a>, range: Range<usize>) -> Result<Self, Diagnostic> {
         let metadata = metadata::read(elf.data, range.clone())?;
-        let (target, target_range) = match metadata.target {
-            Some(target) => target,
+        let (target, target_ranges) = match metadata.target {
+            Some((target, range)) => (target, vec![range]),
             // V3 names the target in e_flags only.
-            None if elf.abi_version == 1 => ("", range.end..range.end),
+            None if elf.abi_version == 1 => ("", Vec::new()),
             None => return Err(malformed(range.start, "the metadata has no amdhsa.target")),
         };
-        Ok(Self { range, target, target_range, version: metadata.version, kernels: metadata.kernels })
+        let (version, kernels) = (metadata.version, metadata.kernels);
+        Ok(Self { ranges: vec![range], target, target_ranges, version, kernels })
+    }
+
+    /// Takes up a further note of the same file.
+    fn merge(&mut self, next: Self) -> Result<(), Diagnostic> {
+        if (next.target, next.version) != (self.target, self.version) {
+            let what = format!("this metadata note does not agree with the first, at {:#x}", self.ranges[0].start);
+            return Err(malformed(next.ranges[0].start, what));
+        }
+        self.ranges.extend(next.ranges);
+        self.target_ranges.extend(next.target_ranges);
+        self.kernels.extend(next.kernels);
+        Ok(())
+    }
+
+    /// Of two descriptions of one kernel, loaders would take either.
+    fn refuse_twins(&self) -> Result<(), Diagnostic> {
+        let mut symbols = HashSet::new();
+        let twin = self.kernels.iter().find(|kernel| self.ranges.len() > 1 && !symbols.insert(kernel.symbol));
+        twin.map_or(Ok(()), |kernel| {
+            let what = format!("kernel `{}` is in two metadata notes", kernel.name);
+            Err(malformed(self.ranges[1].start, what))
+        })
+    }
+
+    /// Where the target's name begins in the file, for messages.
+    pub(crate) fn target_start(&self) -> usize {
+        self.target_ranges.first().or(self.ranges.first()).map_or(0, |range| range.start)
     }
 
     /// The target ID that the note states; `None` in V3.
@@ -51,7 +92,7 @@ impl<'a> Note<'a> {
         if self.target.is_empty() {
             return Ok(None);
         }
-        let text = TargetText::parse(self.target).map_err(|what| malformed(self.target_range.start, what))?;
+        let text = TargetText::parse(self.target).map_err(|what| malformed(self.target_start(), what))?;
         Ok(Some(text.id))
     }
 
@@ -63,23 +104,20 @@ impl<'a> Note<'a> {
     }
 }
 
-/// The content of the one metadata note.
-fn content(elf: &Elf<'_>) -> Result<Range<usize>, Diagnostic> {
+/// The contents of all metadata notes, in the order of the file, each once.
+fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
     let segments = elf.segments.iter().filter(|s| s.kind == PT_NOTE).map(|s| (&s.range, s.align));
     let sections = elf.sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (&s.range, s.align));
-    let mut found: Option<Range<usize>> = None;
+    let mut found = Vec::new();
     for (area, align) in segments.chain(sections) {
-        for note in notes(elf.data, area.clone(), align)? {
-            match &found {
-                Some(first) if *first != note => {
-                    let what = format!("there is a second metadata note (the first is at {:#x})", first.start);
-                    return Err(unknown(note.start, what));
-                }
-                _ => found = Some(note),
-            }
-        }
+        found.extend(notes(elf.data, area.clone(), align)?);
     }
-    found.ok_or_else(|| malformed(0, "there is no AMDGPU metadata note"))
+    found.sort_by_key(|range| (range.start, range.end));
+    found.dedup();
+    if let Some(pair) = found.windows(2).find(|pair| pair[1].start < pair[0].end) {
+        return Err(malformed(pair[1].start, "two metadata notes overlap"));
+    }
+    Ok(found)
 }
 
 /// Contents of the metadata notes in one area; notes of other kinds are passed over.

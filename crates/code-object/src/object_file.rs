@@ -44,7 +44,7 @@ impl<'a> CodeObject<'a> {
         let target = flags.target_id();
         if let Some(stated) = note.target_id()?.filter(|stated| *stated != target) {
             let what = format!("the metadata is for {stated}, the ELF header for {target}");
-            return Err(malformed(note.target_range.start, what));
+            return Err(malformed(note.target_start(), what));
         }
         let descriptors = descriptor::find(&elf, &note.kernels, target.processor)?;
         Ok(Self { elf, flags, target, note, descriptors })

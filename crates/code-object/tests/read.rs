@@ -20,7 +20,8 @@ fn a_whole_object_is_read() {
     assert_eq!((object.e_flags(), object.abi_version(), object.kind()), (0x36, 4, Kind::Linked));
     let note = object.note();
     assert_eq!(note.target, "amdgcn-amd-amdhsa--gfx1030");
-    assert_eq!(&bytes[note.target_range.clone()], note.target.as_bytes());
+    assert_eq!(note.target_ranges.len(), 1);
+    assert_eq!(&bytes[note.target_ranges[0].clone()], note.target.as_bytes());
     assert_eq!(note.version, (1, 2));
     let names: Vec<_> = note.kernels.iter().map(|k| (k.name, k.symbol, k.vgpr_count, k.lds)).collect();
     assert_eq!(names, [("first", "first.kd", Some(7), None), ("second", "second.kd", Some(7), None)]);
@@ -48,7 +49,7 @@ fn v3_names_its_target_in_the_flags_only() {
     let bytes = sample.build();
     let object = CodeObject::parse(&bytes).unwrap();
     assert_eq!(object.target_id().to_string(), "gfx906:sramecc+:xnack+");
-    assert_eq!((object.note().target, object.note().target_range.len()), ("", 0));
+    assert_eq!((object.note().target, object.note().target_ranges.len()), ("", 0));
     let mut edit = Edit::new(&object);
     edit.set_note_target(&object.note().spell(&object.target_id())).unwrap();
     assert_eq!(edit.finish(), bytes);
@@ -77,7 +78,7 @@ fn other_files_are_named() {
 fn each_damage_has_its_code_and_offset() {
     let good = Sample::default().build();
     let table = u64::from_le_bytes(good[40..48].try_into().unwrap()) as usize;
-    let note = CodeObject::parse(&good).unwrap().note().range.start;
+    let note = CodeObject::parse(&good).unwrap().note().ranges[0].start;
     for (at, value, code, offset, part) in [
         (6, 2, codes::UNKNOWN_FORMAT, 6, "version"),
         (7, 65, codes::UNKNOWN_FORMAT, 7, "OS ABI 65"),
@@ -141,11 +142,11 @@ fn kernels_and_descriptors_must_agree() {
 }
 
 #[test]
-fn the_note_must_be_there_once_and_name_the_target_of_the_header() {
+fn the_note_must_be_there_and_name_the_target_of_the_header() {
     let of = |target: &str| Sample { target: target.into(), ..Sample::default() };
     for (sample, part) in [
         (Sample { notes: 0, ..Sample::default() }, "no AMDGPU metadata note"),
-        (Sample { notes: 2, ..Sample::default() }, "second metadata note"),
+        (Sample { notes: 2, kernels: vec!["first", "first"], ..Sample::default() }, "`first` is in two"),
         (of("amdgcn-amd-amdhsa--gfx1031"), "is for gfx1031"),
         (of("amdgcn-amd-amdhsa--gfx9999"), "no known processor"),
         (of("amdgcn-amd-amdhsa"), "not a triple"),
@@ -157,6 +158,26 @@ fn the_note_must_be_there_once_and_name_the_target_of_the_header() {
         let error = refused(&sample.build());
         assert!(error.what.contains(part), "{}", error.what);
     }
+}
+
+/// Clang 22 writes one note for each LTO partition.
+#[test]
+fn several_notes_are_one_and_are_edited_together() {
+    let sample = Sample { notes: 2, ..Sample::default() };
+    let bytes = sample.build();
+    let object = CodeObject::parse(&bytes).unwrap();
+    let names: Vec<_> = object.note().kernels.iter().map(|kernel| kernel.name).collect();
+    assert_eq!((names, object.note().ranges.len()), (vec!["first", "second"], 2));
+    let mut edit = Edit::new(&object);
+    edit.set_e_flags(0x37);
+    edit.set_note_target("amdgcn-amd-amdhsa--gfx1031").unwrap();
+    let expected = Sample { flags: 0x37, target: "amdgcn-amd-amdhsa--gfx1031".into(), ..sample };
+    assert_eq!(edit.finish(), expected.build());
+
+    let mut torn = bytes.clone();
+    torn[object.note().target_ranges[1].end - 1] = b'1';
+    let error = refused(&torn);
+    assert_eq!((error.code, error.place.offset), (codes::MALFORMED, Some(object.note().ranges[1].start as u64)));
 }
 
 #[test]
@@ -195,7 +216,10 @@ fn a_note_that_would_grow_is_refused_and_nothing_changes() {
     for text in ["amdgcn-amd-amdhsa--gfx10-3-generic", "amdgcn-amd-amdhsa--gfx900", "amdgcn-amd-amdhsa--gfx9zzz", ""] {
         let mut edit = Edit::new(&object);
         let error = edit.set_note_target(text).unwrap_err();
-        assert_eq!((error.code, error.place.offset), (codes::NO_ROUTE, Some(object.note().target_range.start as u64)));
+        assert_eq!(
+            (error.code, error.place.offset),
+            (codes::NO_ROUTE, Some(object.note().target_ranges[0].start as u64))
+        );
         assert_eq!(edit.finish(), bytes);
     }
 }

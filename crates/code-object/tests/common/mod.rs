@@ -11,7 +11,7 @@ pub(crate) struct Sample {
     pub(crate) abi_version: u8,
     pub(crate) kernels: Vec<&'static str>,
     pub(crate) lanes: u64,
-    /// Notes to write; 1 is right.
+    /// Notes to write; the kernels are dealt over them.
     pub(crate) notes: usize,
 }
 
@@ -56,11 +56,11 @@ impl Row {
 }
 
 impl Sample {
-    fn metadata(&self) -> Vec<u8> {
+    fn metadata(&self, kernels: &[&str]) -> Vec<u8> {
         let mut out = vec![if self.abi_version == 1 { 0x82 } else { 0x83 }];
         text(&mut out, "amdhsa.kernels");
-        out.push(0x90 | self.kernels.len() as u8);
-        for kernel in &self.kernels {
+        out.push(0x90 | kernels.len() as u8);
+        for kernel in kernels {
             out.push(0x85);
             for (key, value) in [(".name", (*kernel).to_owned()), (".symbol", format!("{kernel}.kd"))] {
                 text(&mut out, key);
@@ -83,8 +83,9 @@ impl Sample {
 
     fn notes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let content = self.metadata();
-        for _ in 0..self.notes {
+        for index in 0..self.notes {
+            let kernels: Vec<_> = self.kernels.iter().skip(index).step_by(self.notes).copied().collect();
+            let content = self.metadata(&kernels);
             out.extend([7, content.len() as u32, 32].iter().flat_map(|word| word.to_le_bytes()));
             out.extend(b"AMDGPU\0\0");
             out.extend(&content);

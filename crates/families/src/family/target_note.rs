@@ -19,5 +19,5 @@ fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) ->
     let note = source.note();
     let text = note.spell(target);
     edit.set_note_target(&text)?;
-    Ok(u64::from(text != note.target))
+    Ok(if text == note.target { 0 } else { note.target_ranges.len() as u64 })
 }
