@@ -11,13 +11,31 @@ use proptest::prelude::*;
 
 /// A host object as clang-linker-wrapper makes it: a fat binary, its symbol, a pointer to it.
 fn host_object_with(fatbin: &[u8]) -> Vec<u8> {
-    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    host_object_of(Architecture::X86_64, fatbin, Oddity::None)
+}
+
+/// What may hinder the exchange.
+#[derive(Clone, Copy, PartialEq)]
+enum Oddity {
+    None,
+    /// The pointer goes behind the start of the content.
+    Addend,
+    /// The content holds a pointer itself.
+    Inside,
+    /// A symbol names a part of the content.
+    Symbol,
+    /// The section is there twice.
+    Twice,
+}
+
+fn host_object_of(architecture: Architecture, fatbin: &[u8], oddity: Oddity) -> Vec<u8> {
+    let mut file = Object::new(BinaryFormat::Elf, architecture, Endianness::Little);
     let section = file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
     file.append_section_data(section, fatbin, 16);
     let symbol = file.add_symbol(Symbol {
         name: b".fatbin_image".to_vec(),
-        value: 0,
-        size: fatbin.len() as u64,
+        value: if oddity == Oddity::Symbol { 8 } else { 0 },
+        size: fatbin.len() as u64 - if oddity == Oddity::Symbol { 8 } else { 0 },
         kind: SymbolKind::Data,
         scope: SymbolScope::Compilation,
         weak: false,
@@ -31,7 +49,14 @@ fn host_object_with(fatbin: &[u8]) -> Vec<u8> {
         encoding: object::RelocationEncoding::Generic,
         size: 64,
     };
-    file.add_relocation(data, Relocation { offset: 8, symbol, addend: 0, flags }).unwrap();
+    let addend = if oddity == Oddity::Addend { 4096 } else { 0 };
+    file.add_relocation(data, Relocation { offset: 8, symbol, addend, flags }).unwrap();
+    if oddity == Oddity::Inside {
+        file.add_relocation(section, Relocation { offset: 64, symbol, addend: 0, flags }).unwrap();
+    }
+    if oddity == Oddity::Twice {
+        file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
+    }
     file.write().unwrap()
 }
 
@@ -190,14 +215,30 @@ fn kpack_and_text_bundles_are_recognised_and_refused() {
 }
 
 #[test]
+fn a_fat_binary_is_exchanged_for_both_hosts_and_all_else_stays() {
+    for architecture in [Architecture::X86_64, Architecture::Aarch64] {
+        let old = host_object_of(architecture, &bytes_with(None), Oddity::None);
+        for new in [&[7; 100_000][..], b"short", b""] {
+            let made = host_object::replace_fatbin(&old, new).unwrap();
+            assert_eq!(host_object::fatbin_of(&made).unwrap(), Some(new));
+            assert_eq!(host_object::replace_fatbin(&old, new).unwrap(), made);
+            let is_found = |bytes: &[u8]| bytes.windows(24).any(|window| window == b"__CLANG_OFFLOAD_BUNDLE__");
+            assert!(is_found(&old) && !is_found(&made));
+        }
+    }
+}
+
+#[test]
 fn a_fat_binary_that_cannot_move_is_refused() {
     let one = bytes_with(None);
-    let object = host_object_with(&one);
-    let grown = host_object::replace_fatbin(&object, &[7; 100_000]).unwrap();
-    assert_eq!(host_object::fatbin_of(&grown).unwrap(), Some(&[7; 100_000][..]));
-    let mut two = one.clone();
-    two.resize(usize::next_multiple_of(one.len(), 4096), 0);
-    two.extend_from_slice(&one);
-    let error = host_object::replace_fatbin(&host_object_with(&two), b"new").unwrap_err();
-    assert_eq!(error.code, codes::NO_PLACE);
+    let two = [one.clone(), vec![0; one.len().next_multiple_of(4096) - one.len()], one.clone()].concat();
+    let refused = |object: Vec<u8>| host_object::replace_fatbin(&object, b"new").unwrap_err().code;
+    assert_eq!(refused(host_object_with(&two)), codes::NO_PLACE);
+    for oddity in [Oddity::Addend, Oddity::Inside, Oddity::Symbol, Oddity::Twice] {
+        assert_eq!(refused(host_object_of(Architecture::X86_64, &one, oddity)), codes::NO_PLACE);
+    }
+    assert_eq!(refused(host_object_of(Architecture::Riscv64, &one, Oddity::None)), codes::UNKNOWN_FORMAT);
+    let empty = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little).write().unwrap();
+    assert_eq!(refused(empty.clone()), codes::NOT_FOUND);
+    assert_eq!(host_object::fatbin_of(&empty).unwrap(), None);
 }

@@ -248,6 +248,41 @@ fn containers_of_real_objects_hold_what_objdump_says() {
     }
 }
 
+/// A program of two translation units whose objects both have records: the walks of all readers
+/// go over our record blocks.
+#[test]
+fn bundles_with_records_stand_one_behind_another() {
+    let Some(bench) = Bench::new("bundles_with_records_stand_one_behind_another") else { return };
+    KERNELS.iter().for_each(|(name, text)| bench.write(name, format!("{PRELUDE}{text}").as_bytes()));
+    let last = *bench.versions.last().unwrap();
+    for compress in ["", "--offload-compress"] {
+        let clang = compiler(last);
+        for name in ["k1", "k2"] {
+            bench.run(&format!("{clang} {compress} -c {name}.hip -o {name}.o"));
+            let object = bench.read(&format!("{name}.o"));
+            let (mut bundle, _) = parse(host_object::fatbin_of(&object).unwrap().unwrap()).unwrap();
+            let made = bundle.entries()[1].id.replace("gfx900", "gfx902").replace("gfx1030", "gfx1031");
+            bundle.push(made, bundle.entries()[1].data.clone()).unwrap();
+            bundle.set_record(Some(br#"{"schema":1}"#.to_vec()));
+            let changed = host_object::replace_fatbin(&object, &bundle.to_bytes().unwrap()).unwrap();
+            bench.write(&format!("{name}.o"), &changed);
+        }
+        bench.run(&format!(
+            "ld.lld-{last} -r k1.o k2.o -o both.o && objcopy -O binary --only-section=.hip_fatbin both.o all"
+        ));
+        let section = bench.read("all");
+        let walked: Vec<_> = walk_fatbin(&section).collect::<Result<_, _>>().unwrap();
+        assert_eq!(walked.len(), 2);
+        assert!(walked.iter().all(|found| found.bundle.record().is_some() && found.bundle.entries().len() == 4));
+        for version in bench.versions.iter().filter(|version| **version > 22) {
+            let said = bench.run(&format!("clang-offload-bundler-{version} -list -type=o -input=all"));
+            assert_eq!(said.matches("amdgcn").count(), 6, "clang {version} {compress}");
+        }
+        let said = bench.run(&format!("cp both.o all.o && llvm-objdump-{last} --offloading all.o"));
+        assert!(said.matches("amdgcn").count() >= 6, "{said}");
+    }
+}
+
 #[test]
 fn offload_binaries_are_written_as_llvm_does() {
     let Some(bench) = Bench::new("offload_binaries_are_written_as_llvm_does") else { return };
@@ -313,6 +348,51 @@ fn a_changed_wrapper_object_links_with_every_host_linker() {
                 assert_eq!(bench.read("out"), object(9, 40_000), "clang {version}, {linker}");
             }
         }
+    }
+}
+
+const EMBEDDED: &str = "
+    .section SECTION
+    .p2align 12
+    .globl image
+image:
+    .incbin \"fatbin\"
+    .data
+    .quad image
+";
+
+#[test]
+fn an_aarch64_object_links_after_the_exchange() {
+    let Some(bench) = Bench::new("an_aarch64_object_links_after_the_exchange") else { return };
+    bench.write("fatbin", &bytes_with(None));
+    bench.write("a.s", EMBEDDED.replace("SECTION", ".hip_fatbin,\"a\",@progbits").as_bytes());
+    let version = bench.versions[0];
+    bench.run(&format!("clang-{version} --target=aarch64-linux-gnu -c a.s"));
+    let new = bytes_with(Some(Compression::default()));
+    bench.write("a.o", &host_object::replace_fatbin(&bench.read("a.o"), &new).unwrap());
+    bench.run(&format!("ld.lld-{version} -shared a.o -o a.so"));
+    let library = bench.read("a.so");
+    let contents = open(&library);
+    assert_eq!((contents.found.len(), contents.found[0].bytes, &contents.problems[..]), (1, &new[..], &[][..]));
+}
+
+#[test]
+fn windows_objects_and_images_are_read() {
+    let Some(bench) = Bench::new("windows_objects_and_images_are_read") else { return };
+    let fatbin = bytes_with(Some(Compression::default()));
+    bench.write("fatbin", &fatbin);
+    bench.write("a.s", EMBEDDED.replace("SECTION", ".hip_fatbin,\"dr\"").as_bytes());
+    let version = bench.versions[0];
+    bench.run(&format!("clang-{version} --target=x86_64-pc-windows-msvc -c a.s -o a.obj"));
+    bench.run(&format!("lld-link-{version} /dll /noentry /export:image,DATA /out:a.dll a.obj"));
+    for name in ["a.obj", "a.dll"] {
+        let bytes = bench.read(name);
+        let contents = open(&bytes);
+        assert_eq!(
+            (contents.found.len(), contents.found[0].bytes, &contents.problems[..]),
+            (1, &fatbin[..], &[][..]),
+            "{name}"
+        );
     }
 }
 
