@@ -66,9 +66,11 @@ fn check_covers(clang: &Clang, names: &[&str]) {
     let folder = clang.scratch();
     std::fs::write(folder.path().join("k.c"), "int x;\n").unwrap();
     for generic in PROCESSORS.iter().filter(|processor| processor.is_generic()) {
+        let major = format!("gfx{}", generic.subarch.split('.').next().unwrap());
+        let near: Vec<&str> = names.iter().copied().filter(|name| name.starts_with(&major)).collect();
         let script = format!(
             "for c in {}; do if \"$CLANG\" --target=amdgpu{}-amd-amdhsa -mcpu=$c -nogpulib -c k.c -o k.o 2>/dev/null; then echo $c; fi; done",
-            names.join(" "),
+            near.join(" "),
             generic.subarch
         );
         let text = clang.run(folder.path(), &script);

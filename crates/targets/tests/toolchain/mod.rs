@@ -1,11 +1,16 @@
 //! Finds real compilers for tests, and runs a script where they live.
 //!
-//! `HOTSWAP_TEST_ROOT` names a root folder with `/usr/bin/clang-NN` in it (entered by chroot),
-//! `HOTSWAP_TEST_LLVM_BIN` a folder with `clang` in it. Without either there is nothing to compare
-//! with; the test says so and ends.
+//! They are those of the userland (`HOTSWAP_TEST_ROOT`, see `hotswap-userland`), or the one in the
+//! folder that `HOTSWAP_TEST_LLVM_BIN` names. Without either there is nothing to compare with; the
+//! test says so and ends.
 
+use hotswap_userland::{ENV_ROOT, Userland};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+/// Names a folder with `clang` in it, on the machine itself.
+const ENV_LLVM_BIN: &str = "HOTSWAP_TEST_LLVM_BIN";
+/// Oldest version that these tests are written for.
+const OLDEST: u32 = 22;
 
 /// One compiler.
 pub(crate) struct Clang {
@@ -14,64 +19,51 @@ pub(crate) struct Clang {
     /// Major version.
     #[allow(dead_code, reason = "not every test that includes this file asks")]
     pub(crate) version: u32,
-    root: Option<PathBuf>,
+    userland: Userland,
 }
 
 /// Every compiler that can be reached, newest first; says on standard error why there is none.
 pub(crate) fn clangs(test: &str) -> Vec<Clang> {
-    let found = match (var("HOTSWAP_TEST_ROOT"), var("HOTSWAP_TEST_LLVM_BIN")) {
-        (Some(root), _) => in_root(&root),
-        (None, Some(bin)) => in_bin(&bin),
+    let bin = std::env::var_os(ENV_LLVM_BIN).filter(|bin| !bin.is_empty()).map(PathBuf::from);
+    let found = match (Userland::from_env(), bin) {
+        (Some(userland), _) => in_userland(&userland),
+        (None, Some(bin)) => one(&Userland::new("/"), &bin.join("clang").display().to_string()).into_iter().collect(),
         (None, None) => {
-            eprintln!("{test}: skipped, neither HOTSWAP_TEST_ROOT nor HOTSWAP_TEST_LLVM_BIN names a compiler");
+            eprintln!("{test}: skipped, neither {ENV_ROOT} nor {ENV_LLVM_BIN} names a compiler");
             return Vec::new();
         }
     };
-    assert!(!found.is_empty(), "{test}: the environment promises a clang of version 22 or later, and there is none");
+    assert!(!found.is_empty(), "{test}: the environment promises clang {OLDEST} or later, and there is none");
     found
 }
 
-fn var(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+fn in_userland(userland: &Userland) -> Vec<Clang> {
+    let versioned = (OLDEST..40).rev().map(|version| format!("clang-{version}"));
+    let found: Vec<Clang> = versioned.filter_map(|command| one(userland, &command)).collect();
+    let other = || ["clang", "/opt/rocm/llvm/bin/clang"].iter().find_map(|command| one(userland, command));
+    if found.is_empty() { other().into_iter().collect() } else { found }
 }
 
-fn in_root(root: &Path) -> Vec<Clang> {
-    let there = |version: &u32| root.join(format!("usr/bin/clang-{version}")).symlink_metadata().is_ok();
-    let clang = |version| Clang { command: format!("clang-{version}"), version, root: Some(root.to_owned()) };
-    (22..40).rev().filter(there).map(clang).collect()
-}
-
-fn in_bin(bin: &Path) -> Vec<Clang> {
-    let command = bin.join("clang").display().to_string();
-    let Ok(output) = Command::new(&command).arg("-dumpversion").output() else { return Vec::new() };
+fn one(userland: &Userland, command: &str) -> Option<Clang> {
+    let script = "command -v \"$0\" > /dev/null && \"$0\" -dumpversion";
+    let output = userland.command("/", "bash").args(["-c", script, command]).output().expect("the shell starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let version = text.split('.').next().and_then(|major| major.trim().parse().ok()).unwrap_or(0);
-    if version < 22 { Vec::new() } else { vec![Clang { command, version, root: None }] }
+    let version = text.split('.').next()?.trim().parse().ok().filter(|version| *version >= OLDEST)?;
+    Some(Clang { command: command.to_owned(), version, userland: userland.clone() })
 }
 
 impl Clang {
     /// A new scratch folder that the compiler can see.
     pub(crate) fn scratch(&self) -> tempfile::TempDir {
-        let parent = self.root.as_ref().map_or_else(std::env::temp_dir, |root| root.join("tmp"));
+        let parent = self.userland.outside("/tmp");
         tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(parent).expect("scratch folder")
     }
 
-    /// Runs a script with that folder as its working folder and `$CLANG` set; gives its standard output.
+    /// Runs a script with that scratch folder as its working folder and `$CLANG` set; gives its standard output.
     pub(crate) fn run(&self, folder: &Path, script: &str) -> String {
-        let inside = match &self.root {
-            Some(root) => Path::new("/").join(folder.strip_prefix(root).expect("the scratch folder lies in the root")),
-            None => folder.to_owned(),
-        };
-        let script = format!("set -e; cd '{}'; CLANG='{}'; {script}", inside.display(), self.command);
-        let mut command = match &self.root {
-            Some(root) => {
-                let mut chroot = Command::new("chroot");
-                chroot.arg(root).arg("bash");
-                chroot
-            }
-            None => Command::new("bash"),
-        };
-        let output = command.args(["-c", &script]).output().expect("the shell starts");
+        let inside = Path::new("/tmp").join(folder.file_name().expect("a scratch folder"));
+        let script = format!("set -e; CLANG='{}'; {script}", self.command);
+        let output = self.userland.command(inside, "bash").args(["-c", &script]).output().expect("the shell starts");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{} failed: {error}", self.command);
         String::from_utf8(output.stdout).expect("UTF-8")
