@@ -18,7 +18,7 @@ pub mod trace;
 
 pub use bench::{Bench, Clang, Scratch};
 pub use pool::parallel;
-pub use run::{Call, Ran};
+pub use run::{Call, Ran, kill_group};
 
 use std::io::Write;
 

@@ -144,7 +144,7 @@ fn wait(child: &mut Child, limit: Duration) -> (std::process::ExitStatus, bool) 
 }
 
 /// Kills a command that was started here, with all its children, by SIGKILL.
-pub(crate) fn kill_group(child: &Child) {
+pub fn kill_group(child: &Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         // It may have ended just now.
         let _ = kill_process_group(group, Signal::KILL);
