@@ -35,7 +35,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     times.time("build the example", || demo.show(&["cmake", "--build", &demo.build]))?;
     let program = format!("{}/hello", demo.build);
     times.time("list and inspect", || {
-        demo.show(&["hotswap", "list", &program])?;
+        demo.list(&program, &options.retarget)?;
         demo.show(&["hotswap", "inspect", &program])
     })?;
     times.time("run the program", || demo.run_program(&program))?;
@@ -63,6 +63,19 @@ impl Demo {
         let compiler = "-DCMAKE_HIP_COMPILER=hotswap-clang++";
         let gpu = "-DCMAKE_HIP_ARCHITECTURES=gfx1030";
         self.show(&["cmake", "-G", "Ninja", "-S", &source, "-B", &self.build, &prefix, compiler, gpu, &plan])
+    }
+
+    /// Lists the program, and checks that every GPU of the plan is there.
+    fn list(&self, program: &str, retarget: &str) -> Outcome {
+        println!("\n$ hotswap list {program}");
+        let text = run::output(self.session.inside(Path::new("/"), "hotswap").args(["list", program]))?;
+        print!("{text}");
+        let gpus =
+            retarget.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|word| word.starts_with("gfx"));
+        match gpus.into_iter().find(|gpu| !text.split_whitespace().any(|word| word == *gpu)) {
+            Some(gpu) => fail(format!("{gpu} is not in the program")),
+            None => Ok(()),
+        }
     }
 
     /// Either the kernel runs, or HIP says that there is no GPU. Anything else is a failure.
