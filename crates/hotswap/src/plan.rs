@@ -29,15 +29,21 @@ pub(crate) struct Settings {
     /// Patch families to apply beyond those that the pairs need, separated by commas
     #[arg(long, value_name = "NAMES")]
     patches: Vec<String>,
-    /// What happens when a target cannot be made: error, warn or keep
-    #[arg(long, default_value = "error")]
-    policy: String,
+    /// What happens when a target cannot be made: error, warn or keep [default: error]
+    #[arg(long)]
+    policy: Option<String>,
 }
 
 impl Settings {
+    /// Whether nothing was set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.patches.is_empty() && self.policy.is_none()
+    }
+
     /// The plan of these settings with those pairs, checked.
     pub(crate) fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
-        let mut plan = Plan { policy: self.policy.parse()?, ..Plan::default() };
+        let policy = self.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+        let mut plan = Plan { policy, ..Plan::default() };
         pairs.iter().try_for_each(|pairs| plan.add_pairs(pairs))?;
         self.patches.iter().try_for_each(|names| plan.add_patches(names))?;
         hotswap_pipeline::check_plan(&plan)?;

@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let plan = match &arguments.plan {
+        Some(_) if !arguments.settings.is_empty() => {
+            return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy and patches"));
+        }
         Some(hash) => hotswap_plan::find(hash)?,
         None => arguments.settings.plan(&arguments.pairs)?,
     };

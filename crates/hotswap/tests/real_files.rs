@@ -1,0 +1,125 @@
+//! The commands on what clang makes. `HOTSWAP_TEST_ROOT` names the userland.
+
+use assert_cmd::Command;
+use hotswap_userland::{ENV_ROCM, Userland};
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const KERNEL: &str = "typedef int hipError_t; typedef struct ihipStream_t *hipStream_t;
+struct dim3 { unsigned x, y, z; };
+extern \"C\" hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, hipStream_t);
+__attribute__((global)) void k(int *p) { p[0] += 1; }
+";
+
+struct Bench {
+    userland: Userland,
+    folder: TempDir,
+    versions: Vec<u32>,
+}
+
+impl Bench {
+    fn new(test: &str) -> Option<Self> {
+        let Some(userland) = Userland::from_env() else {
+            eprintln!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland");
+            return None;
+        };
+        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
+        let versions: Vec<u32> = (22..40).filter(is_there).collect();
+        assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
+        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp")).unwrap();
+        std::fs::write(folder.path().join("k.hip"), KERNEL).unwrap();
+        Some(Self { userland, folder, versions })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn compile(&self, version: u32, words: &str) {
+        let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
+        self.shell(&format!(
+            "clang++-{version} {rocm} -nogpuinc -nogpulib --offload-arch=gfx1030,gfx900 {words} k.hip"
+        ));
+    }
+
+    fn shell(&self, script: &str) -> String {
+        let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
+        let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
+        let output =
+            self.userland.command(inside, "/bin/bash").args(["-c", script]).env("ROCM", rocm).output().unwrap();
+        assert!(output.status.success(), "{script}\n{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn hotswap(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(self.folder.path()).args(words);
+        command
+    }
+
+    fn targets(&self, file: &str) -> Vec<String> {
+        let output = self.hotswap(&["list", "--format", "json", file]).assert().success().get_output().stdout.clone();
+        let listed: Value = serde_json::from_slice(&output).unwrap();
+        let containers = listed["files"][0]["containers"].as_array().unwrap().clone();
+        let entries = containers.iter().flat_map(|container| container["entries"].as_array().unwrap().clone());
+        let mut targets: Vec<_> = entries.map(|entry| entry["target"].as_str().unwrap().to_owned()).collect();
+        targets.sort();
+        targets
+    }
+}
+
+#[test]
+fn objects_and_fat_binaries_are_retargeted_listed_and_verified() {
+    let Some(bench) = Bench::new("objects_and_fat_binaries_are_retargeted_listed_and_verified") else { return };
+    let pairs = ["--pairs", "gfx1030=>gfx1031,gfx1032;gfx900=>gfx902"];
+    for version in bench.versions.clone() {
+        for (words, compressed) in [
+            ("-c -o x", false),
+            ("--offload-compress -c -o x", true),
+            ("--offload-device-only --gpu-bundle-output -o x", false),
+        ] {
+            bench.compile(version, words);
+            assert_eq!(bench.targets("x"), ["gfx1030", "gfx900"]);
+            bench.hotswap(&["retarget", "x", "-o", "y"]).args(pairs).assert().success();
+            assert_eq!(bench.targets("y"), ["gfx1030", "gfx1031", "gfx1032", "gfx900", "gfx902"]);
+            let told = bench.hotswap(&["inspect", "y"]).assert().success();
+            told.stdout(contains("verified").count(5).and(contains("retargeted from gfx1030").count(2)));
+            bench.hotswap(&["extract", "y", "--target", "gfx1032", "-o", "gfx1032.co"]).assert().success();
+            let flags = bench.shell(&format!("llvm-readelf-{version} -h gfx1032.co"));
+            assert!(flags.contains("gfx1032"), "{flags}");
+            // A second run adds nothing and changes nothing.
+            bench.hotswap(&["retarget", "y", "-o", "z"]).args(pairs).assert().success();
+            assert_eq!(std::fs::read(bench.path("y")).unwrap(), std::fs::read(bench.path("z")).unwrap());
+            let form = if compressed { "compressed bundle V3" } else { "offload bundle" };
+            bench.hotswap(&["list", "z"]).assert().success().stdout(contains(form).count(5));
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_is_told_by_inspect() {
+    let Some(bench) = Bench::new("a_changed_byte_is_told_by_inspect") else { return };
+    bench.compile(bench.versions[0], "--offload-device-only --gpu-bundle-output -o x");
+    bench.hotswap(&["retarget", "x", "-o", "y", "--pairs", "gfx1030=>gfx1031"]).assert().success();
+    let mut bytes = std::fs::read(bench.path("y")).unwrap();
+    // The middle of the first code object's text: neither header nor note.
+    let text = bytes.windows(4).position(|window| window == [0x00, 0x00, 0x81, 0xbf]).unwrap();
+    bytes[text] ^= 1;
+    std::fs::write(bench.path("y"), &bytes).unwrap();
+    let told = bench.hotswap(&["inspect", "y"]).assert().code(12);
+    told.stdout(contains("WRONG")).stderr(contains("HS0302").and(contains("SHA-256")));
+}
+
+#[test]
+fn a_linked_program_is_refused_with_the_way_out() {
+    let Some(bench) = Bench::new("a_linked_program_is_refused_with_the_way_out") else { return };
+    bench.compile(bench.versions[0], "-c -o x");
+    bench.shell(&format!("ld.lld-{} -shared --unresolved-symbols=ignore-all x -o x.so", bench.versions[0]));
+    assert_eq!(bench.targets("x.so"), ["gfx1030", "gfx900"]);
+    let refused = bench.hotswap(&["retarget", "x.so", "-o", "y", "--pairs", "gfx1030=>gfx1031"]).assert().code(13);
+    refused.stderr(contains("HS0402").and(contains("before the host link")));
+    assert!(!bench.path("y").exists());
+}
