@@ -10,6 +10,7 @@ use common::{HOST, bytes_with, id, object};
 use hotswap_bundle::{
     Bundle, Compression, Form, HashState, Method, OffloadBinary, host_object, open, parse, parse_lenient, walk_fatbin,
 };
+use hotswap_report::codes;
 use hotswap_userland::{ENV_ROCM, Userland};
 use std::collections::BTreeSet;
 use std::fs;
@@ -374,6 +375,18 @@ fn an_aarch64_object_links_after_the_exchange() {
     let library = bench.read("a.so");
     let contents = open(&library);
     assert_eq!((contents.found.len(), contents.found[0].bytes, &contents.problems[..]), (1, &new[..], &[][..]));
+}
+
+#[test]
+fn relocations_that_cannot_be_checked_are_refused() {
+    let Some(bench) = Bench::new("relocations_that_cannot_be_checked_are_refused") else { return };
+    bench.write("fatbin", &bytes_with(None));
+    bench.write("a.s", EMBEDDED.replace("SECTION", ".hip_fatbin,\"a\",@progbits").as_bytes());
+    for (words, is_fine) in [("", true), ("-Wa,--crel,--allow-experimental-crel", false)] {
+        bench.run(&format!("clang-{} --target=x86_64-linux-gnu {words} -c a.s", bench.versions[0]));
+        let made = host_object::replace_fatbin(&bench.read("a.o"), b"new");
+        assert_eq!(made.as_ref().err().map(|error| error.code), (!is_fine).then_some(codes::NO_PLACE));
+    }
 }
 
 #[test]

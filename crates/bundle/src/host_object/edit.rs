@@ -8,6 +8,7 @@ const SHT_SYMTAB: u32 = 2;
 const SHT_RELA: u32 = 4;
 const SHT_REL: u32 = 9;
 const SHT_SYMTAB_SHNDX: u32 = 18;
+const SHT_CREL: u32 = 0x4000_0014;
 const SYMBOL: u64 = 24;
 const RELA: u64 = 24;
 const REL: u64 = 16;
@@ -67,6 +68,9 @@ fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>
 /// Refuses relocations inside of the content, and such that point behind its start: those would
 /// have to follow what they point to.
 fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic> {
+    if object.sections.iter().any(|section| section.kind == SHT_CREL) {
+        return Err(no_place("the object's relocations are in the compact form (CREL)"));
+    }
     for table in object.sections.iter().filter(|section| matches!(section.kind, SHT_RELA | SHT_REL)) {
         if table.info as usize == index && table.size > 0 {
             return Err(no_place("relocations change it"));
