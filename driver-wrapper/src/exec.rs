@@ -1,7 +1,7 @@
 //! Becoming the real clang.
 //!
 //! Invariants: the process is replaced, not forked, so exit code, signals, standard input and the
-//! descriptors of a jobserver are clang's own; argv[0] is the real compiler's path, by which it
+//! descriptors of a jobserver are clang's own; `argv[0]` is the real compiler's path, by which it
 //! finds its configuration files and names itself in messages.
 //!
 //! Absent on purpose: what clang does afterwards.

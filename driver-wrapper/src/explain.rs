@@ -70,7 +70,7 @@ impl Explanation<'_> {
         }
         for (name, value) in &self.launch.env {
             // The text of the plan has lines of its own and stands above.
-            let value = value.as_ref().map(|value| text(value).replace('\n', "; "));
+            let value = value.as_ref().map(|value| text(value).trim_end().replace('\n', "; "));
             let _ = match value {
                 Some(value) => writeln!(out, "sets: {name}={value}"),
                 None => writeln!(out, "removes: {name}"),

@@ -384,5 +384,7 @@ mod tests {
             }
         }
         assert_eq!(markdown().lines().count(), OPTIONS.len() + 2);
+        let page = include_str!("../OPTIONS.md");
+        assert!(page.ends_with(&markdown()), "OPTIONS.md is not what --hotswap-help=markdown prints");
     }
 }
