@@ -16,6 +16,14 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::path::Path;
 
+/// Words with which lld writes text or bitcode beside its output and links nothing.
+#[rustfmt::skip]
+const NO_LINK: &[&str] = &[
+    "--lto-emit-asm", "--lto-emit-llvm", "--thinlto-index-only",
+    "-plugin-opt=emit-asm", "-plugin-opt=emit-llvm", "-plugin-opt=thinlto-index-only",
+    "--plugin-opt=emit-asm", "--plugin-opt=emit-llvm", "--plugin-opt=thinlto-index-only",
+];
+
 /// A host link, or a device link without a plan, becomes the real linker.
 pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
     let line = CommandLine::new(args);
@@ -34,10 +42,10 @@ pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic
 }
 
 /// What is written to a device or a pipe cannot be read again.
-fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
+pub(crate) fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
     match output.metadata() {
         Ok(meta) if !meta.is_file() => {
-            let what = "a device link with a plan cannot write to a device, pipe or folder";
+            let what = "a build with a plan cannot write device code to a device, pipe or folder";
             Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, what).in_file(output))
         }
         _ => Ok(()),
@@ -47,6 +55,11 @@ fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
 fn check(context: &Context, plan: &Plan, line: &CommandLine, output: &Path) -> Result<(), Diagnostic> {
     if line.has(&["-r", "--relocatable"]) {
         return trace::step(context, "keep", output, json!({"why": "relocatable output"}));
+    }
+    // `--save-temps` of clang 24 runs the linker a second time, at once with the first and with the
+    // same `-o`, for assembly text beside it: what is at `-o` is not this run's.
+    if line.has(NO_LINK) {
+        return trace::step(context, "pass-through", output, json!({"why": "stops before the link"}));
     }
     let bytes = hotswap_files::read(output)?;
     let object = CodeObject::parse(&bytes).map_err(|error| error.in_file(output))?;

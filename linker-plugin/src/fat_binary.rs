@@ -5,6 +5,7 @@
 //! the second shim.
 
 use crate::context::Context;
+use crate::device_link::refuse_special_file;
 use crate::words::CommandLine;
 use crate::{child, trace};
 use hotswap_pipeline::Expansion;
@@ -61,6 +62,7 @@ fn own_host_linker() -> Result<PathBuf, Diagnostic> {
 fn then_expand(context: &Context, real: &Path, args: &[OsString], output: &Path) -> Result<u8, Diagnostic> {
     // Before the work: a plan that cannot be used should not cost a link.
     let plan = context.plan(None)?;
+    refuse_special_file(output)?;
     match child::run(context, real, args)? {
         0 => {}
         failed => return Ok(failed),

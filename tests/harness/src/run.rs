@@ -10,11 +10,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A command to be run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Call<'a> {
     bench: &'a Bench,
     folder: PathBuf,
     words: Vec<String>,
+    outer: Vec<String>,
     variables: Vec<(String, String)>,
     limit: Duration,
 }
@@ -58,7 +59,14 @@ impl<'a> Call<'a> {
     /// The command `words` in the folder `folder` (as seen inside).
     pub fn new(bench: &'a Bench, folder: impl Into<PathBuf>, words: &[impl AsRef<str>]) -> Self {
         let words = words.iter().map(|word| word.as_ref().to_owned()).collect();
-        Self { bench, folder: folder.into(), words, variables: Vec::new(), limit: Duration::from_secs(120) }
+        Self {
+            bench,
+            folder: folder.into(),
+            words,
+            outer: Vec::new(),
+            variables: Vec::new(),
+            limit: Duration::from_secs(120),
+        }
     }
 
     /// Sets a variable; only few are set otherwise.
@@ -85,10 +93,19 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// Runs it under a command of the machine, which takes it as its last words.
+    pub fn outside_of(mut self, outer: &[&str]) -> Self {
+        self.outer = outer.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
     fn command(&self) -> Command {
         let (program, words) = self.words.split_first().expect("a command has a first word");
         let mut command = self.bench.userland.command(&self.folder, program);
         command.args(words).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        if let Some((outer, before)) = self.outer.split_first() {
+            command = wrapped(&command, outer, before);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         command
     }
@@ -117,6 +134,17 @@ impl<'a> Call<'a> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", self.words))
     }
+}
+
+/// The same command, with its variables and folder, as the last words of another one.
+fn wrapped(inner: &Command, outer: &str, before: &[String]) -> Command {
+    let mut command = Command::new(outer);
+    command.args(before).arg(inner.get_program()).args(inner.get_args()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = inner.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command
 }
 
 fn collect(stream: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {

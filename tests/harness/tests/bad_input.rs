@@ -184,7 +184,7 @@ fn a_device_linker_that_is_missing_fails_or_writes_damaged_code() {
     let cases = [
         ("garbage", format!("{FIND_OUTPUT}\necho garbage >\"$out\""), "HS0301"),
         ("an empty file", format!("{FIND_OUTPUT}\n: >\"$out\""), "HS0301"),
-        ("no file at all", "exit 0".to_owned(), "HS0501"),
+        ("nothing", "exit 0".to_owned(), "HS0301"),
         ("half of it", link("truncate -s 700 \"$out\""), "HS0302"),
         ("the header only", link("truncate -s 64 \"$out\""), "HS0302"),
         ("a host object", format!("{FIND_OUTPUT}\ncp /usr/lib/x86_64-linux-gnu/crt1.o \"$out\""), "HS0301"),
@@ -205,6 +205,32 @@ fn a_device_linker_that_is_missing_fails_or_writes_damaged_code() {
         }
     }
     say(&format!("bad input: {count} damaged device links refused"));
+}
+
+#[test]
+fn a_bundler_that_writes_damaged_fat_binaries() {
+    let Some(bench) = Bench::ready("damaged bundle") else { return };
+    let (clang, drivers) = newest_with_both_drivers(&bench);
+    let ends = |end: &str| format!("{FIND_OUTPUT}\nREAL \"$@\" || exit\n{end}");
+    let cases = [
+        ("garbage", ends("echo garbage >\"$out\""), &["HS0302", "HS0303", "HS0304"][..]),
+        ("an empty file", ends(": >\"$out\""), &["HS0302", "HS0304"]),
+        ("half of the table", ends("truncate -s 60 \"$out\""), &["HS0302"]),
+        ("half of the code", ends("truncate -s 4500 \"$out\""), &["HS0302"]),
+        ("no file", ends("rm \"$out\""), &["HS0501"]),
+        ("nothing", "exit 0".to_owned(), &["HS0302", "HS0304", "HS0501"]),
+    ];
+    for &driver in drivers {
+        for (what, script, codes) in &cases {
+            let scratch = sources(&bench);
+            let folder =
+                tools(&bench, clang, &scratch, &[("clang-offload-bundler", script), ("clang-linker-wrapper", script)]);
+            let call = compile(&bench, clang, &scratch, &plan_words(PLAN, None), &[driver, "-c", "-o", "out"]);
+            let ran = call.env("HOTSWAP_LLVM_BIN", folder).run();
+            let code = codes.iter().find(|code| ran.stderr.contains(**code)).unwrap_or(&codes[0]);
+            refused(&format!("{driver}: {what}"), &ran, &scratch, code, "out");
+        }
+    }
 }
 
 #[test]
@@ -369,14 +395,17 @@ fn a_full_disk_leaves_no_half_written_file() {
         &["--offload-device-only", "-o", "full/out"],
     );
     // Room for the bundle that clang writes, not for the two further targets.
-    let script = "mkdir full && mount -t tmpfs -o size=1536k none full || exit 77; \
-        \"$@\"; code=$?; ls -A full >left; df --output=used full | tail -1 >used; umount full; exit $code";
-    let ran = compiler.under(&["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]).run();
-    if ran.code == Some(77) || ran.stderr.contains("unshare failed") {
+    let full = scratch.outside("full").display().to_string();
+    std::fs::create_dir(&full).unwrap();
+    let script = "full=$1; shift; mount -t tmpfs -o size=1536k none \"$full\" || exit 77; \
+        \"$@\"; code=$?; ls -A \"$full\" >\"$full.left\"; exit $code";
+    let outer = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", &full];
+    let ran = compiler.outside_of(&outer).run();
+    if ran.code == Some(77) || ran.stderr.starts_with("unshare:") {
         say(&format!("skipped: full disk: no file system can be mounted here: {}", ran.brief()));
         return;
     }
-    let left = String::from_utf8(scratch.read("left")).unwrap();
+    let left = String::from_utf8(scratch.read("full.left")).unwrap();
     let line = refused("full disk", &ran, &scratch, "HS0502", "full/out");
     assert!(line.contains("No space left"), "{line}");
     assert_eq!((left.as_str(), ran.code), ("", Some(14)), "{line}");
@@ -390,11 +419,9 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
     scratch.write("a.hip", LARGE.replace("262144", "4194304"));
     let plan = plan_words("gfx1030=>gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036", None);
     let build = |folder: Option<&str>, output: &str| {
-        let call = compile(&bench, clang, &scratch, &plan, &[LEGACY, "--offload-device-only", "-o", output]);
-        folder.map_or(call, |folder| {
-            let call = compile(&bench, clang, &scratch, &plan, &[LEGACY, "--offload-device-only", "-o", output]);
-            call.env("HOTSWAP_LLVM_BIN", folder)
-        })
+        let more = [LEGACY, "-fuse-cuid=none", "--offload-device-only", "-o", output];
+        let call = compile(&bench, clang, &scratch, &plan, &more);
+        folder.map(|folder| call.clone().env("HOTSWAP_LLVM_BIN", folder)).unwrap_or(call)
     };
     let whole = build(None, "whole").run();
     assert!(whole.ok(), "{}", whole.brief());
@@ -419,7 +446,8 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
     }
     let again = build(None, "out").run();
     assert!(again.ok(), "{}", again.brief());
-    assert_eq!(devices(&scratch.read("out")).unwrap(), devices(&scratch.read("whole")).unwrap());
+    let same = devices(&scratch.read("out")).unwrap() == devices(&scratch.read("whole")).unwrap();
+    assert!(same, "the build after a kill differs from one that was never killed");
     let ours: Vec<_> =
         scratch.names(".").into_iter().filter(|name| name.contains("hotswap") || name.starts_with('.')).collect();
     assert_eq!(ours, [""; 0], "temporary files stay after the next run");

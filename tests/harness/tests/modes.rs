@@ -3,7 +3,7 @@
 //!
 //! `HOTSWAP_TEST_MODES=part` runs only the modes whose name holds that part.
 
-use hotswap_tests::mode::{Mode, all, plan_words};
+use hotswap_tests::mode::{Each, Mode, all, plan_words};
 use hotswap_tests::strace::{Log, STRACE};
 use hotswap_tests::trace::{self, Step};
 use hotswap_tests::{Bench, Call, Clang, Ran, artifact, parallel, say};
@@ -100,7 +100,7 @@ fn judge(bench: &Bench, clang: &Clang, mode: &Mode) -> Judged {
     };
     judged.faults.extend(plain_faults(mode, version, &plain));
     judged.faults.extend(fate_faults(mode, version, &plain, &ours));
-    judged.faults.extend(link_faults(mode, &plain, &ours, judged.traced));
+    judged.faults.extend(link_faults(mode, version, &plain, &ours, judged.traced));
     if ours.last.ok() {
         match made_faults(mode, &plain, &ours) {
             Ok(objects) => judged.objects = objects,
@@ -158,9 +158,10 @@ fn fate_faults(mode: &Mode, version: u32, plain: &Outcome, ours: &Outcome) -> Ve
 }
 
 /// Device links: as many as without us, each with the plan; host links without it.
-fn link_faults(mode: &Mode, plain: &Outcome, ours: &Outcome, traced: usize) -> Vec<String> {
+fn link_faults(mode: &Mode, version: u32, plain: &Outcome, ours: &Outcome, traced: usize) -> Vec<String> {
     let mut faults = Vec::new();
-    if ours.links != plain.links {
+    // A refusal may come before the device link.
+    if ours.links != plain.links && mode.refused.of(version).is_empty() {
         faults.push(format!("{} device links, plain clang makes {}", ours.links, plain.links));
     }
     // The linker's own failure is no transformed link.
@@ -227,14 +228,15 @@ fn matrix_of(bench: &Bench, clang: &Clang, modes: &[Mode]) -> Vec<String> {
     }
     let pairs = || modes.iter().zip(&results);
     let reach = |(mode, _): &(&Mode, &Judged)| mode.unmarked.is_none();
-    // A link that fails in plain clang, too, has nothing to transform.
-    let ends = |(mode, _): &(&Mode, &Judged)| mode.fails.of(clang.version).is_empty();
+    // A link that fails in plain clang, too, or that is refused, leaves nothing to transform.
+    let stays = |text: &Each<String>| text.of(clang.version).is_empty();
+    let ends = |(mode, _): &(&Mode, &Judged)| stays(&mode.fails) && stays(&mode.refused);
     let seen: usize = pairs().map(|(_, result)| result.links).sum();
     let outside: usize = pairs().filter(|pair| !reach(pair)).map(|(_, result)| result.links).sum();
     let failed: usize = pairs().filter(|p| reach(p) && !ends(p)).map(|(_, r)| r.links - r.traced.min(r.links)).sum();
     let traced: usize = results.iter().map(|result| result.traced).sum();
     say(&format!(
-        "clang {}: {} modes, {seen} device links seen, {traced} transformed, {failed} failed as in plain clang, \
+        "clang {}: {} modes, {seen} device links seen, {traced} transformed, {failed} failed or refused as they should, \
          {outside} without HIP, {} missed",
         clang.version,
         modes.len(),
