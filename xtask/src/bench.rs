@@ -16,8 +16,11 @@ use std::process::Command;
 /// Measures what HotSwap costs. Other load on the machine spoils the figures.
 #[derive(Parser)]
 struct Options {
-    /// Only the contests whose question contains this.
+    /// Only the contests whose name (wrapper, interposer, device link, gemm) contains this.
     filter: Option<String>,
+    /// Rounds of each contest in place of its own number.
+    #[arg(long)]
+    rounds: Option<usize>,
     /// Set by the task itself: the part that runs inside the root folder.
     #[arg(long, hide = true, num_args = 4)]
     inside: Option<Vec<PathBuf>>,
@@ -30,7 +33,7 @@ const LLVM: &str = "/usr/lib/llvm-22/bin";
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     if let Some([root, prefix, source, work]) = options.inside.as_deref() {
-        return Inside::enter(root, prefix, source, work)?.measure(options.filter.as_deref().unwrap_or_default());
+        return Inside::enter(root, prefix, source, work)?.measure(&options);
     }
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;
@@ -42,6 +45,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let mut command = session.beside(&program.display().to_string());
     command.args(["bench", "--inside"]).arg(session.userland.root());
     command.args([&session.prefix, &session.source, &session.work]).args(options.filter);
+    command.args(options.rounds.map(|rounds| format!("--rounds={rounds}")));
     run::quiet(&mut command)
 }
 
@@ -69,7 +73,7 @@ impl Inside {
         Ok(Self { prefix: prefix.to_owned(), source: source.to_owned(), env: env.collect(), folder })
     }
 
-    fn measure(&self, filter: &str) -> Outcome {
+    fn measure(&self, options: &Options) -> Outcome {
         type Maker = fn(&Inside) -> Outcome<Contest>;
         let contests: [(&str, Maker); 4] = [
             ("wrapper", Self::wrapper),
@@ -78,8 +82,11 @@ impl Inside {
             ("gemm", Self::gemm),
         ];
         let mut failed = 0;
+        let filter = options.filter.as_deref().unwrap_or_default();
         for (_, maker) in contests.iter().filter(|(name, _)| name.contains(filter)) {
-            failed += usize::from(!maker(self)?.run(&self.env)?);
+            let mut contest = maker(self)?;
+            contest.rounds = options.rounds.unwrap_or(contest.rounds);
+            failed += usize::from(!contest.run(&self.env)?);
         }
         if failed == 0 { Ok(()) } else { fail(format!("{failed} limits do not hold")) }
     }

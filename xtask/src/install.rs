@@ -126,7 +126,7 @@ fn build(release: bool) -> Outcome<Built> {
     let mut command = Command::new(paths::cargo());
     command.current_dir(paths::workspace()).args(["build", "--message-format=json-render-diagnostics"]);
     command.args(release.then_some("--release")).args(PACKAGES.iter().flat_map(|name| ["-p", name]));
-    println!("$ cargo {}", run::line(command.get_args()));
+    println!("$ {}", run::line(run::words(&command)));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let mut built = Built::default();
     for message in child.stdout.take().into_iter().flat_map(|pipe| Message::parse_stream(BufReader::new(pipe))) {

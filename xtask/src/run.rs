@@ -1,6 +1,7 @@
 //! Running commands: say the line, run it, judge the exit.
 
 use crate::outcome::{Failure, Outcome, fail};
+use crate::paths;
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,9 +11,11 @@ pub(crate) fn line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
     shell_words::join(words.into_iter().map(OsStr::to_string_lossy))
 }
 
-/// The words of a command, program first.
+/// The words of a command, program first; cargo without the folder of its toolchain.
 pub(crate) fn words(command: &Command) -> impl Iterator<Item = &OsStr> {
-    std::iter::once(command.get_program()).chain(command.get_args())
+    let program = command.get_program();
+    let cargo = *program == *paths::cargo();
+    std::iter::once(if cargo { OsStr::new("cargo") } else { program }).chain(command.get_args())
 }
 
 /// Prints the command, runs it with its output shown, and fails unless it exits with 0.

@@ -35,6 +35,7 @@ pub(crate) struct Contest {
 /// Result of one contestant, in milliseconds.
 struct Score {
     median: f64,
+    best: f64,
     /// Median of the rounds' differences to the first contestant.
     more: f64,
     /// Median of the rounds' ratios to the first contestant.
@@ -42,7 +43,8 @@ struct Score {
 }
 
 impl Contest {
-    /// Runs all rounds and prints a line for each contestant. Returns whether the limit holds.
+    /// Runs all rounds and prints a line for each contestant: its median and its best time, and
+    /// the medians of difference and ratio to the first one. Returns whether the limit holds.
     pub(crate) fn run(&self, env: &[(&str, String)]) -> Outcome<bool> {
         println!("\n{} ({} rounds)", self.question, self.rounds);
         let mut times = vec![Vec::with_capacity(self.rounds); self.contestants.len()];
@@ -58,8 +60,8 @@ impl Contest {
         }
         let scores: Vec<Score> = times.iter().map(|times_of| score(times_of, &times[0])).collect();
         for (contestant, score) in self.contestants.iter().zip(&scores) {
-            let Score { median, more, ratio } = score;
-            println!("  {:<34} {median:>9.2} ms  {more:>+8.2} ms  × {ratio:.3}", contestant.name);
+            let Score { median, best, more, ratio } = score;
+            println!("  {:<28} {median:>9.2} ms (best {best:.2})  {more:>+8.2} ms  × {ratio:.3}", contestant.name);
         }
         let second = &scores[1];
         let (holds, text) = match self.limit {
@@ -94,6 +96,7 @@ fn score(times: &[f64], base: &[f64]) -> Score {
     let pairs = || times.iter().zip(base);
     Score {
         median: median(times.to_vec()),
+        best: times.iter().copied().fold(f64::INFINITY, f64::min),
         more: median(pairs().map(|(time, base)| time - base).collect()),
         ratio: median(pairs().map(|(time, base)| time / base).collect()),
     }
