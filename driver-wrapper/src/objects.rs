@@ -12,8 +12,9 @@ use crate::command::{Command, InputKind};
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection, ReadCache, ReadRef};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Section of relocatable device code by the new driver.
@@ -47,11 +48,14 @@ pub fn look(command: &Command) -> Relocatable {
     found
 }
 
+/// `-lname` is `libname.a`, `-l:file` is that file.
 fn library(name: &OsString, folders: &[OsString]) -> Option<PathBuf> {
-    let mut file = OsString::from("lib");
-    file.push(name);
-    file.push(".a");
-    folders.iter().map(|folder| Path::new(folder).join(&file)).find(|path| path.is_file())
+    let bytes = name.as_bytes();
+    let file = match bytes.strip_prefix(b":") {
+        Some(file) => file.to_vec(),
+        None => [b"lib", bytes, b".a"].concat(),
+    };
+    folders.iter().map(|folder| Path::new(folder).join(OsStr::from_bytes(&file))).find(|path| path.is_file())
 }
 
 fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
@@ -62,6 +66,11 @@ fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {
     let Ok(archive) = ArchiveFile::parse(&cache) else { return note(&cache, &name, found) };
     for member in archive.members() {
         let member = member?;
+        if member.is_thin() {
+            let beside = path.with_file_name(OsStr::from_bytes(member.name()));
+            let _ = File::open(beside).map(|file| note(&ReadCache::new(file), &name, found));
+            continue;
+        }
         let (offset, size) = member.file_range();
         let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
         // One member that is no object does not hide the others.
@@ -166,17 +175,18 @@ mod tests {
         write("plain.o", &with_section(".hip_fatbin"));
         write("libnew.a", &archive("in.o", &with_section(".llvm.offloading")));
         write("junk.o", b"\x7fELF junk");
-        write("thin.a", b"!<arch>\ntruncated");
+        write("damaged.a", b"!<arch>\ntruncated");
         let at = |name: &str| dir.path().join(name).display().to_string();
         let find = |text: &str| {
             let words: Vec<_> = text.replace('@', &at("")).split_whitespace().map(OsString::from).collect();
             look(&scan(&words))
         };
-        let both = find("@plain.o @junk.o @thin.a @absent.o /dev/null - @old.o @new.o");
+        let both = find("@plain.o @junk.o @damaged.a @absent.o /dev/null - @old.o @new.o");
         assert_eq!(both, Relocatable { old: Some(at("old.o")), new: Some(at("new.o")) });
         let inside = Some(format!("{}(in.o)", at("libnew.a")));
         assert_eq!(find("@libnew.a").new, inside);
         assert_eq!(find("-L@ -lnew").new, inside);
+        assert_eq!(find("-L@ -l:new.o").new, Some(at("new.o")));
         assert_eq!(find("@plain.o"), Relocatable::default());
     }
 

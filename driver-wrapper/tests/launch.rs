@@ -186,6 +186,20 @@ fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
 }
 
 #[test]
+fn commands_of_one_build_share_a_manifest_at_the_same_time() {
+    let bench = Bench::new("for w; do case $w in *.manifest.o) [ -s \"$w\" ] || exit 1;; esac; done");
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
+    for _ in 0..5 {
+        let children: Vec<_> = (0..12).map(|_| bench.command(words).spawn().unwrap()).collect();
+        assert!(children.into_iter().all(|mut child| child.wait().unwrap().success()));
+        let folder = fs::read_dir(bench.at("home/.cache/hotswap/manifests")).unwrap().next().unwrap().unwrap().path();
+        let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        fs::remove_file(&files[0]).unwrap();
+    }
+}
+
+#[test]
 fn errors_are_one_line_with_a_code_and_its_exit_code() {
     let bench = Bench::new(REPORT);
     let retarget = |value: &str| vec!["-Xoffload-linker".to_owned(), format!("--hotswap-retarget={value}")];

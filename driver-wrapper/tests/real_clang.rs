@@ -156,6 +156,36 @@ fn a_plan_of_the_environment_gives_no_warnings_even_as_errors() {
 }
 
 #[test]
+fn clang_22_bundles_under_the_new_driver_although_told_not_to() {
+    let Some(bench) = Bench::new("clang_22_bundles_under_the_new_driver_although_told_not_to") else { return };
+    let words = "--offload-new-driver --offload-arch=gfx1030 --offload-device-only --no-gpu-bundle-output a.hip -o o";
+    for version in bench.versions() {
+        ok(&bench.run(version, &format!("$W $HIP {WORDS} {words}")));
+        let (kind, _) = ok(&bench.run(version, "head -c 4 o | od -An -c | tr -d ' \\n'"));
+        let bare = kind.contains("ELF");
+        let probed = bench.probed();
+        assert_eq!(probed.iter().all(|line| line.contains("bare=1")), bare, "{version}: {kind}: {probed:#?}");
+        assert_eq!(bare, version > 22);
+    }
+}
+
+#[test]
+fn a_script_without_tools_beside_it_is_asked_once() {
+    let Some(bench) = Bench::new("a_script_without_tools_beside_it_is_asked_once") else { return };
+    let version = bench.versions()[0];
+    // As Nix and Spack wrap compilers: a script in a folder of its own.
+    let script = format!(
+        "mkdir -p wrapped && printf '#!/bin/sh\\necho \"$@\" >>%s/asked\\nexec %s \"$@\"\\n' $PWD $R >wrapped/clang++ &&
+         chmod +x wrapped/clang++ && export HOTSWAP_CLANG=$PWD/wrapped/clang++ &&
+         for n in 1 2; do $W {WORDS} --offload-arch=gfx1030 -c a.hip -o o || exit; done; cat asked"
+    );
+    let (asked, _) = ok(&bench.run(version, &script));
+    assert_eq!(asked.lines().filter(|line| line.contains("-print-prog-name")).count(), 1, "{asked}");
+    assert_eq!(asked.lines().filter(|line| line.contains("a.hip")).count(), 2, "{asked}");
+    assert_eq!(bench.probed().len(), 2);
+}
+
+#[test]
 fn a_missing_registrar_is_a_link_error() {
     let Some(bench) = Bench::new("a_missing_registrar_is_a_link_error") else { return };
     fs::write(bench.at("P/lib/hotswap/libhotswap_registry.a"), "!<arch>\n").unwrap();
@@ -182,13 +212,14 @@ fn relocatable_objects_that_would_be_lost_are_told() {
     let version = *versions.iter().find(|version| **version < 24).unwrap_or(&versions[0]);
     let make = "for d in '' no-; do
         $R $HIP --${d}offload-new-driver -fgpu-rdc --offload-arch=gfx1030 -c a.hip -o ${d:-new}.o || exit; done
-        ar rc libnew.a new.o";
+        ar rc libnew.a new.o && ar rcT thin.a new.o";
     ok(&bench.run(version, make));
     for (words, code) in [
         ("new.o main.cpp -o x", "HS0403"),
         ("no-.o main.cpp -o x", "HS0403"),
         ("libnew.a main.cpp -o x", "HS0403"),
         ("-L. -lnew main.cpp -o x", "HS0403"),
+        ("thin.a main.cpp -o x", "HS0403"),
         ("--hip-link -fgpu-rdc --offload-arch=gfx1030 new.o no-.o main.cpp -o x", "HS0404"),
         ("--hip-link -fgpu-rdc --offload-arch=gfx1030 --offload-new-driver no-.o main.cpp -o x", "HS0404"),
         ("--hip-link -fgpu-rdc --offload-arch=gfx1030 --no-offload-new-driver new.o main.cpp -o x", "HS0404"),
