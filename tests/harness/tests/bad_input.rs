@@ -31,6 +31,11 @@ fn compile<'a>(bench: &'a Bench, clang: &Clang, scratch: &Scratch, plan: &[Strin
     call.env("TMPDIR", scratch.inside("tmp"))
 }
 
+/// What the tools themselves leave in the new driver where the device link fails, with or without us.
+fn is_clangs_own(name: &str) -> bool {
+    name.contains("-amd-amdhsa-gfx1030-") && name.ends_with(".o")
+}
+
 /// One line of ours with that code, no output, nothing temporary. Returns the line.
 fn refused(what: &str, ran: &Ran, scratch: &Scratch, code: &str, output: &str) -> String {
     assert!(!ran.ok() && ran.signal.is_none() && !ran.late, "{what}: {}", ran.brief());
@@ -39,7 +44,8 @@ fn refused(what: &str, ran: &Ran, scratch: &Scratch, code: &str, output: &str) -
     let marks = ["hotswap-lld: error: [", "hotswap-clang: error: ["];
     assert!(marks.iter().any(|mark| errors[0].starts_with(&format!("{mark}{code}]"))), "{what}: {}", errors[0]);
     assert!(!scratch.has(output), "{what}: {output} was left");
-    assert_eq!(scratch.names("tmp"), [""; 0], "{what}: temporary files");
+    let temporary: Vec<_> = scratch.names("tmp").into_iter().filter(|name| !is_clangs_own(name)).collect();
+    assert_eq!(temporary, [""; 0], "{what}: temporary files");
     let strange: Vec<_> = scratch.names(".").into_iter().filter(|name| name.starts_with('.')).collect();
     assert_eq!(strange, [""; 0], "{what}: hidden files");
     errors[0].to_owned()
@@ -213,12 +219,12 @@ fn a_bundler_that_writes_damaged_fat_binaries() {
     let (clang, drivers) = newest_with_both_drivers(&bench);
     let ends = |end: &str| format!("{FIND_OUTPUT}\nREAL \"$@\" || exit\n{end}");
     let cases = [
-        ("garbage", ends("echo garbage >\"$out\""), &["HS0302", "HS0303", "HS0304"][..]),
-        ("an empty file", ends(": >\"$out\""), &["HS0302", "HS0304"]),
+        ("garbage", ends("echo garbage >\"$out\""), &["HS0302"][..]),
+        ("an empty file", ends(": >\"$out\""), &["HS0302"]),
         ("half of the table", ends("truncate -s 60 \"$out\""), &["HS0302"]),
         ("half of the code", ends("truncate -s 4500 \"$out\""), &["HS0302"]),
         ("no file", ends("rm \"$out\""), &["HS0501"]),
-        ("nothing", "exit 0".to_owned(), &["HS0302", "HS0304", "HS0501"]),
+        ("nothing", "exit 0".to_owned(), &["HS0302", "HS0501"]),
     ];
     for &driver in drivers {
         for (what, script, codes) in &cases {
@@ -428,8 +434,14 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
     // The bundle appears as a whole at a known moment: from then on every byte written is ours.
     let bundler = format!("{FIND_OUTPUT}\nREAL \"$@\" || exit\ntouch {}", scratch.inside("bundled"));
     let folder = tools(&bench, clang, &scratch, &[("clang-offload-bundler", &bundler)]);
+    // How long our part takes, so that the moments are spread over all of it.
+    assert!(build(Some(&folder), "out").run().ok());
+    let ended = std::time::SystemTime::now();
+    let began = std::fs::metadata(scratch.outside("bundled")).unwrap().modified().unwrap();
+    let span = ended.duration_since(began).unwrap_or_default();
     let mut kinds = std::collections::BTreeMap::new();
-    for step in 0..12_u64 {
+    for step in 0..12 {
+        std::fs::remove_file(scratch.outside("out")).ok();
         std::fs::remove_file(scratch.outside("bundled")).ok();
         let mut child = build(Some(&folder), "out").start();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -437,7 +449,7 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
             std::thread::sleep(std::time::Duration::from_micros(500));
         }
         assert!(scratch.has("bundled"), "the build never came to the bundle");
-        std::thread::sleep(std::time::Duration::from_millis(step * 12));
+        std::thread::sleep(span * step / 11);
         hotswap_tests::kill_group(&child);
         child.wait().unwrap();
         let found = scratch.has("out").then(|| devices(&scratch.read("out")).expect("the file is whole").len());
