@@ -9,8 +9,8 @@ use crate::device_link::refuse_special_file;
 use crate::words::CommandLine;
 use crate::{child, trace};
 use hotswap_pipeline::Expansion;
-use hotswap_plan::words::ENV_HOST_LINKER;
-use hotswap_report::Diagnostic;
+use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
+use hotswap_report::{Diagnostic, codes};
 use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn bundler(context: &Context, args: &[OsString]) -> Result<u8, Diagno
     let output = line.value_of(&["-output", "--output", "-outputs", "--outputs"]);
     match output {
         Some(output) if context.has_plan() && writes_objects && !line.has(&queries) => {
-            then_expand(context, &real, args, &PathBuf::from(output))
+            then_expand(context, &real, &line, args, &PathBuf::from(output))
         }
         _ => Err(child::exec(context, &real, args)),
     }
@@ -39,7 +39,7 @@ pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8,
         return Err(child::exec(context, &real, args));
     }
     if line.has(&["--emit-fatbin-only"]) {
-        return then_expand(context, &real, args, &line.output());
+        return then_expand(context, &real, &line, args, &line.output());
     }
     let Some(linker) = line.value_of(&["--linker-path"]) else {
         return Err(child::exec(context, &real, args));
@@ -49,30 +49,64 @@ pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8,
     own.push(own_host_linker()?);
     // The last one counts, so a response file that holds the first can stay as it is.
     words.push(own);
-    Err(child::exec_with(context, &real, &words, &[(ENV_HOST_LINKER, linker)]))
+    let level = compression_level(&line)?.map(|level| (ENV_COMPRESSION_LEVEL, level.to_string().into()));
+    let variables: Vec<_> = level.into_iter().chain([(ENV_HOST_LINKER, linker)]).collect();
+    Err(child::exec_with(context, &real, &words, &variables))
 }
 
 fn own_host_linker() -> Result<PathBuf, Diagnostic> {
-    use hotswap_report::codes::{INTERNAL, NO_INSTALL};
-    let own = std::env::current_exe().map_err(|error| Diagnostic::error(INTERNAL, error.to_string()))?;
+    let own = std::env::current_exe().map_err(|error| Diagnostic::error(codes::INTERNAL, error.to_string()))?;
     let path = own.with_file_name("hotswap-host-link");
-    if path.exists() { Ok(path) } else { Err(Diagnostic::error(NO_INSTALL, "no such file").in_file(path)) }
+    if path.exists() { Ok(path) } else { Err(Diagnostic::error(codes::NO_INSTALL, "no such file").in_file(path)) }
 }
 
-fn then_expand(context: &Context, real: &Path, args: &[OsString], output: &Path) -> Result<u8, Diagnostic> {
+/// The level of `--offload-compression-level`, by word or by the variable that the bundler reads.
+fn compression_level(line: &CommandLine) -> Result<Option<i32>, Diagnostic> {
+    let word = line.value_of(&["-compression-level", "--compression-level"]);
+    level_of(word.or_else(|| std::env::var_os("OFFLOAD_BUNDLER_COMPRESSION_LEVEL")))
+}
+
+/// Reads a level; the real tool has refused what is no number already.
+pub(crate) fn level_of(text: Option<OsString>) -> Result<Option<i32>, Diagnostic> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    let wrong = || Diagnostic::error(codes::BAD_CONFIG, format!("compression level `{}`", text.to_string_lossy()));
+    number.map(Some).ok_or_else(wrong)
+}
+
+fn then_expand(
+    context: &Context,
+    real: &Path,
+    line: &CommandLine,
+    args: &[OsString],
+    output: &Path,
+) -> Result<u8, Diagnostic> {
     // Before the work: a plan that cannot be used should not cost a link.
     let plan = context.plan(None)?;
+    let level = compression_level(line)?;
     refuse_special_file(output)?;
     match child::run(context, real, args)? {
         0 => {}
         failed => return Ok(failed),
     }
     let bytes = hotswap_files::read(output)?;
-    let expansion = hotswap_pipeline::expand(&bytes, &plan).map_err(|error| error.in_file(output))?;
+    refuse_garbage(&bytes, output)?;
+    let expansion = hotswap_pipeline::expand(&bytes, &plan, level).map_err(|error| error.in_file(output))?;
     if let Some(new) = &expansion.bytes {
         hotswap_files::replace(output, new)?;
     }
     report(context, &expansion, output).map(|()| 0)
+}
+
+/// The tools write a bundle, or (relocatable device code in the old driver) a host object with
+/// sections for the bitcode. Anything else would reach the program as a fat binary without a target.
+fn refuse_garbage(bytes: &[u8], output: &Path) -> Result<(), Diagnostic> {
+    // ELF; COFF for x86-64 and AArch64, and its form for large objects.
+    let objects: [&[u8]; 4] = [b"\x7fELF", b"\x64\x86", b"\x64\xaa", b"\x00\x00\xff\xff"];
+    if hotswap_bundle::is_bundle(bytes) || objects.iter().any(|magic| bytes.starts_with(magic)) {
+        return Ok(());
+    }
+    Err(Diagnostic::error(codes::MALFORMED, "the tool wrote neither a bundle nor an object").in_file(output))
 }
 
 /// Prints the warnings and writes the trace.

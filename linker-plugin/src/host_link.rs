@@ -9,7 +9,7 @@ use crate::words::CommandLine;
 use crate::{child, fat_binary, trace};
 use hotswap_bundle::host_object;
 use hotswap_plan::Plan;
-use hotswap_plan::words::ENV_HOST_LINKER;
+use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
 use hotswap_report::{Diagnostic, codes};
 use serde_json::json;
 use std::env;
@@ -39,10 +39,11 @@ fn is_image_wrapper(word: &OsStr) -> bool {
 
 fn expand_object(context: &Context, plan: &Plan, path: &Path) -> Result<(), Diagnostic> {
     let object = hotswap_files::read(path)?;
+    let level = fat_binary::level_of(env::var_os(ENV_COMPRESSION_LEVEL))?;
     let Some(fat_binary) = host_object::fatbin_of(&object).map_err(|error| error.in_file(path))? else {
         return trace::step(context, "keep", path, json!({"why": "no .hip_fatbin"}));
     };
-    let expansion = hotswap_pipeline::expand(fat_binary, plan).map_err(|error| error.in_file(path))?;
+    let expansion = hotswap_pipeline::expand(fat_binary, plan, level).map_err(|error| error.in_file(path))?;
     if let Some(new) = &expansion.bytes {
         let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
         hotswap_files::replace(path, &object)?;

@@ -61,7 +61,7 @@ fn retarget(bytes: &[u8], plan: &Plan) -> Result<Changed, Diagnostic> {
 }
 
 fn expand(fatbin: &[u8], plan: &Plan) -> Result<Changed, Diagnostic> {
-    let expansion = hotswap_pipeline::expand(fatbin, plan)?;
+    let expansion = hotswap_pipeline::expand(fatbin, plan, None)?;
     let mut text: String = expansion.derived.iter().map(|id| format!("added {id}\n")).collect();
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");

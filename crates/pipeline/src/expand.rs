@@ -1,7 +1,7 @@
 //! From a bundle and a plan to the bundle with all targets.
 
 use crate::{check_plan, derive, record};
-use hotswap_bundle::{Bundle, Entry, EntryId};
+use hotswap_bundle::{Bundle, Compression, Entry, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Selection;
 use hotswap_plan::{Plan, Policy};
@@ -56,15 +56,18 @@ pub(crate) struct Derived {
 /// Bytes that are no bundle (an object with bundle sections, text) and bundles without code objects
 /// (bitcode before a device link) stay as they are, with the reason in [`Expansion::kept`].
 ///
+/// `level` is the compression level for a compressed bundle, which does not say what it was made
+/// with; `None` is clang's default.
+///
 /// # Errors
 /// A plan that cannot be used; a damaged bundle or code object; [`codes::NO_ROUTE`] for a target
 /// that cannot be made, under the policy `error`; [`codes::BUNDLE_FULL`]; [`codes::VERIFY_FAILED`].
-pub fn expand(bytes: &[u8], plan: &Plan) -> Result<Expansion, Diagnostic> {
+pub fn expand(bytes: &[u8], plan: &Plan, level: Option<i32>) -> Result<Expansion, Diagnostic> {
     check_plan(plan)?;
     if !hotswap_bundle::is_bundle(bytes) {
         return Ok(Expansion::kept("not a bundle"));
     }
-    let (bundle, consumed) = hotswap_bundle::parse(bytes)?;
+    let (mut bundle, consumed) = hotswap_bundle::parse(bytes)?;
     if bytes[consumed..].iter().any(|byte| *byte != 0) {
         let what = "more bytes follow the bundle: several bundles where one was expected";
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));
@@ -75,13 +78,18 @@ pub fn expand(bytes: &[u8], plan: &Plan) -> Result<Expansion, Diagnostic> {
     }
     let (derived, refusals) = derive_all(&present, plan)?;
     let warnings = if plan.policy == Policy::Warn { refusals.clone() } else { Vec::new() };
-    if derived.is_empty() {
-        return Ok(Expansion { bytes: None, derived: Vec::new(), kept: Some("nothing to add"), warnings });
+    if derived.is_empty() && refusals.is_empty() {
+        return Ok(Expansion::kept("nothing to add"));
     }
     let record = record::build(&bundle, &present, &derived, &refusals, plan)?;
     let ids = derived.iter().map(|entry| entry.id.clone()).collect();
+    drop(present);
+    if let Some(compression) = bundle.compression().filter(|_| level.is_some()) {
+        bundle.set_compression(Some(Compression { level, ..compression }));
+    }
     let bytes = write(bundle, derived, &record)?;
-    Ok(Expansion { bytes: Some(bytes), derived: ids, kept: None, warnings })
+    let kept = bytes.is_none().then_some("nothing to add");
+    Ok(Expansion { bytes, derived: ids, kept, warnings })
 }
 
 /// The bundle's HIP code objects; each must be what its entry ID says.
@@ -139,16 +147,21 @@ fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec
     }
 }
 
-/// Writes the bundle and compares what reads back with what was meant.
-fn write(mut bundle: Bundle<'_>, derived: Vec<Derived>, record: &Record) -> Result<Vec<u8>, Diagnostic> {
+/// Writes the bundle and compares what reads back with what was meant; `None` if neither an entry
+/// nor the record is new (a second run that leaves out the same targets as the first).
+fn write(mut bundle: Bundle<'_>, derived: Vec<Derived>, record: &Record) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let record = record.to_json().into_bytes();
+    if derived.is_empty() && bundle.record() == Some(&record) {
+        return Ok(None);
+    }
     for entry in derived {
         bundle.push(entry.id, entry.data)?;
     }
-    bundle.set_record(Some(record.to_json().into_bytes()));
+    bundle.set_record(Some(record));
     let bytes = bundle.to_bytes()?.into_owned();
     let (again, size) = hotswap_bundle::parse(&bytes)?;
     let same = size == bytes.len() && again.entries() == bundle.entries() && again.record() == bundle.record();
-    if same { Ok(bytes) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs")) }
+    if same { Ok(Some(bytes)) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs")) }
 }
 
 /// What a route is called in the record, for an entry that was there before.

@@ -24,6 +24,8 @@ pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";
 pub const ENV_BARE_OUTPUT: &str = "HOTSWAP_BARE_OUTPUT";
 /// Set by the `clang-linker-wrapper` shim: the host linker that it stands in for.
 pub const ENV_HOST_LINKER: &str = "HOTSWAP_HOST_LINKER";
+/// Set by the `clang-linker-wrapper` shim for our host linker: the level of `--offload-compression-level`.
+pub const ENV_COMPRESSION_LEVEL: &str = "HOTSWAP_COMPRESSION_LEVEL";
 /// Set by the user: a file that gets one JSON line for each device link and each bundle step.
 pub const ENV_TRACE: &str = "HOTSWAP_TRACE";
 /// Set by the user: print each command that is run, on standard error.
