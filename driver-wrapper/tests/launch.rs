@@ -27,7 +27,9 @@ impl Bench {
             fs::create_dir_all(bench.at(folder)).unwrap();
         }
         // Not a link: the wrapper finds its prefix by its own resolved path.
-        fs::copy(env!("CARGO_BIN_EXE_hotswap-clang"), bench.at("P/bin/hotswap-clang")).unwrap();
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap-clang")).arg(bench.at("P/bin/hotswap-clang")).status();
+        assert!(copied.unwrap().success());
         symlink("hotswap-clang", bench.at("P/bin/hotswap-clang++")).unwrap();
         fs::write(bench.at("P/lib/hotswap/libhotswap_registry.a"), hotswap_families::archive::REGISTRY_ARCHIVE)
             .unwrap();
@@ -42,9 +44,12 @@ impl Bench {
         self.dir.path().join(name)
     }
 
+    /// A process of its own writes the file: a test that starts a program at this moment would
+    /// inherit our open file, and the system runs no program that is open for writing.
     fn program(&self, name: &str, script: &str) {
-        fs::write(self.at(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(self.at(name), fs::Permissions::from_mode(0o755)).unwrap();
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let status = Command::new("sh").args(["-c", write, "sh", script]).arg(self.at(name)).status();
+        assert!(status.unwrap().success());
     }
 
     fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {

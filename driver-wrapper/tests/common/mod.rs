@@ -5,9 +5,9 @@
 
 use hotswap_userland::Userland;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// Writes one line about the call, then becomes the real tool without our words.
@@ -57,11 +57,16 @@ impl Bench {
             fs::create_dir_all(self.at(folder)).unwrap();
         }
         fs::create_dir_all(&shims).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_hotswap-clang"), self.at("P/bin/hotswap-clang")).unwrap();
+        // A process of its own writes programs: a test that starts one at this moment would inherit
+        // our open file, and the system runs no program that is open for writing.
+        let copied =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap-clang")).arg(self.at("P/bin/hotswap-clang")).status();
+        assert!(copied.unwrap().success());
         symlink("hotswap-clang", self.at("P/bin/hotswap-clang++")).unwrap();
         fs::write(self.at("P/lib/hotswap/libhotswap_registry.a"), hotswap_families::archive::REGISTRY_ARCHIVE).unwrap();
-        fs::write(shims.join("lld"), PROBE).unwrap();
-        fs::set_permissions(shims.join("lld"), fs::Permissions::from_mode(0o755)).unwrap();
+        let write = "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let written = Command::new("sh").args(["-c", write, "sh", PROBE]).arg(shims.join("lld")).status();
+        assert!(written.unwrap().success());
         symlink("lld", shims.join("ld.lld")).unwrap();
     }
 
