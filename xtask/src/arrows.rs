@@ -17,9 +17,9 @@ pub(crate) const ALLOWED: &[Row] = &[
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
-    // The wrapper judges words; what is in an object is the interposer's business.
+    // The wrapper judges words and plans; what is in an object is the interposer's business.
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-compat",
-                                 "hotswap-families"]),
+                                 "hotswap-families", "hotswap-pipeline"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                                 "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
     // The tasks build the tools and must run when the tools do not compile.

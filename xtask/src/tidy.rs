@@ -14,6 +14,8 @@ const FILE_LINES: usize = 600;
 const FUNCTION_LINES: usize = 80;
 const LICENSE: &str = "Apache-2.0 WITH LLVM-exception";
 
+const CMAKE_VERSION: &str = "cmake/HotSwapConfigVersion.cmake";
+
 /// Files that may be long, with the reason.
 const LONG_FILES: &[(&str, &str)] = &[];
 
@@ -40,6 +42,7 @@ pub(crate) fn check() -> Outcome {
     let mut complaints = Vec::new();
     let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
     check_packages(&metadata, &mut complaints);
+    check_cmake_version(&metadata, &mut complaints)?;
     for name in files()? {
         let path = paths::workspace().join(&name);
         if path.is_symlink() || !path.is_file() {
@@ -81,6 +84,18 @@ fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
             }
         }
     }
+}
+
+/// CMake files are installed as they are, so the version stands in them.
+fn check_cmake_version(metadata: &Metadata, complaints: &mut Vec<String>) -> Outcome {
+    let file = paths::workspace().join(CMAKE_VERSION);
+    let text = fs::read_to_string(&file).during("read", &file)?;
+    for package in metadata.workspace_packages().iter().filter(|package| package.name == "hotswap") {
+        if !text.contains(&format!("set(PACKAGE_VERSION \"{}\")", package.version)) {
+            complaints.push(format!("{CMAKE_VERSION}: PACKAGE_VERSION is not {}", package.version));
+        }
+    }
+    Ok(())
 }
 
 fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
