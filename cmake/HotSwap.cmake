@@ -207,6 +207,7 @@ macro(_hotswap_finish_later)
   set_target_properties(${real} PROPERTIES
     HOTSWAP_PLAN "${hash}"
     HOTSWAP_GPUS "${sources}"
+    HOTSWAP_POLICY "${arg_POLICY}"
     HOTSWAP_LINKS "${links}"
     HOTSWAP_LAUNCHER "${launcher}"
     HOTSWAP_DEPENDS "${plan_file};${tools}"

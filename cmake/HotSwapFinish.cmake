@@ -34,12 +34,18 @@ endmacro()
 
 macro(_hotswap_require_sources)
   get_target_property(architectures ${target} HIP_ARCHITECTURES)
+  get_target_property(policy ${target} HOTSWAP_POLICY)
   # Other words (OFF, native, generator expressions) leave the choice to flags that we do not see.
   string(REGEX REPLACE ":[^;]*" "" processors "${architectures}")
   foreach(source IN LISTS GPUS)
     if(processors MATCHES "^gfx[0-9a-z;-]+$" AND NOT source IN_LIST processors)
-      _hotswap_stop("the plan makes GPUs from ${source}, but HIP_ARCHITECTURES is ${architectures}; \
+      set(problem "the plan makes GPUs from ${source}, but HIP_ARCHITECTURES is ${architectures}; \
 add ${source} to CMAKE_HIP_ARCHITECTURES or start from another GPU.")
+      if(policy STREQUAL "error")
+        _hotswap_stop("${problem}")
+      elseif(policy STREQUAL "warn")
+        message(WARNING "add_hotswap_target(${target}): ${problem}")
+      endif()
     endif()
   endforeach()
 endmacro()

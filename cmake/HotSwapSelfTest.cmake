@@ -26,8 +26,9 @@ extern "C" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, struct
 __attribute__((global)) void hotswap_probe(int *out) { *out = 1; }
 ]])
   set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  set(CMAKE_HIP_ARCHITECTURES "${sources}")
   try_compile(compiled "${folder}" SOURCES "${folder}/probe.hip"
-    CMAKE_FLAGS "-DCMAKE_HIP_ARCHITECTURES=${sources}" "-DCMAKE_HIP_COMPILER_LAUNCHER=${launcher}"
+    CMAKE_FLAGS "-DCMAKE_HIP_COMPILER_LAUNCHER=${launcher}"
     COMPILE_DEFINITIONS -nogpuinc -fno-gpu-rdc -Xoffload-linker --hotswap-plan=${hash}
     OUTPUT_VARIABLE said COPY_FILE "${folder}/probe.a")
   if(NOT compiled)
@@ -40,7 +41,7 @@ __attribute__((global)) void hotswap_probe(int *out) { *out = 1; }
     RESULT_VARIABLE status OUTPUT_VARIABLE list ERROR_VARIABLE list_error)
   foreach(gpu IN LISTS gpus)
     # With another policy than `error` a GPU may rightly be absent.
-    if(NOT status EQUAL 0 OR (policy STREQUAL "error" AND NOT list MATCHES "[^0-9a-z]${gpu}[^0-9a-z-]"))
+    if(NOT status EQUAL 0 OR (policy STREQUAL "error" AND NOT list MATCHES "--${gpu}[^0-9a-z:-]"))
       set(${problem} "${gpu} is not in the object that ${CMAKE_HIP_COMPILER} made: something goes around HotSwap.\n\
 ${list}${list_error}" PARENT_SCOPE)
       return()

@@ -1,11 +1,13 @@
 //! `hotswap exec -- COMMAND`: the launcher form, for build systems whose compiler is set already.
 //!
-//! A command that begins with clang goes to `hotswap-clang` beside this program, with that clang
-//! as the real one. Every other command is run as it is.
+//! In a command that begins with clang, also behind other launchers (`ccache clang++ …`), clang is
+//! replaced by `hotswap-clang` beside this program, with that clang as the real one. Every other
+//! command is run as it is.
 
 use hotswap_report::{Diagnostic, codes};
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::mem;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,27 +15,40 @@ use std::process::Command;
 /// By this variable `hotswap-clang` is told the real clang.
 const ENV_CLANG: &str = "HOTSWAP_CLANG";
 
+/// Launchers that take the compiler and its words as their last ones.
+const LAUNCHERS: &[&str] = &["ccache", "distcc", "env", "icecc", "sccache"];
+
 /// Becomes the command; returns only the reason why it could not.
 pub(crate) fn run(command: &[OsString]) -> Diagnostic {
-    let Some((program, rest)) = command.split_first() else {
+    let mut words = command.to_vec();
+    let mut clang = None;
+    if let Some((at, wrapper)) = find_compiler(command) {
+        match beside_us(wrapper) {
+            Ok(path) => clang = Some(mem::replace(&mut words[at], path.into())),
+            Err(error) => return error,
+        }
+    }
+    let Some((program, rest)) = words.split_first() else {
         return Diagnostic::error(codes::USAGE, "exec needs a command");
     };
-    let mut process = match compiler(program) {
-        None => Command::new(program),
-        Some(wrapper) => {
-            let path = match beside_us(wrapper) {
-                Ok(path) => path,
-                Err(error) => return error,
-            };
-            let mut process = Command::new(path);
-            process.env(ENV_CLANG, program);
-            process
-        }
-    };
-    let error = process.args(rest).exec();
+    let mut process = Command::new(program);
+    process.args(rest).envs(clang.map(|clang| (ENV_CLANG, clang)));
+    let error = process.exec();
     Diagnostic::error(codes::NO_TOOL, error.to_string())
-        .in_file(process.get_program())
+        .in_file(program)
         .advise("check the command behind `hotswap exec --`")
+}
+
+/// Where the compiler stands, and which wrapper takes its place. Launchers may have settings of
+/// the form `name=value`; anything else before clang means that the command is no compilation.
+fn find_compiler(command: &[OsString]) -> Option<(usize, &'static str)> {
+    let is_launcher = |word: &OsString| {
+        let name = Path::new(word).file_name().and_then(OsStr::to_str);
+        let setting = word.to_str().is_some_and(|word| word.contains('=') && !word.starts_with('-'));
+        setting || name.is_some_and(|name| LAUNCHERS.contains(&name))
+    };
+    let at = command.iter().position(|word| !is_launcher(word))?;
+    Some((at, compiler(&command[at])?))
 }
 
 /// Name of our wrapper where the program is a clang: `clang`, `clang++-22`, `amdclang`, with a
@@ -79,6 +94,22 @@ mod tests {
             ("/bin/true", None),
         ] {
             assert_eq!(compiler(OsStr::new(program)), wrapper, "{program}");
+        }
+    }
+
+    #[test]
+    fn launchers_may_stand_before_the_compiler() {
+        for (command, found) in [
+            ("clang++ -c a.hip", Some((0, "hotswap-clang++"))),
+            ("ccache clang++-22 -c a.hip", Some((1, "hotswap-clang++"))),
+            ("/usr/bin/env CCACHE_DIR=/c ccache debug=true /opt/rocm/bin/amdclang -c", Some((4, "hotswap-clang"))),
+            ("sccache g++ -c clang", None),
+            ("ar qc libclang.a clang", None),
+            ("ccache", None),
+            ("", None),
+        ] {
+            let words: Vec<OsString> = command.split_whitespace().map(OsString::from).collect();
+            assert_eq!(find_compiler(&words), found, "{command}");
         }
     }
 }

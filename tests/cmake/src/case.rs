@@ -24,7 +24,7 @@ pub enum Step {
     Refused(&'static [&'static str], &'static str),
     /// Builds; it must succeed.
     Build,
-    /// Builds; exactly these source files must be compiled (HIP and C++), each once.
+    /// Builds; exactly these source files must be compiled, each once (with Makefiles: of HIP).
     Compiles(&'static [&'static str]),
     /// Builds; it must fail and say this.
     Fails(&'static str),

@@ -117,10 +117,10 @@ pub const CASES: &[Case] = &[
     ] },
     // Policies.
     Case { name: "policy-warn", project: "executable", modes: BOTH, needs: Any, steps: &[
-        Warns(&["-DPOLICY=warn", "-DRETARGET=gfx1030=>gfx1031,gfx900"], "gfx900"), Build, Has("app", PAIR), Idle,
+        Warns(&["-DPOLICY=warn", "-DRETARGET=gfx1030=>gfx1031 gfx1010=>gfx1013"], "the plan makes GPUs from gfx1010, but HIP_ARCHITECTURES is gfx1030"), Build, Has("app", PAIR), Idle,
     ] },
     Case { name: "policy-keep", project: "executable", modes: BOTH, needs: Any, steps: &[
-        Configure(&["-DPOLICY=keep", "-DRETARGET=gfx1030=>gfx1031,gfx900"]), Build, Has("app", PAIR), Idle,
+        Configure(&["-DPOLICY=keep", "-DRETARGET=gfx1030=>gfx1031 gfx1010=>gfx1013"]), Build, Has("app", PAIR), Idle,
     ] },
     // Refusals.
     refusal("no-mistake", &[Configure(&["-DMISTAKE=none"]), Build, Has("app", PAIR)]),
@@ -129,7 +129,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DMISTAKE=no-pair"], "RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031."),
         Refused(&["-DMISTAKE=bad-pair"], "`gfx1030=gfx1031` has no `=>`"),
         Refused(&["-DMISTAKE=unknown-gpu"], "gfx9999"),
-        Refused(&["-DMISTAKE=impossible-pair"], "gfx900"),
+        Refused(&["-DMISTAKE=impossible-pair"], "gfx1030=>gfx900: code for gfx1030 cannot serve gfx900"),
         Refused(&["-DMISTAKE=unknown-policy"], "POLICY `maybe` is not known; the policies are error, warn and keep."),
         Refused(&["-DMISTAKE=unknown-patch"], "no_such_family"),
         Refused(&["-DMISTAKE=unknown-word"], "`FROM;gfx1030` is not understood"),
