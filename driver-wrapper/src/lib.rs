@@ -131,7 +131,12 @@ impl Call {
     }
 
     fn user_words(&self, judgement: &Judgement) -> Vec<Word> {
-        if judgement.decision == Decision::Disabled {
+        // The token stands for words that name a plan. Left where they are, they would be unused in
+        // commands without a device link: a warning, and with -Werror an error. A token that the
+        // build system wrote stays: it brought its own bracket.
+        let own = judge::own_words(&judgement.command).unwrap_or_default();
+        let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
+        if judgement.decision == Decision::Disabled || !(own.is_empty() || has_token) {
             return words::stripped(&self.words);
         }
         if judgement.explain.is_some() {

@@ -1,6 +1,7 @@
 //! The words that the real clang gets.
 //!
-//! Invariant: the user's words stay as they are and where they are, also inside response files;
+//! Invariant: the user's words stay as they are and where they are, also inside response files,
+//! but for words of ours that name a plan, whose place a token takes;
 //! what is added stands in front of them, because `-x` holds for every input that follows.
 
 use crate::command::without_own;
