@@ -449,7 +449,7 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
             std::thread::sleep(std::time::Duration::from_micros(500));
         }
         assert!(scratch.has("bundled"), "the build never came to the bundle");
-        std::thread::sleep(span * step / 11);
+        std::thread::sleep(span * step / 6);
         hotswap_tests::kill_group(&child);
         child.wait().unwrap();
         let found = scratch.has("out").then(|| devices(&scratch.read("out")).expect("the file is whole").len());
