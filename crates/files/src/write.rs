@@ -2,10 +2,12 @@
 
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Reads a whole file.
 ///
@@ -18,8 +20,8 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 /// Gives `path` the content `bytes` in one step, keeping the permissions of a file that is there.
 ///
 /// The content goes to an unnamed file of the same folder first (`O_TMPFILE`: nothing stays
-/// behind when the process is killed), then gets a temporary name and is renamed. A file system
-/// without unnamed files gets the temporary name from the start; the next run removes it.
+/// behind when the process is killed), then gets a temporary name and is renamed. On a file system
+/// without unnamed files it has the temporary name from the start; the next run removes it.
 ///
 /// # Errors
 /// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or folder, [`codes::CANNOT_WRITE`] otherwise.
@@ -73,30 +75,52 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
 }
 
 fn write_beside(target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let temporary = temporary_name(target);
-    match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    remove_left_over(folder, target);
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o600)) {
+        Ok(unnamed) => from_unnamed(File::from(unnamed), target, bytes, mode),
+        Err(_) => from_named(target, bytes, mode),
     }
-    let result = create(target, &temporary, bytes, mode).and_then(|()| fs::rename(&temporary, target));
-    if result.is_err() {
-        // The error that matters is the first one; the file may not exist at all.
-        let _ = fs::remove_file(&temporary);
-    }
-    result
 }
 
-fn create(target: &Path, temporary: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let Ok(unnamed) = rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o600)) else {
-        let mut named = File::create_new(temporary)?;
-        return fill(&mut named, bytes, mode);
-    };
-    let mut unnamed = File::from(unnamed);
-    fill(&mut unnamed, bytes, mode)?;
-    let source = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&unnamed));
-    Ok(rustix::fs::linkat(CWD, source, CWD, temporary, AtFlags::SYMLINK_FOLLOW)?)
+fn from_unnamed(mut file: File, target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    fill(&mut file, bytes, mode)?;
+    let source = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    let temporary = temporary_name(target);
+    rustix::fs::linkat(CWD, source, CWD, &temporary, AtFlags::SYMLINK_FOLLOW)?;
+    rename(&temporary, target)
+}
+
+/// For file systems without unnamed files.
+fn from_named(target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let temporary = temporary_name(target);
+    let filled = File::create_new(&temporary).and_then(|mut file| fill(&mut file, bytes, mode));
+    filled.and_then(|()| rename(&temporary, target)).inspect_err(|_| {
+        // The error that matters is the first one; the file may not exist at all.
+        let _ = fs::remove_file(&temporary);
+    })
+}
+
+fn rename(temporary: &Path, target: &Path) -> io::Result<()> {
+    fs::rename(temporary, target).inspect_err(|_| {
+        let _ = fs::remove_file(temporary);
+    })
+}
+
+/// Removes the temporary files of this target whose processes are gone: they were killed between
+/// two steps.
+fn remove_left_over(folder: &Path, target: &Path) {
+    let prefix = temporary_prefix(target);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes()) else { continue };
+        let process = rest.split(|byte| *byte == b'.').next().and_then(|text| std::str::from_utf8(text).ok());
+        let process = process.and_then(|text| text.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn fill(file: &mut File, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -104,11 +128,19 @@ fn fill(file: &mut File, bytes: &[u8], mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// Always the same for one output, so that a later run finds what a killed one left.
-fn temporary_name(target: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
+/// `.NAME.hotswap-tmp.`, to which process and number are added.
+fn temporary_prefix(target: &Path) -> OsString {
+    let mut name = OsString::from(".");
     name.push(target.file_name().unwrap_or_default());
-    name.push(".hotswap-tmp");
+    name.push(".hotswap-tmp.");
+    name
+}
+
+/// A name of this process alone: two processes may write one target at once, and the last one wins.
+fn temporary_name(target: &Path) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let mut name = temporary_prefix(target);
+    name.push(format!("{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     target.with_file_name(name)
 }
 
@@ -135,9 +167,37 @@ mod tests {
     fn what_a_killed_run_left_is_gone_after_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("out");
-        fs::write(temporary_name(&file), "half").unwrap();
+        let left = dir.path().join(".out.hotswap-tmp.4194305.0"); // above the largest process number of Linux
+        let living = dir.path().join(".out.hotswap-tmp.1.0");
+        fs::write(&left, "half").unwrap();
+        fs::write(&living, "half").unwrap();
         replace(&file, b"whole").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"whole");
+        assert_eq!((left.exists(), living.exists()), (false, true));
+    }
+
+    #[test]
+    fn a_file_system_without_unnamed_files_is_served() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("out");
+        from_named(&file, b"whole", 0o640).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"whole");
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn many_writers_of_one_file_leave_a_whole_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("out");
+        std::thread::scope(|scope| {
+            for writer in 0..8u8 {
+                let file = &file;
+                scope.spawn(move || (0..50).for_each(|_| replace(file, &[writer; 5000]).unwrap()));
+            }
+        });
+        let content = fs::read(&file).unwrap();
+        assert!(content.len() == 5000 && content.iter().all(|byte| *byte == content[0]));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
@@ -148,8 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_leaves_the_old_content() {
-        // A folder that does not exist stands in for every error of creation.
+    fn an_error_of_the_system_is_told() {
         let error = replace(Path::new("/nonexistent-folder/out"), b"x").unwrap_err();
         assert_eq!(error.code, codes::CANNOT_WRITE);
     }
