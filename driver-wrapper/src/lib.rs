@@ -37,6 +37,7 @@ use manifest::Manifest;
 use options::{Id, Settings};
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use toolchain::Toolchain;
 use words::Word;
@@ -157,6 +158,7 @@ impl Call {
         let command = &judgement.command;
         let prefix = self.prefix.as_deref().unwrap_or(Path::new("/"));
         let shims = shims(prefix)?;
+        refuse_other_tools(&self.expanded, &shims)?;
         let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let toolchain = Toolchain::new(&clang.path, named);
         let tools = toolchain.folder()?;
@@ -202,6 +204,31 @@ fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
         return missing(format!("{} has a colon, so clang cannot search it", folder.display()));
     }
     Ok(folder)
+}
+
+/// Clang looks behind `-B` before it looks at `COMPILER_PATH`: tools there would take the place of
+/// ours, and some of them (the linker wrapper) without a word.
+fn refuse_other_tools(words: &[OsString], shims: &Path) -> Result<(), Diagnostic> {
+    const TOOLS: [&str; 4] = ["lld", "ld.lld", "clang-offload-bundler", "clang-linker-wrapper"];
+    let behind = words.iter().zip(words.iter().skip(1)).filter(|(word, _)| *word == "-B").map(|(_, next)| next.clone());
+    let joined = words.iter().filter_map(|word| word.as_bytes().strip_prefix(b"-B").filter(|value| !value.is_empty()));
+    for value in behind.chain(joined.map(|value| OsStr::from_bytes(value).to_owned())) {
+        // It is a folder, or else the beginning of a path.
+        let at =
+            |tool: &str| if Path::new(&value).is_dir() { Path::new(&value).join(tool) } else { append(&value, tool) };
+        if let Some(tool) = TOOLS.iter().map(|tool| at(tool)).find(|tool| tool.exists() && !tool.starts_with(shims)) {
+            let what = format!("-B puts {} in the place of HotSwap's own", tool.display());
+            let advice = "drop that -B for commands with a plan; HOTSWAP_LLVM_BIN names the folder of the real tools";
+            return Err(Diagnostic::error(codes::BAD_CONFIG, what).advise(advice));
+        }
+    }
+    Ok(())
+}
+
+fn append(start: &OsStr, end: &str) -> PathBuf {
+    let mut path = start.to_owned();
+    path.push(end);
+    path.into()
 }
 
 /// Clang 22 bundles a device-only output under the new driver although told not to.

@@ -143,7 +143,15 @@ fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
 fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
     let mut command = Command::new(clang);
     command.args(words).env_remove("COMPILER_PATH").stdin(Stdio::null());
-    command.output().map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))
+    let output =
+        command.output().map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;
+    // A script that calls us again ends with this, and would look like a compiler without answers.
+    let again = format!("[{}]", codes::RECURSION.id);
+    if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(&again) {
+        let what = format!("{} starts hotswap-clang again", clang.display());
+        return Err(Diagnostic::error(codes::RECURSION, what));
+    }
+    Ok(output)
 }
 
 #[cfg(test)]
