@@ -38,6 +38,9 @@ pub struct Mode {
     pub plan: String,
     /// Policy of the plan.
     pub policy: Option<String>,
+    /// Whether the plan stands in the environment, for all commands, and not in the words.
+    #[serde(default)]
+    pub ambient: bool,
     /// Files with fat binaries.
     #[serde(default)]
     pub made: Vec<String>,

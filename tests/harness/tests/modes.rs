@@ -88,8 +88,12 @@ fn judge(bench: &Bench, clang: &Clang, mode: &Mode) -> Judged {
     let version = clang.version;
     let plain = run(bench, clang, mode, std::slice::from_ref(&clang.program), &[]);
     let mut wrapper = vec![bench.installed("bin/hotswap-clang++")];
-    wrapper.extend(plan_words(&mode.plan, mode.policy.as_deref()));
-    let variables = [("HOTSWAP_CLANG".to_owned(), clang.program.clone())];
+    let mut variables = vec![("HOTSWAP_CLANG".to_owned(), clang.program.clone())];
+    if mode.ambient {
+        variables.push(("HOTSWAP_RETARGET".to_owned(), mode.plan.clone()));
+    } else {
+        wrapper.extend(plan_words(&mode.plan, mode.policy.as_deref()));
+    }
     let ours = run(bench, clang, mode, &wrapper, &variables);
     let mut judged = Judged {
         links: ours.links,
