@@ -134,7 +134,7 @@ fn old(offer: &Offer) -> Option<Setup> {
 /// A step without a common divisor visits all set-ups before it repeats one; a large one makes
 /// neighbours differ in more than the clang.
 fn stride(count: usize) -> usize {
-    let coprime = |step: usize| (2..=step).all(|d| step % d != 0 || count % d != 0);
+    let coprime = |step: usize| (2..=step).all(|d| !(step.is_multiple_of(d) && count.is_multiple_of(d)));
     (count / 3 + 1..).find(|&step| coprime(step)).unwrap_or(1)
 }
 
@@ -188,5 +188,12 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), CASES.len());
+    }
+
+    #[test]
+    fn the_package_has_the_version_of_the_workspace() {
+        let text = include_str!("../../../cmake/HotSwapConfigVersion.cmake");
+        let expected = format!("set(PACKAGE_VERSION \"{}\")", env!("CARGO_PKG_VERSION"));
+        assert!(text.contains(&expected), "HotSwapConfigVersion.cmake has no line {expected}");
     }
 }
