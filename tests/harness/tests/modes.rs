@@ -77,7 +77,7 @@ fn without_random(name: &str) -> String {
     for part in parts {
         let random = part.len() >= 6 && part.bytes().take(6).all(|byte| byte.is_ascii_hexdigit());
         let random = random && part.as_bytes().get(6).is_none_or(|byte| *byte == b'.');
-        text.push_str("-");
+        text.push('-');
         text.push_str(if random { "*" } else { part });
         text.push_str(if random { &part[6..] } else { "" });
     }
