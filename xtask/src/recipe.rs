@@ -52,8 +52,9 @@ pub(crate) const PACKAGES: &[Package] = &[
     sid("strace"), sid("file"), sid("python3"),
 ];
 
-/// CMake versions beside Debian's own, as wheels: the oldest supported one and the last of each line.
-pub(crate) const CMAKE: &[&str] = &["3.28.4", "3.31.6", "4.0.3"];
+/// CMake versions beside Debian's own, as wheels: one that is too old and must be told so, the
+/// oldest supported one, and the last of each line.
+pub(crate) const CMAKE: &[&str] = &["3.25.2", "3.28.4", "3.31.6", "4.0.3"];
 
 /// The clang that finds HIP and its device libraries by itself.
 pub(crate) const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
