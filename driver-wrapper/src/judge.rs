@@ -10,7 +10,7 @@ use crate::flags::{Phase, Scope};
 use crate::options::{Id, Settings, is_own, parse_word};
 use hotswap_families::manifest::Format;
 use hotswap_plan::{Plan, Policy, words};
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use std::env::consts;
 use std::ffi::OsString;
 
@@ -159,6 +159,10 @@ fn decide(
     if plan.is_empty() {
         return Ok(Decision::PassThrough("the plan asks for nothing"));
     }
+    if judgement.command.targets_gpu() {
+        judgement.warnings.extend(no_place(&plan)?);
+        return Ok(Decision::PassThrough("--target names a GPU: one bare code object"));
+    }
     if request.source() == Source::Ambient && without_arch(&judgement.command) {
         judgement.warnings.extend(not_applied(&plan));
         return Ok(Decision::PassThrough("the command names no --offload-arch"));
@@ -208,7 +212,7 @@ impl Command {
 /// Why HotSwap takes no part in a command although a plan is asked for.
 ///
 /// # Errors
-/// [`codes::NO_PLACE`], [`codes::USAGE`]: an explicit plan for a command that cannot have one.
+/// [`codes::USAGE`]: an explicit plan for a command that cannot have one.
 fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Diagnostic> {
     let explicit = source != Source::Ambient;
     if command.query || !command.has_inputs() {
@@ -217,14 +221,24 @@ fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Di
     if command.driver_mode.as_deref() == Some("cl") && explicit {
         return Err(Diagnostic::error(codes::USAGE, "--driver-mode=cl with a plan").advise("use the g++ driver mode"));
     }
-    if command.targets_gpu() && explicit && command.phase == Phase::Link {
-        let what = "--target names a GPU, so the output is one bare code object";
-        return Err(Diagnostic::error(codes::NO_PLACE, what).advise("drop the plan for this command"));
-    }
     if !(command.links_device_code() || command.links_host_code()) {
         return Ok(Some("no device link and no host link happens"));
     }
     Ok((!explicit && !command.is_hip()).then_some("the command is no HIP compile or link"))
+}
+
+/// With a GPU as the main target clang writes one bare code object; the policy says what that means.
+///
+/// # Errors
+/// [`codes::NO_PLACE`] under the policy `error`.
+fn no_place(plan: &Plan) -> Result<Option<Diagnostic>, Diagnostic> {
+    let what = "--target names a GPU, so the output is one bare code object";
+    let refusal = Diagnostic::error(codes::NO_PLACE, what).advise("drop the plan for this command");
+    match plan.policy {
+        Policy::Error => Err(refusal),
+        Policy::Warn => Ok(Some(Diagnostic { severity: Severity::Warning, ..refusal })),
+        Policy::Keep => Ok(None),
+    }
 }
 
 fn without_arch(command: &Command) -> bool {
@@ -327,11 +341,9 @@ impl<'a> Request<'a> {
 }
 
 fn with_plan(command: &Command, plan: Plan, source: Source, words: &[OsString]) -> Result<WithPlan, Diagnostic> {
-    if plan.policy == Policy::Error {
-        // The device link would refuse it, too, but under the new driver only behind two messages
-        // of clang's own. Other policies leave targets out there, and say so there.
-        hotswap_pipeline::check_plan(&plan)?;
-    }
+    // The device link would refuse it, too, but under the new driver only behind two messages of
+    // clang's own.
+    hotswap_pipeline::check_plan(&plan)?;
     let hash = plan.hash();
     let bare_output = command.scope == Scope::Device && command.bundle == Some(false);
     let manifest = if needs_manifest(command, words, &hash) { Some(manifest_format(command)?) } else { None };

@@ -167,6 +167,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("W --driver-mode=cl A -c a.hip", "", "HS0001"),
     ("W --target=amdgcn-amd-amdhsa -mcpu=gfx1030 a.cl -o x", "", "HS0402"),
     ("W --target=amdgcn-amd-amdhsa -mcpu=gfx1030 -c a.cl", "", "pass"),
+    ("W -Xoffload-linker --hotswap-policy=keep --target=amdgcn-amd-amdhsa -mcpu=gfx1030 a.cl -o x", "", "pass"),
     ("W --target=aarch64-linux-gnu A a.hip", "", "words device host manifest"),
     ("W --target=x86_64 A a.hip", "", "words device host manifest"),
     ("W --target=riscv64-linux-gnu A a.hip", "", "HS0303"),

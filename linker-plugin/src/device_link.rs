@@ -73,8 +73,13 @@ fn check(context: &Context, plan: &Plan, line: &CommandLine, output: &Path) -> R
 
 /// The targets that the plan makes from this code object.
 fn wanted_from(plan: &Plan, source: &TargetId) -> Result<Vec<String>, Diagnostic> {
-    let pairs = plan.pairs.iter().filter(|pair| pair.source == source.processor.name);
-    pairs.map(|pair| hotswap_pipeline::check_pair(pair).map(|()| pair.target.clone())).collect()
+    let mut wanted = Vec::new();
+    for pair in plan.pairs.iter().filter(|pair| pair.source == source.processor.name) {
+        if hotswap_pipeline::check_pair(pair, plan.policy)? {
+            wanted.push(pair.target.clone());
+        }
+    }
+    Ok(wanted)
 }
 
 /// A bare code object is one target's; the policy says what that means.

@@ -14,18 +14,21 @@ mod record;
 pub use expand::{Expansion, expand};
 
 use hotswap_compat::Verdict;
-use hotswap_plan::{Pair, Plan};
+use hotswap_plan::{Pair, Plan, Policy};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 
-/// Whether the pair may be applied at all.
+/// Whether the pair is one that the policy lets through: `Ok(true)` if it can be applied at all,
+/// `Ok(false)` if it cannot and the policy is to leave such targets out.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_TARGET`], or [`codes::PAIR_REFUSED`] with the reason.
-pub fn check_pair(pair: &Pair) -> Result<(), Diagnostic> {
+/// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is no wish); under the policy `error`
+/// [`codes::PAIR_REFUSED`] with the reason.
+pub fn check_pair(pair: &Pair, policy: Policy) -> Result<bool, Diagnostic> {
     let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
     match hotswap_compat::verdict(source, target) {
-        Verdict::Identical => Ok(()),
+        Verdict::Identical => Ok(true),
+        Verdict::Refused { .. } if policy != Policy::Error => Ok(false),
         Verdict::Refused { why } => {
             let what = format!("{}=>{}: {why}", pair.source, pair.target);
             Err(Diagnostic::error(codes::PAIR_REFUSED, what))
@@ -33,12 +36,13 @@ pub fn check_pair(pair: &Pair) -> Result<(), Diagnostic> {
     }
 }
 
-/// Whether every pair of the plan may be applied and every patch family exists.
+/// Whether the plan can be used: its targets and patch families are known, and its pairs are such
+/// as the policy lets through.
 ///
 /// # Errors
 /// As [`check_pair`], or [`codes::UNKNOWN_FAMILY`].
 pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
-    plan.pairs.iter().try_for_each(check_pair)?;
+    plan.pairs.iter().try_for_each(|pair| check_pair(pair, plan.policy).map(|_| ()))?;
     plan.patches.iter().try_for_each(|name| match hotswap_families::find(name) {
         Some(_) => Ok(()),
         None => Err(Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{name}`"))),

@@ -132,15 +132,25 @@ fn what_cannot_be_made_is_an_error_a_warning_or_a_line_in_the_record() {
 }
 
 #[test]
-fn an_impossible_pair_or_family_is_an_error_under_every_policy() {
+fn an_impossible_pair_follows_the_policy() {
+    let input = bundle(&[("gfx900", 0x12c)], None);
+    assert_eq!(refused(&input, &plan("gfx900=>gfx902,gfx906", "error")), codes::PAIR_REFUSED);
+    for (policy, warnings) in [("warn", 1), ("keep", 0)] {
+        let out = expanded(&input, &plan("gfx900=>gfx902,gfx906", policy));
+        assert_eq!((out.derived, out.warnings.len()), (vec![id("gfx902")], warnings));
+        assert!(record(&out.bytes.unwrap()).refused[0].contains("v_mad_mix"));
+    }
+}
+
+#[test]
+fn an_unknown_name_is_an_error_under_every_policy() {
     let input = bundle(&[("gfx900", 0x12c)], None);
     for policy in ["error", "warn", "keep"] {
-        assert_eq!(refused(&input, &plan("gfx900=>gfx906", policy)), codes::PAIR_REFUSED);
         assert_eq!(refused(&input, &plan("gfx900=>gfx9999", policy)), codes::UNKNOWN_TARGET);
+        let mut unknown = plan("gfx900=>gfx902", policy);
+        unknown.add_patches("teleport").unwrap();
+        assert_eq!(refused(&input, &unknown), codes::UNKNOWN_FAMILY);
     }
-    let mut unknown = plan("gfx900=>gfx902", "error");
-    unknown.add_patches("teleport").unwrap();
-    assert_eq!(refused(&input, &unknown), codes::UNKNOWN_FAMILY);
 }
 
 #[test]
