@@ -147,14 +147,32 @@ fn on_path(search: &Search<'_>) -> Option<Clang> {
     let folders: Vec<_> = path_folders(search).collect();
     let look = |name: &str| folders.iter().find_map(|folder| usable(search, folder.join(name), "PATH"));
     let versioned = |version| format!("{}-{version}", name(search.cxx));
-    look(name(search.cxx)).or_else(|| (OLDEST..=NEWEST).rev().find_map(|version| look(&versioned(version))))
+    look(name(search.cxx)).or_else(|| newest(|version| look(&versioned(version))))
 }
 
 fn distribution(search: &Search<'_>) -> Option<Clang> {
-    (OLDEST..=NEWEST).rev().find_map(|version| {
+    newest(|version| {
         let folder = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
         usable(search, folder.join(name(search.cxx)), "/usr/lib/llvm-*")
     })
+}
+
+/// The newest one that has HIP's device libraries beside it, else the newest: distributions build
+/// those libraries for one of their versions only.
+fn newest(look: impl Fn(u32) -> Option<Clang>) -> Option<Clang> {
+    let mut without_libraries = None;
+    for version in (OLDEST..=NEWEST).rev() {
+        match look(version) {
+            Some(clang) if has_device_libraries(&clang.path, version) => return Some(clang),
+            found => without_libraries = without_libraries.or(found),
+        }
+    }
+    without_libraries
+}
+
+fn has_device_libraries(clang: &Path, version: u32) -> bool {
+    let prefix = fs::canonicalize(clang).ok().and_then(|real| Some(real.parent()?.parent()?.to_owned()));
+    prefix.is_some_and(|prefix| prefix.join(format!("lib/clang/{version}/amdgcn/bitcode")).is_dir())
 }
 
 /// The major version that the resolved path tells: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
@@ -208,6 +226,20 @@ mod tests {
         program(&at("rocm/lib/llvm/bin/clang++"));
         let rocm = Search { rocm_path: Some(at("rocm")), ..search(dir.path(), true) };
         assert_eq!(found(&rocm, dir.path()), "rocm/lib/llvm/bin/clang++");
+    }
+
+    #[test]
+    fn the_version_with_device_libraries_comes_before_newer_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for version in [22, 23] {
+            program(&at(&format!("llvm-{version}/bin/clang")));
+            fs::create_dir_all(at("a")).unwrap();
+            symlink(at(&format!("llvm-{version}/bin/clang")), at(&format!("a/clang++-{version}"))).unwrap();
+        }
+        assert_eq!(found(&search(dir.path(), true), dir.path()), "a/clang++-23");
+        fs::create_dir_all(at("llvm-22/lib/clang/22/amdgcn/bitcode")).unwrap();
+        assert_eq!(found(&search(dir.path(), true), dir.path()), "a/clang++-22");
     }
 
     #[test]
