@@ -77,18 +77,20 @@ impl Context {
 
     /// The real tool of that name.
     ///
-    /// In `HOTSWAP_LLVM_BIN`, else on `PATH`; never this binary itself.
+    /// In `HOTSWAP_LLVM_BIN`, else on `PATH`, which is clang's order, too; never this binary itself.
     pub(crate) fn real_tool(&self, name: &str) -> Result<PathBuf, Diagnostic> {
-        if let Some(folder) = &self.llvm_bin {
-            let path = folder.join(name);
-            return match is_self(&path) {
-                None => Err(Diagnostic::error(codes::NO_TOOL, format!("no `{name}`")).in_file(folder)),
-                Some(true) => Err(Diagnostic::error(codes::RECURSION, name).in_file(path)),
-                Some(false) => Ok(path),
-            };
+        if let Some(path) = self.llvm_bin.as_ref().map(|folder| folder.join(name)) {
+            match is_self(&path) {
+                Some(false) => return Ok(path),
+                Some(true) => return Err(Diagnostic::error(codes::RECURSION, name).in_file(path)),
+                None => {}
+            }
         }
         let found = which::which_all(name).into_iter().flatten().find(|path| is_self(path) == Some(false));
-        found.ok_or_else(|| Diagnostic::error(codes::NO_TOOL, format!("no `{name}` on PATH")))
+        found.ok_or_else(|| {
+            let error = Diagnostic::error(codes::NO_TOOL, format!("no `{name}`, and none on PATH"));
+            self.llvm_bin.iter().fold(error, |error, folder| error.in_file(folder))
+        })
     }
 }
 
