@@ -61,7 +61,7 @@ fn check(context: &Context, plan: &Plan, line: &CommandLine, output: &Path) -> R
     if line.has(NO_LINK) {
         return trace::step(context, "pass-through", output, json!({"why": "stops before the link"}));
     }
-    let bytes = hotswap_files::read(output)?;
+    let bytes = hotswap_files::open(output)?;
     let object = CodeObject::parse(&bytes).map_err(|error| error.in_file(output))?;
     let target = object.target_id();
     let wanted = wanted_from(plan, &target).map_err(|error| error.in_file(output))?;

@@ -89,7 +89,7 @@ fn then_expand(
         0 => {}
         failed => return Ok(failed),
     }
-    let bytes = hotswap_files::read(output)?;
+    let bytes = hotswap_files::open(output)?;
     refuse_garbage(&bytes, output)?;
     let expansion = hotswap_pipeline::expand(&bytes, &plan, level).map_err(|error| error.in_file(output))?;
     if let Some(new) = &expansion.bytes {

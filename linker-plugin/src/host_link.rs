@@ -38,7 +38,7 @@ fn is_image_wrapper(word: &OsStr) -> bool {
 }
 
 fn expand_object(context: &Context, plan: &Plan, path: &Path) -> Result<(), Diagnostic> {
-    let object = hotswap_files::read(path)?;
+    let object = hotswap_files::open(path)?;
     let level = fat_binary::level_of(env::var_os(ENV_COMPRESSION_LEVEL))?;
     let Some(fat_binary) = host_object::fatbin_of(&object).map_err(|error| error.in_file(path))? else {
         return trace::step(context, "keep", path, json!({"why": "no .hip_fatbin"}));

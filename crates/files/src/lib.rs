@@ -5,9 +5,11 @@
 //!
 //! Absent on purpose: locking between two builds of one output (the build system's job).
 
+mod input;
 mod response;
 mod write;
 
+pub use input::{Input, open};
 pub use response::{Word, expand};
 pub use write::{read, replace};
 

@@ -1,7 +1,7 @@
 //! `hotswap extract`: device code into files of its own.
 
 use crate::survey::{self, Container, Row};
-use crate::{Outcome, input, text};
+use crate::{Outcome, text};
 use clap::Args;
 use hotswap_bundle::{HashState, ImageKind};
 use hotswap_report::{Diagnostic, codes};
@@ -35,7 +35,7 @@ struct Place {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let file = &arguments.file;
-    let bytes = input::open(file)?;
+    let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut matches = Vec::new();
     let mut damaged = Vec::new();

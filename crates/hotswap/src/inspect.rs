@@ -6,7 +6,7 @@
 
 use crate::cli::{Files, Format};
 use crate::survey::{self, Container, Row};
-use crate::{Outcome, input, list, text};
+use crate::{Outcome, list, text};
 use hotswap_bundle::{Contents, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_families::manifest::{self, Manifest, RECORD_SECTIONS};
@@ -53,7 +53,7 @@ struct EntryReport {
 }
 
 fn inspect(file: &Path, told: &mut Vec<Diagnostic>) -> Result<File, Diagnostic> {
-    let bytes = input::open(file)?;
+    let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
     let mut containers = Vec::new();
     let mut problems = Vec::new();

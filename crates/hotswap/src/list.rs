@@ -2,7 +2,7 @@
 
 use crate::cli::{Files, Format};
 use crate::survey::{self, Container, Row};
-use crate::{Outcome, input, text};
+use crate::{Outcome, text};
 use hotswap_bundle::HashState;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
 }
 
 fn as_text(file: &Path, headline: bool, outcome: &mut Outcome) -> Result<(), Diagnostic> {
-    let bytes = input::open(file)?;
+    let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let heads = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "ROUTE", "ENTRY"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
@@ -68,7 +68,7 @@ fn cells(container: &Container<'_>, row: &Row<'_>) -> Vec<String> {
 }
 
 fn as_json(file: &Path, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
-    let bytes = input::open(file)?;
+    let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut containers = Vec::new();
     let mut warnings = Vec::new();

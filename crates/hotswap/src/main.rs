@@ -9,7 +9,6 @@
 mod cli;
 mod exec;
 mod extract;
-mod input;
 mod inspect;
 mod list;
 mod plan;

@@ -3,8 +3,8 @@
 //! A fat binary (bundle, plain or compressed) and a relocatable host object that holds one have
 //! room for more; a linked program has not, and is refused.
 
+use crate::Outcome;
 use crate::plan::Settings;
-use crate::{Outcome, input};
 use clap::Args;
 use hotswap_bundle::{host_object, is_bundle};
 use hotswap_plan::Plan;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
         Some(hash) => hotswap_plan::find(hash)?,
         None => arguments.settings.plan(&arguments.pairs)?,
     };
-    let bytes = input::open(&arguments.file)?;
+    let bytes = hotswap_files::open(&arguments.file)?;
     let (content, outcome) = retarget(&bytes, &plan).map_err(|error| error.in_file(&arguments.file))?;
     hotswap_files::replace(&arguments.output, content.as_deref().unwrap_or(&bytes))?;
     Ok(outcome)

@@ -1,10 +1,9 @@
 //! One derived code object: families change a copy, and the copy is read again.
 
 use crate::expand::{Derived, Present};
-use crate::record::sha256;
 use hotswap_code_object::CodeObject;
 use hotswap_families::Registry;
-use hotswap_report::{Diagnostic, EntryRecord, Route, codes};
+use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
 /// Relabels the code object of an identical sibling for `request`.
@@ -17,17 +16,7 @@ pub(crate) fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Diag
     verify(source, &data, &object_target).map_err(in_entry)?;
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
     let id = id.ok_or_else(|| in_entry(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
-    let record = EntryRecord {
-        id: id.clone(),
-        target: target.to_string(),
-        route: Route::Alias,
-        sha256: sha256(&data),
-        size: data.len() as u64,
-        source: Some(source.target.to_string()),
-        source_sha256: Some(source.sha256().to_owned()),
-        families,
-    };
-    Ok(Derived { id, data, record })
+    Ok(Derived { id, data, target, source: source.id.clone(), families })
 }
 
 /// The copy must be a code object of the target and differ from its source only where an alias may:

@@ -5,9 +5,8 @@ use hotswap_bundle::{Bundle, Compression, Entry, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Selection;
 use hotswap_plan::{Plan, Policy};
-use hotswap_report::{Diagnostic, Record, Route, Severity, codes};
+use hotswap_report::{Diagnostic, FamilyCount, Record, Route, Severity, codes};
 use hotswap_targets::TargetId;
-use std::cell::OnceCell;
 
 /// What became of a fat binary.
 #[derive(Debug)]
@@ -34,21 +33,16 @@ pub(crate) struct Present<'a> {
     pub(crate) object: CodeObject<'a>,
     pub(crate) target: TargetId,
     pub(crate) data: &'a [u8],
-    sha256: OnceCell<String>,
-}
-
-impl Present<'_> {
-    /// Hash of the code object; computed once, only where something is derived at all.
-    pub(crate) fn sha256(&self) -> &str {
-        self.sha256.get_or_init(|| record::sha256(self.data))
-    }
 }
 
 /// A code object to add.
 pub(crate) struct Derived {
     pub(crate) id: String,
     pub(crate) data: Vec<u8>,
-    pub(crate) record: hotswap_report::EntryRecord,
+    pub(crate) target: TargetId,
+    /// The entry that it was derived from.
+    pub(crate) source: EntryId,
+    pub(crate) families: Vec<FamilyCount>,
 }
 
 /// Adds to the bundle in `bytes` (plain or compressed) every target that the plan asks for.
@@ -110,7 +104,7 @@ fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> 
         let what = format!("the entry names {named}, its code object is for {target}");
         return Err(Diagnostic::error(codes::MALFORMED, what));
     }
-    Ok(Some(Present { id, object, target: named, data: &entry.data, sha256: OnceCell::new() }))
+    Ok(Some(Present { id, object, target: named, data: &entry.data }))
 }
 
 type Derivation = (Vec<Derived>, Vec<Diagnostic>);

@@ -3,12 +3,31 @@
 use crate::expand::{Derived, Present, route_of};
 use hotswap_bundle::Bundle;
 use hotswap_plan::{IDENTITY, Plan, VERSION};
-use hotswap_report::{Diagnostic, EntryRecord, Record, codes};
+use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
 use sha2::{Digest, Sha256};
+use std::thread;
+
+/// Below this many bytes in all, threads cost more than they save (a hash runs at over 1 GB/s).
+const WORTH_THREADS: usize = 1 << 20;
 
 /// SHA-256 as hexadecimal digits, as `sha256sum` prints it.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The hashes of several code objects, in their order.
+fn hash_all(objects: &[&[u8]]) -> Vec<String> {
+    let total: usize = objects.iter().map(|object| object.len()).sum();
+    let threads = if total < WORTH_THREADS { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
+    let mut hashes = vec![String::new(); objects.len()];
+    let share = objects.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        for (objects, hashes) in objects.chunks(share).zip(hashes.chunks_mut(share)) {
+            let work = move || objects.iter().zip(hashes).for_each(|(object, hash)| *hash = sha256(object));
+            if threads == 1 { work() } else { drop(scope.spawn(work)) }
+        }
+    });
+    hashes
 }
 
 /// The record for the bundle as it will be: old entries first, then the derived ones.
@@ -22,14 +41,17 @@ pub(crate) fn build(
     plan: &Plan,
 ) -> Result<Record, Diagnostic> {
     let earlier = earlier_rows(bundle)?;
-    let rows = present.iter().map(|entry| row(entry, &earlier));
+    let objects: Vec<&[u8]> = present.iter().map(|e| e.data).chain(derived.iter().map(|e| &e.data[..])).collect();
+    let mut hashes = hash_all(&objects).into_iter();
+    let old: Vec<_> = present.iter().zip(&mut hashes).map(|(entry, hash)| row(entry, hash, &earlier)).collect();
+    let new: Vec<_> = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old)).collect();
     Ok(Record {
         schema: 1,
         hotswap: VERSION.to_owned(),
         identity: IDENTITY.to_owned(),
         plan: plan.hash(),
         plan_text: plan.canonical(),
-        entries: rows.chain(derived.iter().map(|entry| entry.record.clone())).collect(),
+        entries: old.into_iter().chain(new).collect(),
         refused: refusals.iter().map(|diagnostic| diagnostic.what.clone()).collect(),
     })
 }
@@ -41,9 +63,8 @@ fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {
     Ok(record.entries)
 }
 
-fn row(entry: &Present<'_>, earlier: &[EntryRecord]) -> EntryRecord {
+fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
     let id = entry.id.to_string();
-    let sha256 = entry.sha256().to_owned();
     if let Some(row) = earlier.iter().find(|row| row.id == id && row.sha256 == sha256) {
         return row.clone();
     }
@@ -56,5 +77,20 @@ fn row(entry: &Present<'_>, earlier: &[EntryRecord]) -> EntryRecord {
         source: None,
         source_sha256: None,
         families: Vec::new(),
+    }
+}
+
+/// `present` and `rows` are the same entries.
+fn derived_row(entry: &Derived, sha256: String, present: &[Present<'_>], rows: &[EntryRecord]) -> EntryRecord {
+    let source = present.iter().zip(rows).find(|(source, _)| source.id == entry.source);
+    EntryRecord {
+        id: entry.id.clone(),
+        target: entry.target.to_string(),
+        route: Route::Alias,
+        sha256,
+        size: entry.data.len() as u64,
+        source: source.map(|(source, _)| source.target.to_string()),
+        source_sha256: source.map(|(_, row)| row.sha256.clone()),
+        families: entry.families.clone(),
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The bytes of an input file.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub enum Input {
     /// A regular file.
     Mapped(Mmap),
     /// A pipe, a device, an empty file.
@@ -27,11 +27,11 @@ impl Deref for Input {
     }
 }
 
-/// Opens a file.
+/// Opens a file for reading it whole, without copying a regular one.
 ///
 /// # Errors
 /// [`codes::CANNOT_READ`].
-pub(crate) fn open(path: &Path) -> Result<Input, Diagnostic> {
+pub fn open(path: &Path) -> Result<Input, Diagnostic> {
     open_file(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
