@@ -293,6 +293,30 @@ fn plain_clang_tools_accept_the_words() {
     }
 }
 
+/// The real clangd and clang-tidy, on a compilation database as CMake writes it.
+#[test]
+fn clangd_and_clang_tidy_read_a_database_with_our_words() {
+    let Some(bench) = Bench::new("clangd_and_clang_tidy_read_a_database_with_our_words") else { return };
+    let version = bench.versions()[0];
+    let words = "--start-no-unused-arguments -Xoffload-linker --hotswap-plan=00 --end-no-unused-arguments";
+    let command = format!("hotswap-clang++ {words} --offload-arch=gfx1030 -x hip -c a.hip");
+    let row = format!(r#"[{{"directory":"%s","file":"a.hip","command":"{command}"}}]"#);
+    ok(&bench.run(version, &format!("printf '{row}' \"$PWD\" > compile_commands.json")));
+    for (tool, call, expected) in [
+        ("clang-tidy", "-p . --checks=-*,bugprone-use-after-move --warnings-as-errors=* a.hip", ""),
+        ("clangd", "--check=a.hip", "0 errors"),
+    ] {
+        let script = format!("command -v {tool}-{version} > /dev/null || exit 77; {tool}-{version} {call}");
+        let output = bench.run(version, &script);
+        if output.status.code() == Some(77) {
+            println!("skipped: no {tool}-{version}");
+            continue;
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains(expected), "{tool}: {text}");
+    }
+}
+
 #[test]
 fn switched_off_the_object_is_that_of_plain_clang() {
     let Some(bench) = Bench::new("switched_off_the_object_is_that_of_plain_clang") else { return };
