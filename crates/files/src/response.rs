@@ -6,7 +6,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
 
 /// A word of the expanded command line and where it stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,30 +23,26 @@ const DEPTH: usize = 32;
 pub fn expand(words: &[OsString]) -> Vec<Word> {
     let mut out = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
-        push(&mut out, word, index, Path::new(""), 0);
+        push(&mut out, word, index, 0);
     }
     out
 }
 
-/// `folder`: where relative names of nested files are looked up after the working folder.
-fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, folder: &Path, depth: usize) {
-    let content = word.as_bytes().strip_prefix(b"@").filter(|_| depth < DEPTH).and_then(|name| {
-        let name = PathBuf::from(OsStr::from_bytes(name));
-        let found = if depth > 0 && name.is_relative() { folder.join(&name) } else { name };
-        fs::read(&found).ok().map(|bytes| (bytes, found))
-    });
-    let Some((bytes, file)) = content else {
+/// Relative names are looked up in the working folder, also those inside a file: so do clang, lld
+/// and their like (only in clang's configuration files a name is relative to the file).
+fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, depth: usize) {
+    let name = word.as_bytes().strip_prefix(b"@").filter(|_| depth < DEPTH);
+    let Some(bytes) = name.and_then(|name| fs::read(OsStr::from_bytes(name)).ok()) else {
         out.push(Word { text: word.to_owned(), index });
         return;
     };
-    let folder = file.parent().unwrap_or(Path::new(""));
     for word in tokenize(&bytes) {
-        push(out, &word, index, folder, depth + 1);
+        push(out, &word, index, depth + 1);
     }
 }
 
 /// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte,
-/// also inside double quotes; single quotes keep everything.
+/// also inside double quotes and, unlike in a shell, single ones.
 pub(crate) fn tokenize(bytes: &[u8]) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;
@@ -55,7 +50,7 @@ pub(crate) fn tokenize(bytes: &[u8]) -> Vec<OsString> {
     let mut rest = bytes.iter().copied();
     while let Some(byte) = rest.next() {
         match byte {
-            b'\\' if quote != b'\'' => word.get_or_insert_default().extend(rest.next()),
+            b'\\' => word.get_or_insert_default().extend(rest.next()),
             b'\'' | b'"' if quote == 0 => {
                 quote = byte;
                 word.get_or_insert_default();
@@ -75,19 +70,22 @@ mod tests {
 
     #[test]
     fn quoting_is_gnu() {
-        let words = tokenize(br#"-a 'b c' "d \" e" f\ g '' x"y"z"#);
-        assert_eq!(words, ["-a", "b c", "d \" e", "f g", "", "xyz"]);
+        let words = tokenize(br#"-a 'b c' "d \" e" f\ g '' x"y"z '-DX=\"s\"' 'it\'s'"#);
+        assert_eq!(words, ["-a", "b c", "d \" e", "f g", "", "xyz", "-DX=\"s\"", "it's"]);
     }
 
     #[test]
     fn nested_files_expand_and_missing_ones_stay() {
         let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| format!("@{}/{name}", dir.path().display());
         fs::write(dir.path().join("inner"), "-fgpu-rdc").unwrap();
-        fs::write(dir.path().join("outer"), "--offload-arch=gfx1030 @inner @absent").unwrap();
-        let outer = OsString::from(format!("@{}/outer", dir.path().display()));
-        let words = expand(&["-c".into(), outer]);
+        // `inner` alone would have to lie in the working folder, not beside `outer`.
+        let content = format!("--offload-arch=gfx1030 {} @absent @inner", at("inner"));
+        fs::write(dir.path().join("outer"), content).unwrap();
+        let words = expand(&["-c".into(), at("outer").into()]);
         let texts: Vec<_> = words.iter().map(|w| (w.text.to_str().unwrap(), w.index)).collect();
-        assert_eq!(texts, [("-c", 0), ("--offload-arch=gfx1030", 1), ("-fgpu-rdc", 1), ("@absent", 1)]);
+        let expected = [("-c", 0), ("--offload-arch=gfx1030", 1), ("-fgpu-rdc", 1), ("@absent", 1), ("@inner", 1)];
+        assert_eq!(texts, expected);
     }
 
     #[test]
