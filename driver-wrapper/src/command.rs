@@ -58,7 +58,7 @@ pub struct Command {
     pub scope: Scope,
     /// Relocatable device code.
     pub rdc: bool,
-    /// `--hip-link`.
+    /// `--hip-link`, or `--hipstdpar`, which clang takes for it, too.
     pub hip_link: bool,
     /// `--offload-link`.
     pub offload_link: bool,
@@ -196,6 +196,7 @@ impl Scan {
     /// `--hipstdpar` may stand behind the inputs that it changes.
     fn finish(mut self) -> Command {
         if self.standard_parallel {
+            self.command.hip_link = true;
             for input in self.command.inputs.iter_mut().filter(|input| input.kind == InputKind::Cxx) {
                 input.kind = InputKind::Hip;
             }

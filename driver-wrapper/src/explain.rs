@@ -90,7 +90,8 @@ impl Explanation<'_> {
                 let part = match (plan.device_link, plan.host_link) {
                     (true, true) => "device link and host link",
                     (true, false) => "device link",
-                    _ => "host link",
+                    (false, true) => "host link",
+                    (false, false) => "device link, should clang make one",
                 };
                 format!("take part in the {part}")
             }

@@ -222,7 +222,11 @@ fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Di
         return Err(Diagnostic::error(codes::USAGE, "--driver-mode=cl with a plan").advise("use the g++ driver mode"));
     }
     if !(command.links_device_code() || command.links_host_code()) {
-        return Ok(Some("no device link and no host link happens"));
+        // What clang's configuration files and CCC_OVERRIDE_OPTIONS add is not seen here. Words give
+        // way to a token, so if clang links device code after all, HotSwap is there. (A token of the
+        // build system stays in any case, and the real linker would stop at it.)
+        let unseen = source == Source::Words && command.phase > Phase::Front && !command.targets_gpu();
+        return Ok((!unseen).then_some("no device link and no host link happens"));
     }
     Ok((!explicit && !command.is_hip()).then_some("the command is no HIP compile or link"))
 }
