@@ -13,6 +13,15 @@ use std::process::{Command, ExitStatus};
 /// Signals that a build sends to stop its tools.
 const FORWARDED: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
+/// The signals that this process does not ignore. A handler in the place of "ignore" (`nohup`, a
+/// build in the background) would give the program the default, which is to end.
+fn heeded() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    let ignored = u64::from_str_radix(digits.trim(), 16).unwrap_or(0);
+    FORWARDED.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).collect()
+}
+
 fn show(context: &Context, program: &Path, args: &[OsString]) {
     if context.verbose {
         let words = [program.as_os_str()].into_iter().chain(args.iter().map(OsString::as_os_str));
@@ -51,7 +60,7 @@ pub(crate) fn exec_with(
 pub(crate) fn run(context: &Context, program: &Path, args: &[OsString]) -> Result<u8, Diagnostic> {
     show(context, program, args);
     // Registered before the start, so that no signal falls between.
-    let mut signals = Signals::new(FORWARDED).map_err(|error| not_started(program, &error))?;
+    let mut signals = Signals::new(heeded()).map_err(|error| not_started(program, &error))?;
     let handle = signals.handle();
     let mut child = Command::new(program).args(args).spawn().map_err(|error| not_started(program, &error))?;
     let pid = Pid::from_child(&child);
