@@ -26,8 +26,8 @@ impl<'o, 'a> Edit<'o, 'a> {
         self.bytes[E_FLAGS..E_FLAGS + 4].copy_from_slice(&flags.to_le_bytes());
     }
 
-    /// Replaces `amdhsa.target` in the note by `text` (see [`crate::Note::spell`]). A V3 object has
-    /// none: there the text must be empty, and nothing changes.
+    /// Replaces `amdhsa.target` in the note by `text` (see [`crate::Note::spell`]). A note
+    /// without it wants an empty text, and nothing changes.
     ///
     /// # Errors
     /// [`codes::NO_ROUTE`] when the text has another length (the note cannot grow) or is no triple

@@ -26,9 +26,10 @@ const HEADER: usize = 12;
 pub struct Note<'a> {
     /// The notes' contents in the file, in its order; at least one.
     pub ranges: Vec<Range<usize>>,
-    /// `amdhsa.target`: the triple and the target ID; empty in V3, which has none.
+    /// `amdhsa.target`: the triple and the target ID; empty where the note has none. V3 never has
+    /// one, and kernels written in assembly (those of hipBLASLt and rocBLAS) often have none.
     pub target: &'a str,
-    /// The bytes of [`Note::target`] in the file, once for each note; empty in V3.
+    /// The bytes of [`Note::target`] in the file, once for each note; empty without one.
     pub target_ranges: Vec<Range<usize>>,
     /// `amdhsa.version`.
     pub version: (u64, u64),
@@ -50,12 +51,8 @@ impl<'a> Note<'a> {
 
     fn read(elf: &Elf<'a>, range: Range<usize>) -> Result<Self, Diagnostic> {
         let metadata = metadata::read(elf.data, range.clone())?;
-        let (target, target_ranges) = match metadata.target {
-            Some((target, range)) => (target, vec![range]),
-            // V3 names the target in e_flags only.
-            None if elf.abi_version == 1 => ("", Vec::new()),
-            None => return Err(malformed(range.start, "the metadata has no amdhsa.target")),
-        };
+        // Without it, e_flags alone name the target, as they do for every loader.
+        let (target, target_ranges) = metadata.target.map_or(("", vec![]), |(target, range)| (target, vec![range]));
         let (version, kernels) = (metadata.version, metadata.kernels);
         Ok(Self { ranges: vec![range], target, target_ranges, version, kernels })
     }
@@ -87,7 +84,7 @@ impl<'a> Note<'a> {
         self.target_ranges.first().or(self.ranges.first()).map_or(0, |range| range.start)
     }
 
-    /// The target ID that the note states; `None` in V3.
+    /// The target ID that the note states; `None` where it states none.
     pub(crate) fn target_id(&self) -> Result<Option<TargetId>, Diagnostic> {
         if self.target.is_empty() {
             return Ok(None);
@@ -98,7 +95,8 @@ impl<'a> Note<'a> {
 
     /// [`Note::target`] for another target ID, spelled the way this file spells its own:
     /// `amdgcn-amd-amdhsa--gfx1031` where it says `amdgcn-amd-amdhsa--gfx1030`, and
-    /// `amdgpu10.31-amd-amdhsa-unknown-gfx1031` where it says that of `gfx1030`. Empty in V3.
+    /// `amdgpu10.31-amd-amdhsa-unknown-gfx1031` where it says that of `gfx1030`. Empty where it says
+    /// nothing.
     pub fn spell(&self, target: &TargetId) -> String {
         TargetText::parse(self.target).map_or_else(|_| String::new(), |text| text.spell(target))
     }

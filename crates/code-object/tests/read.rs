@@ -43,16 +43,28 @@ fn alignment_of_the_bytes_does_not_matter() {
     }
 }
 
+/// Of every V3 object, and of V4 and later where the kernels are written in assembly (hipBLASLt).
 #[test]
-fn v3_names_its_target_in_the_flags_only() {
-    let sample = Sample { flags: 0x32f, abi_version: 1, lanes: 64, ..Sample::default() };
-    let bytes = sample.build();
+fn without_a_target_in_the_note_the_flags_name_it() {
+    for abi_version in 1..=4 {
+        let flags = if abi_version == 1 { 0x32f } else { 0xf2f };
+        let bytes = Sample { target: String::new(), flags, abi_version, lanes: 64, ..Sample::default() }.build();
+        let object = CodeObject::parse(&bytes).unwrap();
+        assert_eq!(object.target_id().to_string(), "gfx906:sramecc+:xnack+");
+        assert_eq!((object.note().target, object.note().target_ranges.len()), ("", 0));
+        let mut edit = Edit::new(&object);
+        edit.set_note_target(&object.note().spell(&object.target_id())).unwrap();
+        assert_eq!(edit.finish(), bytes);
+    }
+}
+
+#[test]
+fn notes_that_disagree_on_having_a_target_are_refused() {
+    let mut bytes = Sample { notes: 2, ..Sample::default() }.build();
     let object = CodeObject::parse(&bytes).unwrap();
-    assert_eq!(object.target_id().to_string(), "gfx906:sramecc+:xnack+");
-    assert_eq!((object.note().target, object.note().target_ranges.len()), ("", 0));
-    let mut edit = Edit::new(&object);
-    edit.set_note_target(&object.note().spell(&object.target_id())).unwrap();
-    assert_eq!(edit.finish(), bytes);
+    let key = object.note().target_ranges[1].start - 3;
+    bytes[key] = b'_';
+    assert!(refused(&bytes).what.contains("does not agree with the first"));
 }
 
 #[test]

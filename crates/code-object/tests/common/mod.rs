@@ -6,6 +6,7 @@
 /// What to build; [`Default`] is a valid `gfx1030` object with two kernels.
 #[derive(Clone)]
 pub(crate) struct Sample {
+    /// `amdhsa.target`; none for an empty text.
     pub(crate) target: String,
     pub(crate) flags: u32,
     pub(crate) abi_version: u8,
@@ -57,7 +58,7 @@ impl Row {
 
 impl Sample {
     fn metadata(&self, kernels: &[&str]) -> Vec<u8> {
-        let mut out = vec![if self.abi_version == 1 { 0x82 } else { 0x83 }];
+        let mut out = vec![if self.target.is_empty() { 0x82 } else { 0x83 }];
         text(&mut out, "amdhsa.kernels");
         out.push(0x90 | kernels.len() as u8);
         for kernel in kernels {
@@ -72,7 +73,7 @@ impl Sample {
                 out.push(value as u8);
             }
         }
-        if self.abi_version != 1 {
+        if !self.target.is_empty() {
             text(&mut out, "amdhsa.target");
             text(&mut out, &self.target);
         }
