@@ -1,7 +1,7 @@
 //! One diagnostic: what, where, why, what to do; displayed as one line.
 
 use crate::Code;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// How much a diagnostic weighs.
@@ -119,12 +119,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// `error: [HS0203] FILE: ENTRY: what (summary); advice` — always one line.
+/// `error: [HS0203] FILE: ENTRY: what (summary); advice` — always one line. Names come from files: what
+/// could move a terminal's cursor is escaped.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = self.advice.as_deref().unwrap_or(self.code.advice);
         let line = format!("{}{}: {}; {}", self.place, self.code.summary, self.what, advice);
-        write!(f, "{}: [{}] {}", self.severity, self.code.id, line.replace('\n', " "))
+        write!(f, "{}: [{}] ", self.severity, self.code.id)?;
+        line.chars().try_for_each(|c| match c {
+            '\n' => f.write_char(' '),
+            c if c.is_control() => write!(f, "{}", c.escape_default()),
+            c => f.write_char(c),
+        })
     }
 }
 
@@ -147,5 +153,12 @@ mod tests {
             "error: [HS0302] a.hipfb: hip-amdgcn-amd-amdhsa--gfx1030: offset 0x28: the input is damaged: \
              section table leaves the file; build it again; if another tool reads it, report it"
         );
+    }
+
+    #[test]
+    fn names_from_files_cannot_move_the_cursor() {
+        let text = Diagnostic::error(codes::MALFORMED, "`\x1b[2J` is no target").in_entry("hip\r\u{9b}").to_string();
+        assert!(text.contains(r"hip\r\u{9b}: ") && text.contains(r"`\u{1b}[2J`"), "{text}");
+        assert!(!text.contains(char::is_control), "{text:?}");
     }
 }
