@@ -1,9 +1,15 @@
 //! Tables of text, and escaping of names that come from files.
 
+/// Wider cells (names out of damaged files) stick out instead of widening their column.
+const WIDEST: usize = 200;
+
 /// Columns as wide as their widest cell, two blanks between them, none at the end of a line.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).filter(|width| *width <= WIDEST).max()
+    };
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
@@ -30,6 +36,11 @@ mod tests {
     fn columns_line_up_and_lines_end_without_blanks() {
         let rows = [vec!["a".into(), "bb".into(), String::new()], vec!["ccc".into(), "d".into(), "e".into()]];
         assert_eq!(table(&rows), "a    bb\nccc  d   e\n");
+        let long = "x".repeat(100_000);
+        assert_eq!(
+            table(&[vec![long.clone(), "a".into()], vec!["b".into(), "c".into()]]),
+            format!("{long}  a\nb  c\n")
+        );
         assert_eq!(plain("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
     }
 }
