@@ -1,6 +1,8 @@
 //! What the bytes of an entry are, by their first bytes.
 
 use crate::bytes::{u16_at, u32_at};
+use crate::fatbin::is_bundle;
+use crate::offload_binary;
 use std::fmt;
 
 const EM_AMDGPU: u16 = 224;
@@ -21,6 +23,8 @@ pub enum ImageKind {
     SpirV,
     /// Another ELF file.
     OtherElf,
+    /// A bundle or an OffloadBinary inside of another container: a file to look into of its own.
+    Container,
     /// Anything else.
     Unknown,
 }
@@ -35,6 +39,7 @@ impl ImageKind {
             }
             [0x7f, b'E', b'L', b'F', ..] => Self::OtherElf,
             [b'B', b'C', 0xc0, 0xde, ..] => Self::Bitcode,
+            _ if is_bundle(bytes) || bytes.starts_with(offload_binary::MAGIC) => Self::Container,
             _ => match u32_at(bytes, 0) {
                 Some(0x0b17_c0de) => Self::Bitcode, // the wrapper around bitcode
                 Some(0x0723_0203) => Self::SpirV,
@@ -53,7 +58,22 @@ impl fmt::Display for ImageKind {
             Self::Bitcode => "bitcode",
             Self::SpirV => "SPIR-V",
             Self::OtherElf => "other ELF",
+            Self::Container => "container",
             Self::Unknown => "unknown",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ImageKind;
+
+    /// LLVM 23 puts OffloadBinaries into OffloadBinaries.
+    #[test]
+    fn a_container_in_a_container_is_named() {
+        for bytes in [&b"__CLANG_OFFLOAD_BUNDLE__\0"[..], b"CCOB\x03\0", b"\x10\xff\x10\xad\x02\0\0\0"] {
+            assert_eq!(ImageKind::of(bytes), ImageKind::Container);
+        }
+        assert_eq!(ImageKind::of(b"\x10\xff\x10\xac\x02\0\0\0"), ImageKind::Unknown);
     }
 }

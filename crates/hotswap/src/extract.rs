@@ -114,6 +114,6 @@ fn extension(kind: ImageKind) -> &'static str {
         ImageKind::DeviceObject => "o",
         ImageKind::Bitcode => "bc",
         ImageKind::SpirV => "spv",
-        ImageKind::Empty | ImageKind::OtherElf | ImageKind::Unknown => "bin",
+        ImageKind::Empty | ImageKind::OtherElf | ImageKind::Container | ImageKind::Unknown => "bin",
     }
 }
