@@ -228,7 +228,10 @@ fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Di
         let unseen = source == Source::Words && command.phase > Phase::Front && !command.targets_gpu();
         return Ok((!unseen).then_some("no device link and no host link happens"));
     }
-    Ok((!explicit && !command.is_hip()).then_some("the command is no HIP compile or link"))
+    // With these words clang links the device code of objects without being told that it is HIP.
+    let objects = command.offload_link || command.new_driver == Some(true);
+    let hip = command.is_hip() || (objects && command.links_host_code());
+    Ok((!explicit && !hip).then_some("the command is no HIP compile or link"))
 }
 
 /// With a GPU as the main target clang writes one bare code object; the policy says what that means.
@@ -354,7 +357,8 @@ fn with_plan(command: &Command, plan: Plan, source: Source, words: &[OsString]) 
     Ok(WithPlan {
         hash,
         source,
-        device_link: command.links_device_code() || (command.links_host_code() && command.is_hip() && command.rdc),
+        device_link: command.links_device_code()
+            || (command.links_host_code() && (command.offload_link || (command.is_hip() && command.rdc))),
         host_link: command.links_host_code(),
         manifest,
         bare_output,
