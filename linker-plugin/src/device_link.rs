@@ -32,6 +32,7 @@ pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic
         return Err(child::exec(context, &real, args));
     }
     let plan = context.plan(line.token()?.as_deref())?;
+    line.agree_with(&plan)?;
     let output = line.output();
     refuse_special_file(&output)?;
     let stripped = line.stripped()?;

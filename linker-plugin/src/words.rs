@@ -1,7 +1,8 @@
 //! The command line of a device link: finding our words, taking them out, finding the output.
 
 use hotswap_files::{Word, expand};
-use hotswap_plan::words::{PLAN, PREFIX};
+use hotswap_plan::Plan;
+use hotswap_plan::words::{PATCHES, PLAN, POLICY, PREFIX, RETARGET};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::MemfdFlags;
 use std::ffi::{OsStr, OsString};
@@ -53,6 +54,26 @@ impl<'a> CommandLine<'a> {
             0 | 1 => Ok(tokens.pop()),
             _ => Err(Diagnostic::error(codes::PLAN_CONFLICT, tokens.join(" and "))),
         }
+    }
+
+    /// Whether the plan holds what the words ask for. The wrapper has seen to that, but not for words
+    /// from clang's own configuration files, which it does not read.
+    pub(crate) fn agree_with(&self, plan: &Plan) -> Result<(), Diagnostic> {
+        let mut asked = plan.clone();
+        for word in self.words().filter_map(OsStr::to_str) {
+            if let Some(pairs) = word.strip_prefix(RETARGET) {
+                asked.add_pairs(pairs)?;
+            } else if let Some(names) = word.strip_prefix(PATCHES) {
+                asked.add_patches(names)?;
+            } else if let Some(policy) = word.strip_prefix(POLICY) {
+                asked.policy = policy.parse()?;
+            }
+        }
+        if asked == *plan {
+            return Ok(());
+        }
+        Err(Diagnostic::error(codes::PLAN_CONFLICT, "words that the wrapper did not see ask for more than the plan")
+            .advise("write them on the command line, not into a configuration file of clang"))
     }
 
     /// The words without ours. A response file that holds one of ours is replaced by a stripped
@@ -162,6 +183,23 @@ mod tests {
         }
         let args = words(&["-type=o", "-output=b"]);
         assert_eq!(CommandLine::new(&args).value_of(&["-output"]).unwrap(), "b");
+    }
+
+    #[test]
+    fn words_that_the_plan_does_not_hold_are_refused() {
+        let mut plan = Plan::default();
+        plan.add_pairs("gfx1030=>gfx1031,gfx1032").unwrap();
+        for (word, agrees) in [
+            ("--hotswap-plan=1", true),
+            ("--hotswap-retarget=gfx1030=>gfx1032", true),
+            ("--hotswap-policy=error", true),
+            ("--hotswap-retarget=gfx1030=>gfx1033", false),
+            ("--hotswap-patches=target_note", false),
+            ("--hotswap-policy=keep", false),
+        ] {
+            let found = CommandLine::new(&words(&[word, "-shared"])).agree_with(&plan);
+            assert_eq!(found.is_ok(), agrees, "{word}: {found:?}");
+        }
     }
 
     #[test]
