@@ -45,6 +45,15 @@ fn syntax(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::PLAN_SYNTAX, what)
 }
 
+/// What is left of a pair whose `>` a shell has taken ends with `=`.
+fn no_arrow(group: &str) -> Diagnostic {
+    let error = syntax(format!("`{group}` has no `=>`"));
+    if group.ends_with('=') {
+        return error.advise("quote the pair: a shell takes `>` and what follows as a redirection");
+    }
+    error
+}
+
 impl Plan {
     /// Whether the plan asks for nothing.
     pub fn is_empty(&self) -> bool {
@@ -58,7 +67,7 @@ impl Plan {
     pub fn add_pairs(&mut self, text: &str) -> Result<(), Diagnostic> {
         let mut pairs = BTreeSet::new();
         for group in text.split([';', ' ', '\t', '\n']).filter(|group| !group.is_empty()) {
-            let (source, targets) = group.split_once("=>").ok_or_else(|| syntax(format!("`{group}` has no `=>`")))?;
+            let (source, targets) = group.split_once("=>").ok_or_else(|| no_arrow(group))?;
             for target in targets.split(',') {
                 pairs.insert(pair(source, target, group)?);
             }
@@ -209,6 +218,13 @@ mod tests {
             assert_eq!(error.code, codes::PLAN_SYNTAX);
             assert!(error.what.contains(part), "{text}: {}", error.what);
         }
+    }
+
+    #[test]
+    fn a_pair_cut_by_a_shell_says_so() {
+        let advice = |text: &str| Plan::default().add_pairs(text).unwrap_err().advice.unwrap_or_default();
+        assert!(advice("gfx1030=").starts_with("quote the pair"));
+        assert!(!advice("gfx1030").contains("quote"));
     }
 
     #[test]
