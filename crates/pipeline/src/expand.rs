@@ -149,6 +149,10 @@ fn write(mut bundle: Bundle<'_>, derived: Vec<Derived>, record: &Record) -> Resu
         return Ok(None);
     }
     for entry in derived {
+        if bundle.entry(&entry.id).is_some() {
+            let what = "the bundle has this entry already, without a code object, or the entry of its source twice";
+            return Err(Diagnostic::error(codes::MALFORMED, what).in_entry(entry.id));
+        }
         bundle.push(entry.id, entry.data)?;
     }
     bundle.set_record(Some(record));

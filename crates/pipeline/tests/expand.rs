@@ -180,6 +180,23 @@ fn contradictions_and_damage_are_errors_under_every_policy() {
     assert_eq!(refused(&torn, &keep), codes::MALFORMED);
 }
 
+/// Loaders would take either of two entries with one ID.
+#[test]
+fn an_entry_that_could_only_be_added_twice_is_damage() {
+    let keep = plan("gfx1030=>gfx1031", "keep");
+    let two = |other: &str, data: Vec<u8>| {
+        let mut bundle = Bundle::default();
+        bundle.push(id("gfx1030"), object("gfx1030", 0x36)).unwrap();
+        bundle.push(id(other), data).unwrap();
+        bundle.to_bytes().unwrap().into_owned()
+    };
+    assert_eq!(refused(&two("gfx1031", Vec::new()), &keep), codes::MALFORMED);
+    let mut twins = two("gfx103x", object("gfx1030", 0x36));
+    let at = twins.windows(7).position(|window| window == b"gfx103x").unwrap();
+    twins[at + 6] = b'0';
+    assert_eq!(refused(&twins, &keep), codes::MALFORMED);
+}
+
 #[test]
 fn too_many_targets_for_the_runtimes_table_are_refused() {
     // The table of 68 entries ends below 4096 bytes, that of 72 would not.
