@@ -3,7 +3,7 @@
 //! It is found through `PT_NOTE` segments and `SHT_NOTE` sections, which in a linked file name the
 //! same bytes. Clang 22 splits full LTO into partitions (`--lto-partitions=8` by default) and each
 //! brings a note of its own with its kernels; comgr merges them. They are read as one note here, and
-//! must agree on target and version.
+//! must agree on the version, and on the target where they state one.
 
 use crate::elf::Elf;
 use crate::malformed;
@@ -29,7 +29,7 @@ pub struct Note<'a> {
     /// `amdhsa.target`: the triple and the target ID; empty where the note has none. V3 never has
     /// one, and kernels written in assembly (those of hipBLASLt and rocBLAS) often have none.
     pub target: &'a str,
-    /// The bytes of [`Note::target`] in the file, once for each note; empty without one.
+    /// The bytes of [`Note::target`] in the file, once for each note that has it.
     pub target_ranges: Vec<Range<usize>>,
     /// `amdhsa.version`.
     pub version: (u64, u64),
@@ -59,9 +59,14 @@ impl<'a> Note<'a> {
 
     /// Takes up a further note of the same file.
     fn merge(&mut self, next: Self) -> Result<(), Diagnostic> {
-        if (next.target, next.version) != (self.target, self.version) {
+        // rocBLAS links assembly without amdhsa.target with compiled kernels that have it.
+        let other_target = ![self.target, ""].contains(&next.target) && !self.target.is_empty();
+        if other_target || next.version != self.version {
             let what = format!("this metadata note does not agree with the first, at {:#x}", self.ranges[0].start);
             return Err(malformed(next.ranges[0].start, what));
+        }
+        if self.target.is_empty() {
+            self.target = next.target;
         }
         self.ranges.extend(next.ranges);
         self.target_ranges.extend(next.target_ranges);
