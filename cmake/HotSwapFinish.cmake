@@ -52,6 +52,7 @@ endmacro()
 
 macro(_hotswap_depend)
   get_target_property(files ${target} SOURCES)
+  get_target_property(libraries ${target} LINK_LIBRARIES)
   get_target_property(source_folder ${target} SOURCE_DIR)
   get_target_property(binary_folder ${target} BINARY_DIR)
   foreach(file IN LISTS files)
@@ -62,6 +63,12 @@ macro(_hotswap_depend)
     get_property(language SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY LANGUAGE)
     if(language STREQUAL "HIP" OR (NOT language AND path MATCHES "\\.hip$"))
       set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} APPEND PROPERTY OBJECT_DEPENDS ${DEPENDS})
+    elseif("hip::device" IN_LIST libraries AND path MATCHES "\\.(C|cc|cpp|cxx|c\\+\\+)$")
+      # It compiles C++ sources as HIP, which for CMake stay C++: the plan's words, which are for the
+      # language HIP, would not reach them, and the plan would be lost in silence.
+      _hotswap_stop("hip::device compiles ${file} as HIP behind CMake's back; give the source the language \
+instead (set_source_files_properties(${file} PROPERTIES LANGUAGE HIP)), or compile with \
+CMAKE_CXX_COMPILER=hotswap-clang++ and the plan in the environment (HOTSWAP_RETARGET).")
     endif()
   endforeach()
   if(LINKS)

@@ -9,6 +9,8 @@ use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Signals that a build sends to stop its tools.
 const FORWARDED: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
@@ -61,18 +63,22 @@ pub(crate) fn run(context: &Context, program: &Path, args: &[OsString]) -> Resul
     show(context, program, args);
     // Registered before the start, so that no signal falls between.
     let mut signals = Signals::new(heeded()).map_err(|error| not_started(program, &error))?;
-    let handle = signals.handle();
     let mut child = Command::new(program).args(args).spawn().map_err(|error| not_started(program, &error))?;
     let pid = Pid::from_child(&child);
-    let forwarder = std::thread::spawn(move || {
+    let running = Arc::new(AtomicBool::new(true));
+    let forward = Arc::clone(&running);
+    std::thread::spawn(move || {
         for signal in signals.forever() {
+            if !forward.load(Ordering::SeqCst) {
+                // Our own work can be left at any moment: files are replaced as a whole.
+                std::process::exit(1);
+            }
             // A child that has just ended is no error.
             let _ = Signal::from_named_raw(signal).map(|signal| kill_process(pid, signal));
         }
     });
     let status = child.wait();
-    handle.close();
-    let _ = forwarder.join();
+    running.store(false, Ordering::SeqCst);
     exit_code(program, status.map_err(|error| not_started(program, &error))?)
 }
 

@@ -141,6 +141,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DMISTAKE=report-of-objects"], "REPORT needs a target that makes a file"),
         Refused(&["-DMISTAKE=report-elsewhere"], "REPORT needs the call to stand in the folder of the target"),
         Refused(&["-DMISTAKE=other-source"], "the plan makes GPUs from gfx1010, but HIP_ARCHITECTURES is gfx1030"),
+        Refused(&["-DMISTAKE=hip-in-cxx"], "hip::device compiles"),
         Refused(&["-DMISTAKE=ipo"], "INTERPROCEDURAL_OPTIMIZATION is on, but CMake has no IPO for HIP"),
         Refused(&["-DMISTAKE=ipo-of-configuration", "-DCMAKE_BUILD_TYPE=Release"], "INTERPROCEDURAL_OPTIMIZATION_RELEASE is on"),
     ]),
