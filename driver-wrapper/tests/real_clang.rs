@@ -241,7 +241,7 @@ fn relocatable_objects_that_would_be_lost_are_told() {
 fn compiler_caches_accept_the_words_and_miss_when_the_plan_changes() {
     let Some(bench) = Bench::new("compiler_caches_accept_the_words_and_miss_when_the_plan_changes") else { return };
     if !bench.has("ccache") {
-        eprintln!("skipped: no ccache in the userland");
+        hotswap_userland::say("skipped: no ccache in the userland");
         return;
     }
     let version = bench.versions()[0];
@@ -267,7 +267,7 @@ fn compiler_caches_accept_the_words_and_miss_when_the_plan_changes() {
 fn sccache_accepts_the_words() {
     let Some(bench) = Bench::new("sccache_accepts_the_words") else { return };
     if !bench.has("sccache") {
-        eprintln!("skipped: no sccache in the userland");
+        hotswap_userland::say("skipped: no sccache in the userland");
         return;
     }
     let script = format!(
@@ -309,7 +309,7 @@ fn clangd_and_clang_tidy_read_a_database_with_our_words() {
         let script = format!("command -v {tool}-{version} > /dev/null || exit 77; {tool}-{version} {call}");
         let output = bench.run(version, &script);
         if output.status.code() == Some(77) {
-            println!("skipped: no {tool}-{version}");
+            hotswap_userland::say(&format!("skipped: no {tool}-{version}"));
             continue;
         }
         let text = String::from_utf8_lossy(&output.stderr);

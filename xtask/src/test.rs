@@ -23,6 +23,8 @@ struct Options {
 struct Count {
     passed: usize,
     failed: usize,
+    /// Tests, or parts of them, that said that they could not run here.
+    skipped: usize,
 }
 
 impl Count {
@@ -48,7 +50,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         if options.quick { quick(&options, &mut times, &mut count) } else { full(&options, &mut times, &mut count) };
     count.add("tests", result);
     times.print();
-    println!("\n{} passed, {} failed", count.passed, count.failed);
+    println!("\n{} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped);
     if count.failed == 0 { Ok(()) } else { fail("not everything passed") }
 }
 
@@ -100,7 +102,9 @@ fn count_tests(mut command: Command, count: &mut Count) -> Outcome {
         let line = line?;
         let mut out = std::io::stdout().lock();
         out.write_all(&line).and_then(|()| out.write_all(b"\n")).during("write", "standard output".as_ref())?;
-        if let Some((passed, failed)) = result_line(&String::from_utf8_lossy(&line)) {
+        let text = String::from_utf8_lossy(&line);
+        count.skipped += usize::from(text.contains(hotswap_userland::SKIPPED));
+        if let Some((passed, failed)) = result_line(&text) {
             count.passed += passed;
             count.failed += failed;
         }

@@ -11,7 +11,7 @@ use hotswap_bundle::{
     Bundle, Compression, Form, HashState, Method, OffloadBinary, host_object, open, parse, parse_lenient, walk_fatbin,
 };
 use hotswap_report::codes;
-use hotswap_userland::{ENV_ROCM, Userland};
+use hotswap_userland::{ENV_ROCM, Userland, say};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -29,7 +29,7 @@ struct Bench {
 impl Bench {
     fn new(test: &str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
-            eprintln!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland");
+            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
             return None;
         };
         let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();

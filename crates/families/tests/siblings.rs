@@ -4,10 +4,9 @@
 use hotswap_code_object::CodeObject;
 use hotswap_families::Registry;
 use hotswap_targets::{PROCESSORS, Processor, Support, TargetId};
-use hotswap_userland::Userland;
+use hotswap_userland::{Userland, say};
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -19,10 +18,6 @@ const KERNEL: &str = "\
       __builtin_amdgcn_s_barrier();\n\
       if (index < count) values[index] = tile[63 - (index & 63)] * factor;\n\
     }\n";
-
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
 
 struct Compiler {
     userland: Userland,

@@ -1,7 +1,7 @@
 //! The commands on what clang makes. `HOTSWAP_TEST_ROOT` names the userland.
 
 use assert_cmd::Command;
-use hotswap_userland::{ENV_ROCM, Userland};
+use hotswap_userland::{ENV_ROCM, Userland, say};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -23,7 +23,7 @@ struct Bench {
 impl Bench {
     fn new(test: &str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
-            eprintln!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland");
+            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
             return None;
         };
         let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();

@@ -38,7 +38,7 @@ impl Bench {
     /// `None`, with a line on standard error, where no userland is named.
     pub(crate) fn new(test: &str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
-            eprintln!("skipped: {test}: {} names no ROCm userland", hotswap_userland::ENV_ROOT);
+            hotswap_userland::say(&format!("skipped: {test}: {} names no ROCm userland", hotswap_userland::ENV_ROOT));
             return None;
         };
         let dir = tempfile::Builder::new().prefix("hotswap-wrapper-").tempdir_in(userland.outside("/tmp")).unwrap();

@@ -20,10 +20,4 @@ pub use bench::{Bench, Clang, Scratch};
 pub use pool::parallel;
 pub use run::{Call, Ran, kill_group};
 
-use std::io::Write;
-
-/// Prints a line past the capture of the test runner: counts belong in every log.
-pub fn say(line: &str) {
-    // A closed standard output is no reason to fail a test.
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
-}
+pub use hotswap_userland::say;

@@ -15,9 +15,9 @@ pub use tally::{Expect, Tally, sweep};
 
 use hotswap_families::{archive, c_source, manifest, patches_def};
 use hotswap_userland::Userland;
+pub use hotswap_userland::say;
 use object::{Object, ObjectSection};
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -172,9 +172,4 @@ pub fn product_fault(bytes: &[u8], format: manifest::Format) -> Option<String> {
     let full = 8 * families().len() as u64;
     let fits = size == full || (format == manifest::Format::CoffX86_64 && size > full);
     (!fits).then(|| format!("its table has {size} bytes"))
-}
-
-/// Prints a line also where the test harness captures output.
-pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }

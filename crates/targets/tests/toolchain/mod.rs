@@ -29,7 +29,7 @@ pub(crate) fn clangs(test: &str) -> Vec<Clang> {
         (Some(userland), _) => in_userland(&userland),
         (None, Some(bin)) => one(&Userland::new("/"), &bin.join("clang").display().to_string()).into_iter().collect(),
         (None, None) => {
-            eprintln!("{test}: skipped, neither {ENV_ROOT} nor {ENV_LLVM_BIN} names a compiler");
+            hotswap_userland::say(&format!("{test}: skipped: neither {ENV_ROOT} nor {ENV_LLVM_BIN} names a compiler"));
             return Vec::new();
         }
     };
