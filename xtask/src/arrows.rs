@@ -17,6 +17,9 @@ pub(crate) const ALLOWED: &[Row] = &[
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
+    // Rows, importer and generator: a build dependency of the tables, never in a program.
+    ("hotswap-isa-meta", &[]),
+    ("hotswap-isa", &["hotswap-isa-meta"]),
     // The wrapper judges words and plans; what is in an object is the interposer's business.
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),

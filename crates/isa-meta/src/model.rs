@@ -1,0 +1,211 @@
+//! The model of the instruction set: what the rows say, as plain data.
+//!
+//! Invariants (checked by [`crate`]'s reader): every name that is referred to exists once; fixed bits, opcode
+//! bits and fields of a layout do not overlap; an opcode fits its bits.
+
+/// The whole instruction set.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// Conditions under which an encoding exists, by name.
+    pub predicates: Vec<Predicate>,
+    /// Processors and what they have.
+    pub targets: Vec<Target>,
+    /// In which order the tables of encodings are tried; the first that accepts a word wins.
+    pub steps: Vec<Step>,
+    /// Kinds of operands.
+    pub kinds: Vec<Kind>,
+    /// Where the fields of an encoding lie.
+    pub layouts: Vec<Layout>,
+    /// Operand lists with their assembly templates.
+    pub shapes: Vec<Shape>,
+    /// The instructions.
+    pub rows: Vec<Row>,
+    /// Image instructions: what the base operation takes.
+    pub image_bases: Vec<ImageBase>,
+}
+
+/// A condition over features of a processor. Features are named as LLVM's `-mattr` names them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Condition {
+    /// The processor has the feature.
+    Has(String),
+    /// The condition does not hold.
+    Not(Box<Condition>),
+    /// All hold; an empty list holds.
+    All(Vec<Condition>),
+    /// At least one holds.
+    Any(Vec<Condition>),
+}
+
+/// A named condition (LLVM: an assembler predicate).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Predicate {
+    /// Its name, for example `isGFX11Only`.
+    pub name: String,
+    /// When it holds.
+    pub condition: Condition,
+}
+
+/// A processor or generic target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// As in `--offload-arch`.
+    pub name: String,
+    /// All features, implied ones included, that a predicate, a step or the decoder's code asks for; sorted.
+    /// `wavefrontsize32`, `wavefrontsize64` and `real-true16` are the defaults of the assembler; a decoder may be
+    /// asked for the other setting.
+    pub features: Vec<String>,
+}
+
+/// One table of encodings to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Size in bits of the words in it: 32, 64, 96 or 128.
+    pub bits: u8,
+    /// Name of the table, see [`Column::table`].
+    pub table: String,
+    /// On which targets it is tried.
+    pub condition: Condition,
+}
+
+/// A kind of operand: how its field is read and how it is written in assembly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name, for example `VSrc_f32`.
+    pub name: String,
+    /// How the field becomes a value: LLVM's decoder method without the word "decode" (`SrcRegOrImm9<32>`), or the
+    /// register class for operands that are one (`VReg_64_AlignTarget`), or `imm`.
+    pub decode: String,
+    /// LLVM's operand type without `OPERAND_`: how inline constants and literals are meant (`REG_IMM_FP32`).
+    pub operand_type: String,
+    /// How it is printed: LLVM's print method without the word "print" (`Operand`, `CPol`), for named bits and
+    /// integers `NamedBit(clamp)` or `NamedInt(offset,prefix,skip zero,hexadecimal…)` as found.
+    pub print: String,
+    /// Register class of the operand, empty where it has none. Registers outside it decode but are not valid.
+    pub class: String,
+}
+
+/// Some bits of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Piece {
+    /// Lowest bit in the instruction.
+    pub at: u8,
+    /// Lowest bit in the field's value.
+    pub from: u8,
+    /// Number of bits.
+    pub width: u8,
+}
+
+/// A field of an encoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Name of the operand whose value it holds (`vdst`, `src0_modifiers`).
+    pub name: String,
+    /// Its bits, lowest value bit first.
+    pub pieces: Vec<Piece>,
+}
+
+/// Where everything lies in the words of an encoding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Its name: the class and a number (`VOP3.7`).
+    pub name: String,
+    /// Encoding class: `SOP1`, `VOP2`, `VOP3`, `VOP3_DPP16`, `VOP2_SDWA`, `VOPD3`, `SMEM`, `DS`, `FLAT`, `MIMG`, …
+    pub class: String,
+    /// Size in bits without literals: 32, 64, 96 or 128.
+    pub bits: u8,
+    /// Where the opcode of [`Column::opcode`] lies.
+    pub opcode: Vec<Piece>,
+    /// Bits with a fixed value, those of the opcode left out. Bits that are neither here nor in the opcode nor
+    /// in a field do not matter.
+    pub fixed_mask: u128,
+    /// Their value.
+    pub fixed_value: u128,
+    /// The fields.
+    pub fields: Vec<Field>,
+}
+
+/// An operand list with its assembly template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// Its name, unique, made from its content.
+    pub name: String,
+    /// What follows the mnemonic, with `$name` for operands, as LLVM writes it.
+    pub template: String,
+    /// Operands in LLVM's order: written ones first.
+    pub operands: Vec<Operand>,
+}
+
+/// One operand of a shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operand {
+    /// Its name; a field of the same name holds its value unless it is tied or implied.
+    pub name: String,
+    /// Name of its kind.
+    pub kind: String,
+    /// Written (a definition) rather than read.
+    pub written: bool,
+    /// Name of the written operand that this read one must equal, if any.
+    pub tied: Option<String>,
+}
+
+/// An instruction in one encoding form, for all generations that have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Mnemonic without encoding suffix.
+    pub mnemonic: String,
+    /// Name of its shape.
+    pub shape: String,
+    /// Registers that it reads without naming them (`EXEC`, `VCC`, `SCC`, `M0`, `MODE`, `FLAT_SCR`, …).
+    pub reads: Vec<String>,
+    /// Registers that it writes without naming them.
+    pub writes: Vec<String>,
+    /// What it is: LLVM's instruction flags in lower case (`valu`, `trans`, `vop3`, `dpp`, `branch`, `terminator`,
+    /// `load`, `store`, `vm_cnt`, `wmma`, …); sorted. The list of known flags is the generator's.
+    pub flags: Vec<String>,
+    /// For image instructions: name of the base operation, encoding, dwords of data, dwords of address.
+    pub image: Option<Image>,
+    /// One for each encoding of it.
+    pub columns: Vec<Column>,
+}
+
+/// One encoding of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Table that it is in (LLVM's decoder namespace in lower case: `gfx8` serves GFX8 and GFX9, `gfx9`, `gfx90a`,
+    /// `gfx940`, `gfx950`, `gfx10`, `gfx11`, `gfx11_fake16`, `gfx12`, `gfx1250`, …).
+    pub table: String,
+    /// Names of the predicates that must all hold; sorted.
+    pub predicates: Vec<String>,
+    /// Name of its layout.
+    pub layout: String,
+    /// Value of the opcode bits.
+    pub opcode: u32,
+}
+
+/// What an image instruction is a variant of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Name of the base, see [`ImageBase`].
+    pub base: String,
+    /// Encoding variant, for example `Gfx10NSA`.
+    pub encoding: String,
+    /// Dwords of data of this variant.
+    pub data: u8,
+    /// Dwords of address of this variant.
+    pub address: u8,
+}
+
+/// The base operation of image instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageBase {
+    /// Its name.
+    pub name: String,
+    /// LLVM's properties that hold (`gather4`, `gradients`, `g16`, `coordinates`, `lod_or_clamp_or_mip`, `d16`,
+    /// `msaa`, `bvh`, `a16`, `store`, `atomic`, `atomic_x2`, `sampler`, …); sorted.
+    pub properties: Vec<String>,
+    /// Arguments before the coordinates.
+    pub extra_arguments: u8,
+    /// Variants that exist: encoding, dwords of data, dwords of address; sorted.
+    pub variants: Vec<(String, u8, u8)>,
+}
