@@ -1,0 +1,183 @@
+//! Registers: what an operand names.
+//!
+//! Invariants: `count` is at least 1; a tuple of vector or scalar registers is contiguous; a [`Special`] of two
+//! dwords is named by its low half. Vector tuples may run past register 255: the encoding allows it and the
+//! hardware decides, so the decoder keeps them.
+//!
+//! Absent on purpose: which registers an instruction reads without naming them (see the effects), and the classes
+//! of registers that an operand accepts (see [`crate::kind`]).
+
+use core::fmt;
+
+/// A file of registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RegFile {
+    /// Vector registers, `v0` to `v255`.
+    Vgpr,
+    /// Accumulation registers of the matrix cores, `a0` to `a255`.
+    Agpr,
+    /// Scalar registers, `s0` to `s105`.
+    Sgpr,
+    /// Registers of the trap handler, `ttmp0` to `ttmp15`.
+    Ttmp,
+    /// Registers with a name of their own; the index is a [`Special`].
+    Special,
+}
+
+macro_rules! specials {
+    ($($(#[$doc:meta])* $variant:ident $one:literal $two:literal;)*) => {
+        /// A scalar register with a name of its own. The halves of a pair are neighbours, the low one first.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Special { $($(#[$doc])* $variant,)* }
+
+        impl Special {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Special] = &[$(Special::$variant,)*];
+
+            /// The name of `dwords` dwords that begin here, as assembly writes it.
+            pub const fn name(self, dwords: u8) -> &'static str {
+                let [one, two] = match self { $(Special::$variant => [$one, $two],)* };
+                if dwords > 1 { two } else { one }
+            }
+        }
+    };
+}
+
+specials! {
+    /// Carry and compare mask, low half.
+    VccLo "vcc_lo" "vcc";
+    /// Carry and compare mask, high half.
+    VccHi "vcc_hi" "vcc_hi";
+    /// Mask of active lanes, low half.
+    ExecLo "exec_lo" "exec";
+    /// Mask of active lanes, high half.
+    ExecHi "exec_hi" "exec_hi";
+    /// Scratch base of gfx9, low half.
+    FlatScratchLo "flat_scratch_lo" "flat_scratch";
+    /// Scratch base of gfx9, high half.
+    FlatScratchHi "flat_scratch_hi" "flat_scratch_hi";
+    /// Mask of replayed lanes, low half.
+    XnackMaskLo "xnack_mask_lo" "xnack_mask";
+    /// Mask of replayed lanes, high half.
+    XnackMaskHi "xnack_mask_hi" "xnack_mask_hi";
+    /// Trap base address, low half.
+    TbaLo "tba_lo" "tba";
+    /// Trap base address, high half.
+    TbaHi "tba_hi" "tba_hi";
+    /// Trap memory address, low half.
+    TmaLo "tma_lo" "tma";
+    /// Trap memory address, high half.
+    TmaHi "tma_hi" "tma_hi";
+    /// Start of the scratch aperture as a source, low half.
+    FlatScratchBaseLo "src_flat_scratch_base_lo" "src_flat_scratch_base_lo";
+    /// Start of the scratch aperture as a source, high half.
+    FlatScratchBaseHi "src_flat_scratch_base_hi" "src_flat_scratch_base_hi";
+    /// Offset, index and message register.
+    M0 "m0" "m0";
+    /// Reads zero, drops what is written.
+    Null "null" "null";
+    /// Start of the LDS aperture.
+    SharedBase "src_shared_base" "src_shared_base";
+    /// End of the LDS aperture.
+    SharedLimit "src_shared_limit" "src_shared_limit";
+    /// Start of the private aperture.
+    PrivateBase "src_private_base" "src_private_base";
+    /// End of the private aperture.
+    PrivateLimit "src_private_limit" "src_private_limit";
+    /// Wave number for primitive ordered pixel shading.
+    PopsExitingWaveId "src_pops_exiting_wave_id" "src_pops_exiting_wave_id";
+    /// Whether VCC is zero.
+    Vccz "src_vccz" "src_vccz";
+    /// Whether EXEC is zero.
+    Execz "src_execz" "src_execz";
+    /// The scalar condition code.
+    Scc "src_scc" "src_scc";
+    /// A dword of LDS at the address in M0.
+    LdsDirect "src_lds_direct" "src_lds_direct";
+}
+
+/// Half of a vector register, for 16-bit operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Half {
+    /// Bits 0 to 15.
+    Low,
+    /// Bits 16 to 31.
+    High,
+}
+
+/// A register, or a tuple of consecutive ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reg {
+    /// The file that it is in.
+    pub file: RegFile,
+    /// Number of the first register, or the number of a [`Special`].
+    pub index: u16,
+    /// How many dwords.
+    pub count: u8,
+    /// Which half, if only half of one register is meant.
+    pub half: Option<Half>,
+}
+
+impl Reg {
+    /// `count` registers of `file` from `index`.
+    pub const fn new(file: RegFile, index: u16, count: u8) -> Reg {
+        Reg { file, index, count, half: None }
+    }
+
+    /// Half of vector register `index`.
+    pub const fn half(index: u16, half: Half) -> Reg {
+        Reg { file: RegFile::Vgpr, index, count: 1, half: Some(half) }
+    }
+
+    /// `count` dwords from `special`.
+    pub const fn special(special: Special, count: u8) -> Reg {
+        Reg { file: RegFile::Special, index: special as u16, count, half: None }
+    }
+
+    /// Which register with a name of its own this is.
+    pub fn as_special(self) -> Option<Special> {
+        match self.file {
+            RegFile::Special => Special::ALL.get(usize::from(self.index)).copied(),
+            _ => None,
+        }
+    }
+
+    /// Whether this is `special`, in any width.
+    pub fn is(self, special: Special) -> bool {
+        self.file == RegFile::Special && self.index == special as u16
+    }
+
+    /// Writes the name as assembly has it: `v3`, `s[4:7]`, `vcc_lo`, `v1.h`.
+    pub fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
+        let prefix = match self.file {
+            RegFile::Vgpr => "v",
+            RegFile::Agpr => "a",
+            RegFile::Sgpr => "s",
+            RegFile::Ttmp => "ttmp",
+            RegFile::Special => return out.write_str(self.as_special().map_or("", |special| special.name(self.count))),
+        };
+        out.write_str(prefix)?;
+        if self.count > 1 {
+            out.write_char('[')?;
+            crate::text::number::decimal(out, u64::from(self.index))?;
+            out.write_char(':')?;
+            crate::text::number::decimal(out, u64::from(self.index) + u64::from(self.count) - 1)?;
+            return out.write_char(']');
+        }
+        crate::text::number::decimal(out, u64::from(self.index))?;
+        match self.half {
+            None => Ok(()),
+            Some(Half::Low) => out.write_str(".l"),
+            Some(Half::High) => out.write_str(".h"),
+        }
+    }
+}
+
+impl fmt::Display for Reg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f)
+    }
+}
