@@ -100,7 +100,13 @@ fn range(data: &[u8], offset: u64, size: u64, at: usize, what: &str) -> Result<R
 }
 
 /// A table of `count` records at `offset`.
-fn table<'a, T: Pod>(data: &'a [u8], offset: u64, count: u64, at: usize, what: &str) -> Result<&'a [T], Diagnostic> {
+pub(crate) fn table<'a, T: Pod>(
+    data: &'a [u8],
+    offset: u64,
+    count: u64,
+    at: usize,
+    what: &str,
+) -> Result<&'a [T], Diagnostic> {
     let size = count.saturating_mul(size_of::<T>() as u64);
     let range = range(data, offset, size, at, what)?;
     let records = slice_from_bytes(&data[range], count as usize);
@@ -108,7 +114,7 @@ fn table<'a, T: Pod>(data: &'a [u8], offset: u64, count: u64, at: usize, what: &
 }
 
 /// The string at `offset` of a string table, up to its NUL; `None` outside or without NUL.
-fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
+pub(crate) fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
     Some(CStr::from_bytes_until_nul(strings.get(offset as usize..)?).ok()?.to_bytes())
 }
 
@@ -122,10 +128,17 @@ pub(crate) fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
 impl<'a> Elf<'a> {
     pub(crate) fn parse(data: &'a [u8]) -> Result<Self, Diagnostic> {
         let header = header(data).ok_or_else(|| not_code_object(data))?;
-        let ident = &header.e_ident;
-        if ident.os_abi != ELFOSABI_AMDGPU_HSA {
-            return Err(unknown(7, format!("OS ABI {} is not that of the HSA runtime (64)", ident.os_abi)));
+        if header.e_ident.os_abi != ELFOSABI_AMDGPU_HSA {
+            let what = format!("OS ABI {} is not that of the HSA runtime (64)", header.e_ident.os_abi);
+            return Err(unknown(7, what));
         }
+        Self::parse_any(data)
+    }
+
+    /// As [`Elf::parse`], for any OS ABI: what an assembler makes without one, and code of Mesa and PAL.
+    pub(crate) fn parse_any(data: &'a [u8]) -> Result<Self, Diagnostic> {
+        let header = header(data).ok_or_else(|| not_code_object(data))?;
+        let ident = &header.e_ident;
         if ident.version != elf::EV_CURRENT || header.e_version.get(LE) != u32::from(elf::EV_CURRENT) {
             return Err(unknown(6, "the ELF version is not 1"));
         }
@@ -134,9 +147,12 @@ impl<'a> Elf<'a> {
             elf::ET_DYN => Kind::Linked,
             other => return Err(unknown(16, format!("ELF type {other} is neither an object (1) nor linked (3)"))),
         };
-        let (abi_version, flags) = (abi_version(ident.abi_version)?, header.e_flags.get(LE));
+        let abi_version = match ident.os_abi {
+            ELFOSABI_AMDGPU_HSA => abi_version(ident.abi_version)?,
+            _ => ident.abi_version,
+        };
         let (sections, segments) = (sections(data, header)?, segments(data, header)?);
-        Ok(Self { data, kind, abi_version, flags, sections, segments })
+        Ok(Self { data, kind, abi_version, flags: header.e_flags.get(LE), sections, segments })
     }
 
     /// Calls `visit` with every defined symbol of that size, of every symbol table.

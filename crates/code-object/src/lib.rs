@@ -3,7 +3,8 @@
 //! A code object is an ELF64 file whose header flags and metadata note both name its target, and
 //! whose kernels stand both in the note and, as 64-byte descriptors, in the symbol tables.
 //! [`CodeObject::parse`] reads all of that and refuses a file in which they disagree, so that the
-//! tools behind it may rely on either.
+//! tools behind it may rely on either. [`CodeMap::read`] is for looking: where the code is and what it
+//! is called, in files that may contradict themselves.
 //!
 //! Invariants: a [`CodeObject`] borrows the file and copies none of it; an [`Edit`] changes the
 //! named bytes and no others, and without a change gives the file back byte for byte; no input
@@ -18,6 +19,7 @@ mod metadata;
 mod msgpack;
 mod note;
 mod object_file;
+mod symbols;
 mod target_text;
 
 pub use descriptor::Descriptor;
@@ -26,6 +28,7 @@ pub use elf::{Kind, Section, Segment};
 pub use metadata::Kernel;
 pub use note::Note;
 pub use object_file::{CodeObject, is_code_object};
+pub use symbols::{CodeMap, CodeSection, KernelFacts, Relocation, Symbol, SymbolKind};
 
 use hotswap_report::{Diagnostic, codes};
 

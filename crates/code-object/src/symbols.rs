@@ -1,0 +1,161 @@
+//! Where the instructions of an AMDGPU ELF file are, and what they are called: for looking at code.
+//!
+//! [`CodeMap::read`] is the lenient sibling of [`CodeObject`](crate::CodeObject): it takes every OS ABI
+//! and files without metadata (what an assembler makes), and a name, a descriptor or a relocation that
+//! is damaged is left out and told in [`CodeMap::problems`], so that the code can be looked at all the
+//! same. Sections that leave the file are refused, because then nothing is known about where code is.
+//!
+//! Invariants: sections are in the order of the file's table and hold their bytes; symbols lie inside
+//! their section and are sorted by offset, the name that says most first; relocations are sorted by offset.
+//!
+//! Absent on purpose: instructions, and judging whether a file would load (`CodeObject` does).
+
+mod kernel;
+mod relocation;
+mod table;
+
+pub use kernel::KernelFacts;
+pub use relocation::Relocation;
+
+use crate::elf::{Elf, Kind, Section};
+use crate::note::Note;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::{EFlags, Processor, TargetId, by_mach};
+use object::elf::{PF_X, PT_LOAD, SHT_NOBITS};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// What a symbol of a code section stands for; the order is the order of what is shown first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SymbolKind {
+    /// Entry of a kernel, with what its descriptor says.
+    Kernel(KernelFacts),
+    /// Another function.
+    Function,
+    /// Data between the instructions.
+    Object,
+    /// A place without a type, as an assembler's label.
+    Label,
+}
+
+/// A name in a code section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// Its name; bytes that are not UTF-8 are replaced.
+    pub name: Cow<'a, str>,
+    /// What it stands for.
+    pub kind: SymbolKind,
+    /// Offset in the section.
+    pub offset: usize,
+    /// Bytes that belong to it; 0 where the file does not say.
+    pub size: usize,
+    /// Whether other files see it.
+    pub is_global: bool,
+}
+
+/// A section, or in files without sections a segment, that holds instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeSection<'a> {
+    /// Name; `segment N` for a segment.
+    pub name: Cow<'a, str>,
+    /// Address of its first byte; 0 in most relocatable files.
+    pub address: u64,
+    /// Its bytes in the file.
+    pub range: Range<usize>,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// The names in it.
+    pub symbols: Vec<Symbol<'a>>,
+    /// What a linker will write into it.
+    pub relocations: Vec<Relocation<'a>>,
+}
+
+/// The code of a file.
+#[derive(Debug, Clone)]
+pub struct CodeMap<'a> {
+    /// Linked or relocatable.
+    pub kind: Kind,
+    /// The machine in `e_flags`, bits 0 to 7.
+    pub machine: u8,
+    /// Its row in the table of processors.
+    pub processor: Option<&'static Processor>,
+    /// The target ID, where `e_flags` are in order.
+    pub target_id: Option<TargetId>,
+    /// What holds instructions.
+    pub sections: Vec<CodeSection<'a>>,
+    /// What is damaged and was left out; warnings.
+    pub problems: Vec<Diagnostic>,
+}
+
+impl<'a> CodeMap<'a> {
+    /// Reads the tables of a file; instructions are not looked at.
+    ///
+    /// # Errors
+    /// `NOT_CODE_OBJECT` for other files, `UNKNOWN_FORMAT` for ELF types and code object versions that
+    /// are not known, `MALFORMED` for headers that leave the file; each with the offset.
+    pub fn read(data: &'a [u8]) -> Result<Self, Diagnostic> {
+        let elf = Elf::parse_any(data)?;
+        let machine = (elf.flags & 0xff) as u8;
+        let target_id = EFlags::decode(elf.flags, elf.abi_version).ok().map(|flags| flags.target_id());
+        let mut problems = Vec::new();
+        let mut found = sections(&elf);
+        let symbols = table::read(&elf, &mut problems);
+        let note = Note::find(&elf).ok();
+        kernel::place(&elf, &symbols, note.as_ref(), &mut found, &mut problems);
+        table::place(&elf, symbols, &mut found, &mut problems);
+        relocation::place(&elf, &mut found, &mut problems);
+        let sections = found.into_iter().map(|found| found.section).collect();
+        Ok(Self { kind: elf.kind, machine, processor: by_mach(machine), target_id, sections, problems })
+    }
+}
+
+impl CodeSection<'_> {
+    /// The name that covers an offset, with the distance from its start: the nearest symbol at or before it.
+    pub fn name_at(&self, offset: usize) -> Option<(&Symbol<'_>, usize)> {
+        let after = self.symbols.partition_point(|symbol| symbol.offset <= offset);
+        let nearest = self.symbols.get(after.checked_sub(1)?)?.offset;
+        let first = self.symbols.partition_point(|symbol| symbol.offset < nearest);
+        self.symbols.get(first).map(|symbol| (symbol, offset - nearest))
+    }
+}
+
+/// A section with its number in the file's table; none for a segment.
+struct Found<'a> {
+    index: Option<usize>,
+    section: CodeSection<'a>,
+}
+
+impl Found<'_> {
+    /// Where a symbol's value points to. In linked files a value is an address.
+    fn offset(&self, kind: Kind, value: u64) -> Option<usize> {
+        let offset = match kind {
+            Kind::Linked => value.checked_sub(self.section.address)?,
+            Kind::Relocatable => value,
+        };
+        usize::try_from(offset).ok().filter(|offset| *offset < self.section.bytes.len())
+    }
+}
+
+fn sections<'a>(elf: &Elf<'a>) -> Vec<Found<'a>> {
+    let found = |index: Option<usize>, name: Cow<'a, str>, address: u64, range: &Range<usize>| {
+        let bytes = elf.data.get(range.clone()).unwrap_or_default();
+        let (symbols, relocations) = (Vec::new(), Vec::new());
+        Found { index, section: CodeSection { name, address, range: range.clone(), bytes, symbols, relocations } }
+    };
+    if elf.sections.is_empty() {
+        let code = |segment: &&crate::Segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
+        let segments = elf.segments.iter().filter(code).zip(1..);
+        let row = |(segment, number): (&crate::Segment, usize)| {
+            found(None, format!("segment {number}").into(), segment.address, &segment.range)
+        };
+        return segments.map(row).collect();
+    }
+    let code = |(_, section): &(usize, &Section)| section.is_code() && section.kind != SHT_NOBITS;
+    let rows = elf.sections.iter().enumerate().filter(code);
+    rows.map(|(index, section)| found(Some(index), section.name.into(), section.address, &section.range)).collect()
+}
+
+/// What is left out: at which offset, and what is wrong with it.
+fn left_out(offset: usize, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::warning(codes::MALFORMED, what).at(offset as u64).advise("it is left out; check the tool that made it")
+}

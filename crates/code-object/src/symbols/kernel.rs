@@ -1,0 +1,116 @@
+//! Kernels: the symbols `NAME.kd` and what the 64 bytes behind them say.
+//!
+//! Where the metadata note is readable it adds the exact register counts; the descriptor has them in
+//! granules only.
+
+use super::table::Row;
+use super::{Found, Symbol, SymbolKind, left_out};
+use crate::elf::{Elf, Kind};
+use crate::note::Note;
+use hotswap_report::Diagnostic;
+use hotswap_targets::{WaveSizes, by_mach};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+const SIZE: u64 = 64;
+/// Bit 10 of the code properties: waves of 32 lanes. Without a meaning before GFX10, where it is 0.
+const WAVE32: u16 = 1 << 10;
+
+/// What the descriptor and the metadata say about a kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelFacts {
+    /// Lanes of a wave: 32 or 64.
+    pub lanes: u8,
+    /// Static LDS, bytes a work-group.
+    pub lds: u32,
+    /// Scratch, bytes a work-item.
+    pub scratch: u32,
+    /// Kernel arguments, bytes.
+    pub kernarg: u32,
+    /// Vector registers, from the metadata.
+    pub vgprs: Option<u64>,
+    /// Accumulation registers, from the metadata.
+    pub agprs: Option<u64>,
+    /// Scalar registers, from the metadata.
+    pub sgprs: Option<u64>,
+}
+
+/// Adds a kernel symbol for each descriptor.
+pub(super) fn place<'a>(
+    elf: &Elf<'a>,
+    rows: &[Row<'a>],
+    note: Option<&Note<'a>>,
+    found: &mut [Found<'a>],
+    problems: &mut Vec<Diagnostic>,
+) {
+    let described = note.iter().flat_map(|note| &note.kernels).map(|kernel| (kernel.symbol, kernel));
+    let described: HashMap<_, _> = described.collect();
+    // In a relocatable file only the name leads from the descriptor to the code.
+    let named: HashMap<&str, &Row<'_>> = match elf.kind {
+        Kind::Linked => HashMap::new(),
+        Kind::Relocatable => rows.iter().map(|row| (&*row.name, row)).collect(),
+    };
+    for row in rows {
+        let Some(name) = row.name.strip_suffix(".kd").filter(|name| !name.is_empty() && row.size == SIZE) else {
+            continue;
+        };
+        let Some(descriptor) = Descriptor::read(elf, row) else {
+            problems.push(left_out(row.at, format!("the kernel descriptor `{}` is outside of the file", row.name)));
+            continue;
+        };
+        let mut facts = descriptor.facts;
+        if let Some(kernel) = described.get(&*row.name) {
+            (facts.vgprs, facts.agprs, facts.sgprs) = (kernel.vgpr_count, kernel.agpr_count, kernel.sgpr_count);
+        }
+        let entry = match elf.kind {
+            Kind::Linked => descriptor.entry.and_then(|entry| at_address(found, entry)),
+            Kind::Relocatable => named.get(name).and_then(|code| at_symbol(found, code)),
+        };
+        let Some((owner, offset)) = entry else {
+            problems.push(left_out(row.at, format!("the code of kernel `{name}` is in no code section")));
+            continue;
+        };
+        let (name, kind) = (Cow::Owned(name.to_owned()), SymbolKind::Kernel(facts));
+        // The size is that of the function symbol with the same name, if there is one.
+        owner.section.symbols.push(Symbol { name, kind, offset, size: 0, is_global: row.is_global });
+    }
+}
+
+fn at_address<'f, 'a>(found: &'f mut [Found<'a>], address: u64) -> Option<(&'f mut Found<'a>, usize)> {
+    found.iter_mut().find_map(|found| found.offset(Kind::Linked, address).map(|offset| (found, offset)))
+}
+
+fn at_symbol<'f, 'a>(found: &'f mut [Found<'a>], row: &Row<'_>) -> Option<(&'f mut Found<'a>, usize)> {
+    let owner = found.iter_mut().find(|found| found.index.is_some() && found.index == row.section)?;
+    let offset = owner.offset(Kind::Relocatable, row.value)?;
+    Some((owner, offset))
+}
+
+struct Descriptor {
+    facts: KernelFacts,
+    /// Address of the code in a linked file.
+    entry: Option<u64>,
+}
+
+impl Descriptor {
+    fn read(elf: &Elf<'_>, row: &Row<'_>) -> Option<Self> {
+        let range = match elf.kind {
+            Kind::Linked => elf.file_range(row.value, SIZE)?,
+            Kind::Relocatable => elf.section_range(row.section?, row.value, SIZE)?,
+        };
+        let bytes = elf.data.get(range)?;
+        let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let offset = i64::from_le_bytes(*bytes.get(16..)?.first_chunk()?);
+        let properties = u16::from_le_bytes(*bytes.get(56..)?.first_chunk()?);
+        let waves = by_mach((elf.flags & 0xff) as u8).map(|processor| processor.waves);
+        let lanes = match waves {
+            Some(WaveSizes::Only32) => 32,
+            Some(WaveSizes::Only64) => 64,
+            _ if properties & WAVE32 != 0 => 32,
+            _ => 64,
+        };
+        let facts =
+            KernelFacts { lanes, lds: word(0)?, scratch: word(4)?, kernarg: word(8)?, ..KernelFacts::default() };
+        Some(Self { facts, entry: row.value.checked_add_signed(offset) })
+    }
+}

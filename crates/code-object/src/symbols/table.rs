@@ -1,0 +1,190 @@
+//! The symbol tables.
+
+use super::{Found, Symbol, SymbolKind, left_out};
+use crate::elf::{Elf, Kind, Section, string, table};
+use hotswap_report::Diagnostic;
+use object::LittleEndian as LE;
+use object::elf::{self, Sym64};
+use std::borrow::Cow;
+
+/// `STT_AMDGPU_HSA_KERNEL` of code object V2, in the range for operating systems.
+const STT_AMDGPU_HSA_KERNEL: u8 = elf::STT_LOOS;
+/// `SHT_SYMTAB_SHNDX`: section numbers above 65279.
+const WIDE_INDEX: u32 = elf::SHT_SYMTAB_SHNDX;
+/// More damage than this in one table says nothing new.
+const TOLD: usize = 4;
+
+/// A defined symbol that is of interest.
+pub(super) struct Row<'a> {
+    pub(super) name: Cow<'a, str>,
+    /// Offset of its record in the file.
+    pub(super) at: usize,
+    pub(super) value: u64,
+    pub(super) size: u64,
+    /// Number of its section, `None` where that is none (absolute symbols).
+    pub(super) section: Option<usize>,
+    pub(super) kind: u8,
+    pub(super) is_global: bool,
+}
+
+/// The named, defined symbols of all tables.
+pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    for (index, section) in elf.sections.iter().enumerate() {
+        if section.kind == elf::SHT_DYNSYM || section.kind == elf::SHT_SYMTAB {
+            match symbols(elf, section) {
+                Ok((symbols, strings)) => read_table(elf, index, symbols, strings, &mut rows, problems),
+                Err(error) => problems.push(error),
+            }
+        }
+    }
+    rows
+}
+
+/// The records of a symbol table, and its strings.
+pub(super) fn symbols<'a>(elf: &Elf<'a>, section: &Section) -> Result<(&'a [Sym64<LE>], &'a [u8]), Diagnostic> {
+    let at = section.range.start;
+    let strings = elf.sections.get(section.link as usize).filter(|strings| strings.kind == elf::SHT_STRTAB);
+    let strings = strings.ok_or_else(|| left_out(at, "a symbol table has no string table"))?;
+    let count = section.range.len() / size_of::<Sym64<LE>>();
+    let symbols = table::<Sym64<LE>>(elf.data, at as u64, count as u64, at, "the symbol table");
+    let symbols = symbols.map_err(|error| left_out(at, error.what))?;
+    Ok((symbols, elf.data.get(strings.range.clone()).unwrap_or_default()))
+}
+
+fn read_table<'a>(
+    elf: &Elf<'a>,
+    index: usize,
+    symbols: &'a [Sym64<LE>],
+    strings: &'a [u8],
+    rows: &mut Vec<Row<'a>>,
+    problems: &mut Vec<Diagnostic>,
+) {
+    let wide = wide_indices(elf, index);
+    let start = elf.sections[index].range.start;
+    let mut nameless = 0;
+    for (number, symbol) in symbols.iter().enumerate() {
+        let section = match symbol.st_shndx.get(LE) {
+            elf::SHN_UNDEF => continue,
+            elf::SHN_XINDEX => wide_index(wide, number),
+            special @ elf::SHN_LORESERVE.. => (special != elf::SHN_ABS).then_some(usize::MAX),
+            section => Some(usize::from(section)),
+        };
+        if matches!(symbol.st_type(), elf::STT_SECTION | elf::STT_FILE | elf::STT_TLS | elf::STT_COMMON) {
+            continue;
+        }
+        let at = start + number * size_of::<Sym64<LE>>();
+        let Some(name) = string(strings, symbol.st_name.get(LE)) else {
+            nameless += 1;
+            if nameless <= TOLD {
+                problems.push(left_out(at, "a symbol's name leaves its string table"));
+            }
+            continue;
+        };
+        rows.push(Row {
+            name: String::from_utf8_lossy(name),
+            at,
+            value: symbol.st_value.get(LE),
+            size: symbol.st_size.get(LE),
+            section,
+            kind: symbol.st_type(),
+            is_global: symbol.st_bind() != elf::STB_LOCAL,
+        });
+    }
+    if nameless > TOLD {
+        problems.push(left_out(start, format!("{nameless} symbols of a table have names that leave its string table")));
+    }
+}
+
+/// The table of wide section numbers that belongs to a symbol table.
+fn wide_indices<'a>(elf: &Elf<'a>, symbols: usize) -> &'a [u8] {
+    let belongs = |section: &&Section| section.kind == WIDE_INDEX && section.link as usize == symbols;
+    let section = elf.sections.iter().find(belongs);
+    section.and_then(|section| elf.data.get(section.range.clone())).unwrap_or_default()
+}
+
+fn wide_index(wide: &[u8], number: usize) -> Option<usize> {
+    let word = wide.get(number.checked_mul(4)?..)?.first_chunk()?;
+    usize::try_from(u32::from_le_bytes(*word)).ok()
+}
+
+/// Puts the symbols into their sections. Kernels are there already.
+pub(super) fn place<'a>(elf: &Elf<'a>, rows: Vec<Row<'a>>, found: &mut [Found<'a>], problems: &mut Vec<Diagnostic>) {
+    let mut outside = 0;
+    for row in rows {
+        let kind = match row.kind {
+            elf::STT_FUNC | STT_AMDGPU_HSA_KERNEL => SymbolKind::Function,
+            elf::STT_OBJECT => SymbolKind::Object,
+            _ => SymbolKind::Label,
+        };
+        let Some(owner) = owner(elf, found, &row) else { continue };
+        let Some(offset) = owner.offset(elf.kind, row.value).filter(|_| !row.name.is_empty()) else {
+            // A label at the very end names no instruction; lld's and assemblers' end marks are of this kind.
+            let end = owner.section.address.saturating_add(owner.section.bytes.len() as u64);
+            let is_end =
+                row.value == end || (elf.kind == Kind::Relocatable && row.value == owner.section.bytes.len() as u64);
+            if !is_end && !row.name.is_empty() {
+                outside += 1;
+                if outside <= TOLD {
+                    problems.push(left_out(row.at, format!("the symbol `{}` is outside of its section", row.name)));
+                }
+            }
+            continue;
+        };
+        let size = usize::try_from(row.size).unwrap_or(usize::MAX);
+        let rest = owner.section.bytes.len() - offset;
+        if size > rest {
+            problems.push(left_out(
+                row.at,
+                format!("the end of `{}` ({size:#x} bytes) is outside of its section", row.name),
+            ));
+        }
+        let (name, is_global, size) = (row.name, row.is_global, size.min(rest));
+        owner.section.symbols.push(Symbol { name, kind, offset, size, is_global });
+    }
+    if outside > TOLD {
+        problems.push(left_out(0, format!("{outside} symbols are outside of their sections")));
+    }
+    found.iter_mut().for_each(|found| sort(&mut found.section.symbols));
+}
+
+/// The section of a symbol, among those with code. Without sections, the segment that holds its address.
+fn owner<'f, 'a>(elf: &Elf<'_>, found: &'f mut [Found<'a>], row: &Row<'_>) -> Option<&'f mut Found<'a>> {
+    if elf.sections.is_empty() {
+        return found.iter_mut().find(|found| found.offset(elf.kind, row.value).is_some());
+    }
+    found.iter_mut().find(|found| found.index == row.section)
+}
+
+/// By offset, the name that says most first; the same name at the same place once, with the larger size.
+fn sort(symbols: &mut Vec<Symbol<'_>>) {
+    symbols.sort_by(|a, b| {
+        let key = |symbol: &Symbol<'_>| (symbol.offset, symbol.kind.rank(), !symbol.is_global);
+        key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    // Twins (`.symtab` and `.dynsym`, a kernel and its function) need not be neighbours when a place has
+    // several names; places have few.
+    let mut kept: Vec<Symbol<'_>> = Vec::with_capacity(symbols.len());
+    for symbol in symbols.drain(..) {
+        let same_place = kept.iter_mut().rev().take_while(|one| one.offset == symbol.offset);
+        match same_place.into_iter().find(|one| one.name == symbol.name) {
+            Some(twin) => {
+                twin.size = twin.size.max(symbol.size);
+                twin.is_global |= symbol.is_global;
+            }
+            None => kept.push(symbol),
+        }
+    }
+    *symbols = kept;
+}
+
+impl SymbolKind {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Kernel(_) => 0,
+            Self::Function => 1,
+            Self::Object => 2,
+            Self::Label => 3,
+        }
+    }
+}
