@@ -1,0 +1,279 @@
+//! Sets of registers: one bit for each 32-bit register that code can name.
+//!
+//! Invariants: fixed size (192 bytes), no allocation; a half register counts as its whole register, because no
+//! bit of a set stands for less than 32 bits (what writes only a half says so itself, see [`crate::effects`]).
+//! VGPRs are 0 to 1023, so that banked registers of gfx12.5 have bits of their own.
+//!
+//! Absent on purpose: lanes. Whether a write under a partial EXEC keeps old lanes alive is for the caller to say.
+
+use crate::reg::{Reg, RegFile, Special};
+
+const WORDS: usize = 24;
+
+/// Where a file's bits begin, in 64-bit words, and how many registers it has.
+const fn place(file: RegFile) -> (usize, usize) {
+    match file {
+        RegFile::Vgpr => (0, 1024),
+        RegFile::Agpr => (16, 256),
+        RegFile::Sgpr => (20, 128),
+        RegFile::Ttmp => (22, 16),
+        RegFile::Special => (23, 64),
+    }
+}
+
+/// The files in the order of their bits.
+const FILES: [RegFile; 5] = [RegFile::Vgpr, RegFile::Agpr, RegFile::Sgpr, RegFile::Ttmp, RegFile::Special];
+
+/// A set of 32-bit registers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RegSet {
+    words: [u64; WORDS],
+}
+
+impl RegSet {
+    /// The set without registers.
+    pub const EMPTY: Self = Self { words: [0; WORDS] };
+
+    /// The set without registers.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::EMPTY
+    }
+
+    /// Every register of a file.
+    #[must_use]
+    pub fn all_of(file: RegFile) -> Self {
+        let (start, registers) = place(file);
+        let mut set = Self::EMPTY;
+        for word in set.words.iter_mut().skip(start).take(registers.div_ceil(64)) {
+            *word = u64::MAX >> (64 - registers.min(64));
+        }
+        set
+    }
+
+    /// Adds every 32-bit register of `reg`. Registers past the end of the file are left out: they do not exist.
+    #[inline]
+    pub fn insert(&mut self, reg: Reg) {
+        self.change(reg, |word, bits| *word |= bits);
+    }
+
+    /// Takes every 32-bit register of `reg` out.
+    #[inline]
+    pub fn remove(&mut self, reg: Reg) {
+        self.change(reg, |word, bits| *word &= !bits);
+    }
+
+    /// Whether every 32-bit register of `reg` is in the set.
+    #[must_use]
+    pub fn contains(&self, reg: Reg) -> bool {
+        pieces(reg).all(|(word, bits)| self.words.get(word).is_some_and(|have| have & bits == bits))
+            && usize::from(reg.index) + usize::from(reg.count) <= place(reg.file).1
+    }
+
+    /// Whether some 32-bit register of `reg` is in the set.
+    #[must_use]
+    pub fn touches(&self, reg: Reg) -> bool {
+        pieces(reg).any(|(word, bits)| self.words.get(word).is_some_and(|have| have & bits != 0))
+    }
+
+    /// Whether the sets have a register in common.
+    #[must_use]
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(mine, theirs)| mine & theirs != 0)
+    }
+
+    /// Adds the registers of `other`; says whether that changed the set.
+    pub fn union_with(&mut self, other: &Self) -> bool {
+        let mut changed = 0;
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            changed |= theirs & !*mine;
+            *mine |= theirs;
+        }
+        changed != 0
+    }
+
+    /// Takes the registers of `other` out.
+    pub fn subtract(&mut self, other: &Self) {
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            *mine &= !theirs;
+        }
+    }
+
+    /// Keeps only registers that `other` has as well.
+    pub fn intersect_with(&mut self, other: &Self) {
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            *mine &= theirs;
+        }
+    }
+
+    /// Whether every register of this set is in `other`.
+    #[must_use]
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).all(|(mine, theirs)| mine & !theirs == 0)
+    }
+
+    /// Whether there is no register in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words == [0; WORDS]
+    }
+
+    /// Number of 32-bit registers in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Its registers one by one: VGPRs, AGPRs, SGPRs, trap temporaries, special registers; each rising.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { set: self, word: 0, left: self.words[0] }
+    }
+
+    #[inline]
+    fn change(&mut self, reg: Reg, apply: impl Fn(&mut u64, u64)) {
+        for (word, bits) in pieces(reg) {
+            if let Some(word) = self.words.get_mut(word) {
+                apply(word, bits);
+            }
+        }
+    }
+}
+
+impl Default for RegSet {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl core::fmt::Debug for RegSet {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.debug_set().entries(self.iter().map(|reg| (reg.file, reg.index))).finish()
+    }
+}
+
+impl Extend<Reg> for RegSet {
+    fn extend<T: IntoIterator<Item = Reg>>(&mut self, registers: T) {
+        registers.into_iter().for_each(|reg| self.insert(reg));
+    }
+}
+
+impl FromIterator<Reg> for RegSet {
+    fn from_iter<T: IntoIterator<Item = Reg>>(registers: T) -> Self {
+        let mut set = Self::EMPTY;
+        set.extend(registers);
+        set
+    }
+}
+
+impl<'a> IntoIterator for &'a RegSet {
+    type Item = Reg;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// The words that `reg` has bits in. A tuple has at most 32 registers, so at most two words.
+#[inline]
+fn pieces(reg: Reg) -> impl Iterator<Item = (usize, u64)> {
+    let (start, registers) = place(reg.file);
+    let first = usize::from(reg.index).min(registers);
+    // From M0 on, a register with a name of its own has one bit, however wide it is read.
+    let widest = if reg.file == RegFile::Special && reg.index >= Special::M0 as u16 { 1 } else { 64 };
+    let count = usize::from(reg.count).min(registers - first).min(widest);
+    let mask = u128::from(u64::MAX.checked_shr(64 - count as u32).unwrap_or(0)) << (first % 64);
+    let word = start + first / 64;
+    [(word, mask as u64), (word + 1, (mask >> 64) as u64)].into_iter().filter(|(_, bits)| *bits != 0)
+}
+
+/// Iterator over a set, see [`RegSet::iter`].
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    set: &'a RegSet,
+    word: usize,
+    left: u64,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Reg;
+
+    fn next(&mut self) -> Option<Reg> {
+        while self.left == 0 {
+            self.word += 1;
+            self.left = *self.set.words.get(self.word)?;
+        }
+        let bit = self.left.trailing_zeros() as usize;
+        self.left &= self.left - 1;
+        FILES.into_iter().rev().find_map(|file| {
+            let (start, _) = place(file);
+            let index = (self.word.checked_sub(start)? * 64 + bit) as u16;
+            Some(Reg { file, index, count: 1, half: None })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn reg(file: RegFile, index: u16, count: u8) -> Reg {
+        Reg { file, index, count, half: None }
+    }
+
+    #[test]
+    fn every_register_comes_back_alone() {
+        for file in FILES {
+            for index in 0..place(file).1 as u16 {
+                let one = reg(file, index, 1);
+                let set: RegSet = [one].into_iter().collect();
+                assert_eq!(set.iter().collect::<Vec<_>>(), [one]);
+                assert!(set.contains(one) && set.touches(one) && set.len() == 1);
+            }
+        }
+    }
+
+    #[test]
+    fn tuples_cross_words_and_stop_at_the_end_of_the_file() {
+        let mut set = RegSet::new();
+        set.insert(reg(RegFile::Vgpr, 250, 32));
+        assert_eq!(set.len(), 32);
+        assert!(set.contains(reg(RegFile::Vgpr, 255, 2)) && !set.contains(reg(RegFile::Vgpr, 281, 2)));
+        assert!(set.touches(reg(RegFile::Vgpr, 281, 2)));
+        set.remove(reg(RegFile::Vgpr, 251, 31));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [reg(RegFile::Vgpr, 250, 1)]);
+        let mut end = RegSet::new();
+        end.insert(reg(RegFile::Vgpr, 1023, 4));
+        end.insert(reg(RegFile::Agpr, 300, 4));
+        end.insert(reg(RegFile::Sgpr, 5, 0));
+        assert_eq!(end.iter().collect::<Vec<_>>(), [reg(RegFile::Vgpr, 1023, 1)]);
+        assert!(!end.contains(reg(RegFile::Vgpr, 1023, 2)));
+    }
+
+    #[test]
+    fn wide_names_do_not_run_into_their_neighbours() {
+        let set: RegSet = [Reg::special(Special::SharedBase, 2), Reg::special(Special::VccLo, 2)].into_iter().collect();
+        assert_eq!(set.len(), 3);
+        assert!(!set.contains(Reg::special(Special::SharedLimit, 1)) && set.contains(Reg::special(Special::VccHi, 1)));
+    }
+
+    #[test]
+    fn algebra() {
+        let low: RegSet = [reg(RegFile::Sgpr, 0, 4)].into_iter().collect();
+        let high: RegSet = [reg(RegFile::Sgpr, 2, 4)].into_iter().collect();
+        let mut both = low;
+        assert!(both.union_with(&high) && !both.union_with(&high));
+        assert_eq!(both.len(), 6);
+        assert!(low.is_subset(&both) && !both.is_subset(&low) && low.intersects(&high));
+        let mut difference = both;
+        difference.subtract(&low);
+        assert_eq!(difference, [reg(RegFile::Sgpr, 4, 2)].into_iter().collect());
+        assert!(!difference.intersects(&low));
+        both.intersect_with(&high);
+        assert_eq!(both, high);
+        assert!(RegSet::new().is_empty() && RegSet::all_of(RegFile::Agpr).len() == 256);
+        assert_eq!(RegSet::all_of(RegFile::Ttmp).len(), 16);
+    }
+}
