@@ -9,4 +9,8 @@
 //!
 //! Absent on purpose: behaviour. How a kind of operand is decoded and printed is code of `hotswap-isa`.
 
+pub mod generate;
+#[cfg(feature = "import")]
+pub mod import;
 pub mod model;
+pub mod rows;

@@ -1,0 +1,18 @@
+//! Whether an encoding exists on any of our processors.
+
+use super::conditions::holds;
+use super::targets::Processors;
+use crate::model::{Column, Condition, Model};
+
+/// Whether some processor tries the column's table and fulfils all its predicates.
+pub(super) fn exists(column: &Column, model: &Model, processors: &Processors) -> bool {
+    let conditions: Vec<&Condition> = column
+        .predicates
+        .iter()
+        .filter_map(|name| model.predicates.iter().find(|predicate| predicate.name == *name))
+        .map(|predicate| &predicate.condition)
+        .collect();
+    let steps: Vec<&Condition> =
+        model.steps.iter().filter(|step| step.table == column.table).map(|step| &step.condition).collect();
+    processors.any(|has| conditions.iter().all(|c| holds(c, has)) && steps.iter().any(|c| holds(c, has)))
+}

@@ -1,0 +1,107 @@
+//! The bits of a record's `Inst`: fixed ones and fields.
+//!
+//! A bit that names no operand has the value of the record's field of that name; where that is open, the bit
+//! does not matter (LLVM's decoder and encoder do the same).
+
+use super::json::Record;
+use super::{ImportError, wrong};
+use crate::model::{Field, Piece};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// An encoding as the record has it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Encoding {
+    pub(super) bits: u8,
+    pub(super) fixed_mask: u128,
+    pub(super) fixed_value: u128,
+    /// For each field: value bit and instruction bit.
+    pub(super) fields: BTreeMap<String, Vec<(u8, u8)>>,
+}
+
+/// What one bit is.
+enum Bit<'a> {
+    Open,
+    Fixed(bool),
+    Field(&'a str, u8),
+}
+
+/// Reads the encoding of a record. `operands` are the names that fields may have.
+pub(super) fn read(record: &Record, operands: &[&str]) -> Result<Encoding, ImportError> {
+    let list = record.list("Inst");
+    let mut encoding = Encoding { bits: u8::try_from(record.int("Size") * 8).unwrap_or(0), ..Encoding::default() };
+    if !matches!(encoding.bits, 32 | 64 | 96 | 128) || usize::from(encoding.bits) != list.len() {
+        return wrong(record.name(), format!("{} bits and a size of {} bytes", list.len(), record.int("Size")));
+    }
+    for (at, value) in (0_u8..).zip(list) {
+        match bit(record, operands, value)? {
+            Bit::Open => {}
+            Bit::Fixed(set) => {
+                encoding.fixed_mask |= 1 << at;
+                encoding.fixed_value |= u128::from(set) << at;
+            }
+            Bit::Field(name, index) => encoding.fields.entry(name.to_owned()).or_default().push((index, at)),
+        }
+    }
+    Ok(encoding)
+}
+
+fn bit<'a>(record: &'a Record, operands: &[&str], value: &'a Value) -> Result<Bit<'a>, ImportError> {
+    if value.is_null() {
+        return Ok(Bit::Open);
+    }
+    if let Some(number) = value.as_u64() {
+        return Ok(Bit::Fixed(number == 1));
+    }
+    let name = value.get("var").and_then(Value::as_str).unwrap_or_default();
+    let index = value.get("index").and_then(Value::as_u64).unwrap_or(0);
+    match value.get("kind").and_then(Value::as_str) {
+        Some("var" | "varbit") if operands.contains(&name) => Ok(Bit::Field(name, u8::try_from(index).unwrap_or(0))),
+        Some("var" | "varbit") => variable(record, name, usize::try_from(index).unwrap_or(0)),
+        Some("complex") => complex(record, value),
+        _ => wrong(record.name(), format!("unknown bit: {value}")),
+    }
+}
+
+/// A bit of a field of the record that is no operand: it must be open.
+fn variable<'a>(record: &'a Record, name: &str, index: usize) -> Result<Bit<'a>, ImportError> {
+    let value = match record.get(name) {
+        Some(Value::Array(bits)) => bits.get(index).filter(|bit| !bit.is_null()),
+        value => value,
+    };
+    match value {
+        None if matches!(name, "Offset" | "SOffsetEn") => Ok(Bit::Open),
+        _ => wrong(record.name(), format!("a bit of {name}, which is neither an operand nor open")),
+    }
+}
+
+/// The one expression that LLVM leaves unevaluated: whether a scalar load of gfx8 and gfx9 has its second offset.
+/// Its condition is open in those records, so the bit is.
+fn complex<'a>(record: &Record, value: &Value) -> Result<Bit<'a>, ImportError> {
+    let text = value.get("printable").and_then(Value::as_str).unwrap_or_default();
+    let open = record.get("IsGFX9SpecificEncoding").is_none_or(|value| value == 0);
+    if open && text.starts_with("!if(!and(IsGFX9SpecificEncoding, ") && text.contains(" }, ?){") {
+        return Ok(Bit::Open);
+    }
+    wrong(record.name(), format!("unknown expression for a bit: {text}"))
+}
+
+/// Pieces of a field from its bits.
+pub(super) fn pieces(bits: &[(u8, u8)]) -> Vec<Piece> {
+    let mut bits = bits.to_vec();
+    bits.sort_unstable();
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (from, at) in bits {
+        match pieces.last_mut() {
+            Some(last) if from == last.from + last.width && at == last.at + last.width => last.width += 1,
+            _ => pieces.push(Piece { at, from, width: 1 }),
+        }
+    }
+    pieces
+}
+
+/// The fields as the model has them, by name.
+pub(super) fn fields(encoding: &Encoding) -> Vec<Field> {
+    let field = |(name, bits): (&String, &Vec<(u8, u8)>)| Field { name: name.clone(), pieces: pieces(bits) };
+    encoding.fields.iter().map(field).collect()
+}

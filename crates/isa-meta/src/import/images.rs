@@ -1,0 +1,47 @@
+//! Base operations of image instructions and their variants.
+
+use super::instruction::Instruction;
+use super::json::{Record, Records};
+use super::{ImportError, wrong};
+use crate::model::{Image, ImageBase};
+use std::collections::BTreeSet;
+
+#[rustfmt::skip]
+const PROPERTIES: &[(&str, &str)] = &[
+    ("A16", "a16"), ("Atomic", "atomic"), ("IsAtomicRet", "atomic_ret"), ("AtomicX2", "atomic_x2"), ("BVH", "bvh"),
+    ("Coordinates", "coordinates"), ("HasD16", "d16"), ("G16", "g16"), ("Gather4", "gather4"),
+    ("Gradients", "gradients"), ("LodOrClampOrMip", "lod_or_clamp_or_mip"), ("MSAA", "msaa"),
+    ("NoReturn", "no_return"), ("PointSampleAccel", "point_sample_accel"), ("Sampler", "sampler"), ("Store", "store"),
+];
+
+/// The variant that an instruction is.
+pub(super) fn image(record: &Record) -> Result<Option<Image>, ImportError> {
+    let Some(encoding) = record.def("MIMGEncoding") else { return Ok(None) };
+    let Some(base) = record.def("BaseOpcode") else { return wrong(record.name(), "an image without its base") };
+    let dwords = |field: &str| u8::try_from(record.bits(field) + record.int(field)).unwrap_or(u8::MAX);
+    let encoding = encoding.trim_start_matches("MIMGEnc").to_owned();
+    Ok(Some(Image { base: base.to_owned(), encoding, data: dwords("VDataDwords"), address: dwords("VAddrDwords") }))
+}
+
+/// The bases of all variants, by name.
+pub(super) fn bases(records: &Records, instructions: &[Instruction]) -> Result<Vec<ImageBase>, ImportError> {
+    let images = || instructions.iter().filter_map(|instruction| instruction.image.as_ref());
+    let names: BTreeSet<&String> = images().map(|image| &image.base).collect();
+    let mut bases = Vec::new();
+    for name in names {
+        let found = records.image_bases.iter().find(|record| record.def("BaseOpcode") == Some(name));
+        let Some(record) = found else { return wrong(name, "there is no such image base") };
+        let variants: BTreeSet<(String, u8, u8)> = images()
+            .filter(|image| image.base == *name)
+            .map(|image| (image.encoding.clone(), image.data, image.address))
+            .collect();
+        let properties = PROPERTIES.iter().filter(|(field, _)| record.int(field) == 1);
+        bases.push(ImageBase {
+            name: name.clone(),
+            properties: properties.map(|(_, property)| (*property).to_owned()).collect(),
+            extra_arguments: u8::try_from(record.bits("NumExtraArgs")).unwrap_or(u8::MAX),
+            variants: variants.into_iter().collect(),
+        });
+    }
+    Ok(bases)
+}

@@ -1,0 +1,117 @@
+//! From records to rows.
+
+use super::encoding;
+use super::json::{Record, Records};
+use super::kinds::Kinds;
+use super::layouts::{self, LayoutKey};
+use super::shapes::{self, ShapeKey};
+use super::{ImportError, classes, conditions, flags, images, steps, wrong};
+use crate::model::{Column, Image, Model, Row};
+use crate::rows::family;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One record as a row with one column; the column has no layout yet.
+pub(super) struct Instruction {
+    mnemonic: String,
+    shape: ShapeKey,
+    reads: Vec<String>,
+    writes: Vec<String>,
+    flags: Vec<String>,
+    pub(super) image: Option<Image>,
+    pub(super) column: Column,
+    layout: LayoutKey,
+}
+
+/// Reads an instruction's record.
+pub(super) fn read(records: &Records, kinds: &Kinds, record: &Record) -> Result<Instruction, ImportError> {
+    let name = record.name();
+    let operands = shapes::operands(records, kinds, record)?;
+    let names: Vec<&str> = operands.iter().map(|operand| operand.name.as_str()).collect();
+    let mut encoding = encoding::read(record, &names)?;
+    for operand in &operands {
+        // The field of a tied pair is that of the written operand, whichever name the record gives it.
+        if let Some(written) = operand.tied.as_ref().filter(|written| !encoding.fields.contains_key(*written)) {
+            if let Some(bits) = encoding.fields.remove(&operand.name) {
+                encoding.fields.insert(written.clone(), bits);
+            }
+        }
+    }
+    let flags = flags::read(record);
+    let table = record.text("DecoderNamespace").to_ascii_lowercase();
+    if steps::age(&table).is_none() {
+        return wrong(name, format!("unknown table: {table}"));
+    }
+    let class = classes::class(name, &encoding, &flags, names.contains(&"dpp8"))?;
+    let (layout, opcode) = layouts::split(name, encoding, &class, steps::generation(&table))?;
+    let (mnemonic, template) = shapes::assembly(record)?;
+    let predicates = predicates(records, record)?;
+    let sorted = |field: &str| record.names(field).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
+    Ok(Instruction {
+        mnemonic,
+        shape: ShapeKey { template, operands },
+        reads: sorted("Uses"),
+        writes: sorted("Defs"),
+        flags,
+        image: images::image(record)?,
+        column: Column { table, predicates, layout: String::new(), opcode },
+        layout,
+    })
+}
+
+fn predicates(records: &Records, record: &Record) -> Result<Vec<String>, ImportError> {
+    let mut names = BTreeSet::new();
+    for name in record.names("Predicates") {
+        if conditions::checked(records.find(record.name(), name)?) {
+            names.insert(name.to_owned());
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Merges instructions to rows, and gives names to layouts and shapes.
+pub(super) fn fill(model: &mut Model, kinds: &Kinds, instructions: Vec<Instruction>) -> Result<(), ImportError> {
+    let keys = instructions.iter().map(|instruction| instruction.layout.clone()).collect();
+    let layouts: BTreeMap<LayoutKey, _> = layouts::name(keys).into_iter().collect();
+    let mut rows: BTreeMap<_, Vec<(Column, LayoutKey)>> = BTreeMap::new();
+    for item in instructions {
+        let name = layouts.get(&item.layout).map(|layout| layout.name.clone()).unwrap_or_default();
+        let column = Column { layout: name, ..item.column };
+        let image = item.image.map(|image| (image.base, image.encoding, image.data, image.address));
+        let key = (item.mnemonic, item.shape, item.flags, item.reads, item.writes, image);
+        rows.entry(key).or_default().push((column, item.layout));
+    }
+    let mut shapes: BTreeMap<ShapeKey, String> = BTreeMap::new();
+    let mut sorted = Vec::new();
+    for ((mnemonic, shape, flags, reads, writes, image), mut columns) in rows {
+        columns.sort_by(|(a, _), (b, _)| {
+            let order = |column: &Column| {
+                (steps::age(&column.table), column.layout.clone(), column.opcode, column.predicates.clone())
+            };
+            order(a).cmp(&order(b))
+        });
+        columns.dedup();
+        let class = columns.first().map(|(_, layout)| layout.class().to_owned()).unwrap_or_default();
+        let shape = match shapes.get(&shape) {
+            Some(name) => name.clone(),
+            None => {
+                let prefix = class.split_once('_').map_or(class.as_str(), |(base, _)| base).to_ascii_lowercase();
+                let item = shapes::finish(&shape, kinds, &prefix);
+                if model.shapes.iter().any(|other| other.name == item.name) {
+                    return wrong(&mnemonic, format!("two shapes have the name {}", item.name));
+                }
+                shapes.insert(shape, item.name.clone());
+                let name = item.name.clone();
+                model.shapes.push(item);
+                name
+            }
+        };
+        let image = image.map(|(base, encoding, data, address)| Image { base, encoding, data, address });
+        let columns = columns.into_iter().map(|(column, _)| column).collect();
+        sorted.push((family(&class), Row { mnemonic, shape, reads, writes, flags, image, columns }));
+    }
+    sorted.sort_by_key(|(family, _)| *family);
+    model.rows = sorted.into_iter().map(|(_, row)| row).collect();
+    model.shapes.sort_by(|a, b| a.name.cmp(&b.name));
+    model.layouts = layouts.into_values().collect();
+    Ok(())
+}

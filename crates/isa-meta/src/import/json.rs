@@ -1,0 +1,256 @@
+//! Reading the JSON as a stream: one record at a time, known fields only.
+
+use super::{ImportError, wrong};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{BufReader, Read};
+
+/// Tables of LLVM's decoder that serve gfx9 to gfx12.5. Absent: GFX80_UNPACKED (gfx8 only), GFX6, GFX7, GFX13.
+const NAMESPACES: &[&str] = &[
+    "GFX8",
+    "GFX9",
+    "GFX9_DL",
+    "GFX90A",
+    "GFX940",
+    "GFX950",
+    "GFX10",
+    "GFX10_B",
+    "GFX11",
+    "GFX11_FAKE16",
+    "GFX11W64",
+    "GFX1170",
+    "GFX1170_FAKE16",
+    "GFX1170W64",
+    "GFX12",
+    "GFX12_FAKE16",
+    "GFX12W64",
+    "GFX1250",
+    "GFX1250_FAKE16",
+    "AMDGPU",
+];
+
+/// Fields that the importer reads.
+const FIELDS: &[&str] = &[
+    "!name",
+    "!superclasses",
+    "!anonymous",
+    "AsmString",
+    "Constraints",
+    "DecoderNamespace",
+    "InOperandList",
+    "OutOperandList",
+    "Inst",
+    "Size",
+    "TSFlags",
+    "Predicates",
+    "Uses",
+    "Defs",
+    "isPseudo",
+    "isCodeGenOnly",
+    "isAsmParserOnly",
+    "isBranch",
+    "isTerminator",
+    "isBarrier",
+    "isCall",
+    "isReturn",
+    "isIndirectBranch",
+    "isTrap",
+    "mayLoad",
+    "mayStore",
+    "hasSideEffects",
+    "isCommutable",
+    "isConvergent",
+    "mayRaiseFPException",
+    "IsSingle",
+    "a16",
+    "Offset",
+    "SOffsetEn",
+    "IsGFX9SpecificEncoding",
+    "BaseOpcode",
+    "MIMGEncoding",
+    "VDataDwords",
+    "VAddrDwords",
+    "OperandType",
+    "PrintMethod",
+    "DecoderMethod",
+    "RegClass",
+    "Name",
+    "Implies",
+    "Features",
+    "AssemblerCondDag",
+    "AssemblerMatcherPredicate",
+    "NumExtraArgs",
+    "Store",
+    "Atomic",
+    "AtomicX2",
+    "Sampler",
+    "Gather4",
+    "Gradients",
+    "G16",
+    "Coordinates",
+    "LodOrClampOrMip",
+    "HasD16",
+    "IsAtomicRet",
+    "MSAA",
+    "BVH",
+    "A16",
+    "NoReturn",
+    "PointSampleAccel",
+];
+
+/// One record of the JSON.
+#[derive(Debug, Default)]
+pub(super) struct Record(HashMap<&'static str, Value>);
+
+/// The records that the importer needs.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    /// Encodings that LLVM's decoder knows, in the order of the JSON (by name).
+    pub(super) instructions: Vec<Record>,
+    /// Processors.
+    pub(super) processors: Vec<Record>,
+    /// Base operations of image instructions.
+    pub(super) image_bases: Vec<Record>,
+    /// Operand kinds, predicates and features, by name.
+    pub(super) named: HashMap<String, Record>,
+}
+
+impl Record {
+    pub(super) fn get(&self, field: &str) -> Option<&Value> {
+        self.0.get(field).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.text("!name")
+    }
+
+    /// A text field; empty where the record has none.
+    pub(super) fn text(&self, field: &str) -> &str {
+        self.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A bit or integer field; 0 where the record has none.
+    pub(super) fn int(&self, field: &str) -> u64 {
+        self.get(field).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    /// Bits as an integer; 0 where the record has none.
+    pub(super) fn bits(&self, field: &str) -> u64 {
+        let bit = |(at, bit): (usize, &Value)| bit.as_u64().unwrap_or_default() << at;
+        self.list(field).iter().enumerate().map(bit).sum()
+    }
+
+    /// A list; empty where the record has none.
+    pub(super) fn list(&self, field: &str) -> &[Value] {
+        self.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Names of the records in a list.
+    pub(super) fn names(&self, field: &str) -> impl Iterator<Item = &str> {
+        self.list(field).iter().filter_map(|value| def(Some(value)))
+    }
+
+    /// Name of the record that a field refers to.
+    pub(super) fn def(&self, field: &str) -> Option<&str> {
+        def(self.get(field))
+    }
+
+    /// Whether the record is of that class.
+    pub(super) fn is(&self, class: &str) -> bool {
+        self.list("!superclasses").iter().any(|value| value == class)
+    }
+}
+
+/// Name of the record that a value refers to.
+pub(super) fn def(value: Option<&Value>) -> Option<&str> {
+    value?.get("def")?.as_str()
+}
+
+impl Records {
+    /// The record of that name.
+    pub(super) fn find(&self, user: &str, name: &str) -> Result<&Record, ImportError> {
+        self.named.get(name).map_or_else(|| wrong(user, format!("there is no record {name}")), Ok)
+    }
+
+    fn add(&mut self, name: String, record: Record) {
+        if record.is("Instruction") {
+            let never = ["isPseudo", "isCodeGenOnly", "isAsmParserOnly"].iter().any(|field| record.int(field) == 1);
+            if !never && NAMESPACES.contains(&record.text("DecoderNamespace")) {
+                self.instructions.push(record);
+            }
+        } else if record.is("Processor") {
+            self.processors.push(record);
+        } else if record.is("MIMGBaseOpcode") {
+            self.image_bases.push(record);
+        } else if ["DAGOperand", "RegisterClassLike", "Predicate", "SubtargetFeature", "MIMGEncoding"]
+            .iter()
+            .any(|c| record.is(c))
+        {
+            self.named.insert(name, record);
+        }
+    }
+}
+
+/// Reads the whole JSON.
+pub(super) fn read(json: impl Read) -> Result<Records, ImportError> {
+    let mut reader = serde_json::Deserializer::from_reader(BufReader::with_capacity(1 << 20, json));
+    let records = reader.deserialize_map(Top)?;
+    reader.end()?;
+    Ok(records)
+}
+
+/// The map of all records.
+struct Top;
+
+impl<'de> Visitor<'de> for Top {
+    type Value = Records;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the records of llvm-tblgen --dump-json")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Records, A::Error> {
+        let mut records = Records::default();
+        while let Some(name) = map.next_key::<String>()? {
+            if name.starts_with('!') {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                let record = map.next_value_seed(One)?;
+                records.add(name, record);
+            }
+        }
+        Ok(records)
+    }
+}
+
+/// One record.
+struct One;
+
+impl<'de> DeserializeSeed<'de> for One {
+    type Value = Record;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Record, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for One {
+    type Value = Record;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record, A::Error> {
+        let mut record = Record::default();
+        while let Some(field) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            match FIELDS.iter().find(|known| **known == field) {
+                Some(known) => drop(record.0.insert(known, map.next_value()?)),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(record)
+    }
+}

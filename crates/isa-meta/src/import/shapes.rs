@@ -1,0 +1,106 @@
+//! Operand lists: from the records' lists and constraints to shapes.
+
+use super::json::{Record, Records, def};
+use super::kinds::{KindKey, Kinds};
+use super::{ImportError, wrong};
+use crate::model::{Operand, Shape};
+use serde_json::Value;
+
+/// One operand, before kinds have names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OperandKey {
+    pub(super) name: String,
+    kind: KindKey,
+    pub(super) written: bool,
+    pub(super) tied: Option<String>,
+}
+
+/// A shape that has no name yet.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ShapeKey {
+    pub(super) template: String,
+    pub(super) operands: Vec<OperandKey>,
+}
+
+/// Suffixes that some records have in their mnemonic; the template has them here.
+const SUFFIXES: &[&str] = &["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"];
+
+/// Mnemonic and template of a record's assembly string.
+pub(super) fn assembly(record: &Record) -> Result<(String, String), ImportError> {
+    let text = record.text("AsmString").replace(['{', '}'], "");
+    if text.contains(['|', '"', '\n', '\t']) {
+        return wrong(record.name(), format!("assembly string: {text}"));
+    }
+    let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.'));
+    let (mnemonic, template) = text.split_at(end.unwrap_or(text.len()));
+    if mnemonic.is_empty() {
+        return wrong(record.name(), "no mnemonic");
+    }
+    let stem = SUFFIXES.iter().find_map(|suffix| mnemonic.strip_suffix(suffix)).unwrap_or(mnemonic);
+    let suffix = mnemonic.strip_prefix(stem).unwrap_or_default();
+    Ok((stem.to_owned(), format!("{suffix}{template}")))
+}
+
+/// The operands of a record.
+pub(super) fn operands(records: &Records, kinds: &Kinds, record: &Record) -> Result<Vec<OperandKey>, ImportError> {
+    let mut operands: Vec<OperandKey> = Vec::new();
+    for (field, written) in [("OutOperandList", true), ("InOperandList", false)] {
+        let list = record.get(field).and_then(|dag| dag.get("args")).and_then(Value::as_array);
+        for argument in list.into_iter().flatten() {
+            let (Some(kind), Some(name)) = (def(argument.get(0)), argument.get(1).and_then(Value::as_str)) else {
+                return wrong(record.name(), format!("an operand that is not a kind with a name: {argument}"));
+            };
+            let kind = kinds.add(records, record.name(), kind)?;
+            operands.push(OperandKey { name: name.to_owned(), kind, written, tied: None });
+        }
+    }
+    for constraint in record.text("Constraints").split(',').map(str::trim) {
+        tie(record.name(), constraint, &mut operands)?;
+    }
+    Ok(operands)
+}
+
+/// Applies `$vdst = $src2`; `@earlyclobber` concerns register allocation only.
+fn tie(record: &str, constraint: &str, operands: &mut [OperandKey]) -> Result<(), ImportError> {
+    if constraint.is_empty() || constraint.starts_with("@earlyclobber") {
+        return Ok(());
+    }
+    let names =
+        constraint.split_once('=').map(|(a, b)| (a.trim().trim_start_matches('$'), b.trim().trim_start_matches('$')));
+    let Some((a, b)) = names else { return wrong(record, format!("unknown constraint: {constraint}")) };
+    let is_written = |name: &str| operands.iter().any(|operand| operand.written && operand.name == name);
+    let (written, read) = if is_written(a) { (a, b) } else { (b, a) };
+    let known = is_written(written);
+    match operands.iter_mut().find(|operand| !operand.written && operand.name == read) {
+        Some(operand) if known => {
+            operand.tied = Some(written.to_owned());
+            Ok(())
+        }
+        _ => wrong(record, format!("constraint on unknown operands: {constraint}")),
+    }
+}
+
+/// The shape with its name: the family of instructions and a digest of the content.
+pub(super) fn finish(key: &ShapeKey, kinds: &Kinds, prefix: &str) -> Shape {
+    let operands: Vec<Operand> = key
+        .operands
+        .iter()
+        .map(|operand| Operand {
+            name: operand.name.clone(),
+            kind: kinds.name(&operand.kind),
+            written: operand.written,
+            tied: operand.tied.clone(),
+        })
+        .collect();
+    let name = format!("{prefix}_{:05x}", digest(&key.template, &operands) & 0xf_ffff);
+    Shape { name, template: key.template.clone(), operands }
+}
+
+/// FNV-1a, so that a name depends on nothing but the content.
+fn digest(template: &str, operands: &[Operand]) -> u64 {
+    let text = operands.iter().fold(template.to_owned(), |text, operand| text + &format!(" {operand:?}"));
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    hash ^ hash >> 32
+}
