@@ -1,0 +1,22 @@
+//! The exams of `hotswap-isa`: every answer of it is compared with LLVM's.
+//!
+//! - [`vectors`]: the words of LLVM's own MC tests, and what its assembler makes of their assembly text;
+//! - [`sweep`]: structured and random encodings of every row;
+//! - [`code`]: kernels that clang compiled, and libraries that a distribution ships.
+//!
+//! Invariants: LLVM runs in processes of its own ([`oracle`]), because it crashes on some words; every difference
+//! is counted, and one that no line of the lists explains fails the exam; the same seed makes the same words.
+//!
+//! Absent on purpose: LLVM's test files (the set-up fetches them), and any answer of `hotswap-isa` that is right by
+//! definition: what is expected always comes from LLVM.
+
+pub mod exam;
+pub mod left_out;
+pub mod normal;
+pub mod oracle;
+pub mod ours;
+pub mod report;
+pub mod setting;
+pub mod tools;
+pub mod vectors;
+pub mod verdict;

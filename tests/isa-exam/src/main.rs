@@ -1,0 +1,123 @@
+//! The program `isa-exam`: the exams of `hotswap-isa` at any size; `cargo xtask isa exam` starts it.
+//!
+//! Invariant: it ends with exit code 1 when a difference is left that no line of the lists explains.
+
+use clap::{Args, Parser, Subcommand};
+use hotswap_isa_exam::exam::{Exam, by_target};
+use hotswap_isa_exam::oracle::Oracle;
+use hotswap_isa_exam::ours::Ours;
+use hotswap_isa_exam::report::Report;
+use hotswap_isa_exam::tools::Tools;
+use hotswap_isa_exam::verdict::Subject;
+use hotswap_isa_exam::{left_out, vectors};
+use hotswap_userland::{ENV_ROOT, Userland};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Compares hotswap-isa with LLVM.
+#[derive(Parser)]
+struct Options {
+    #[command(subcommand)]
+    exam: Which,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+struct Common {
+    /// The userland's folder; the environment names it when `cargo xtask` starts this program.
+    #[arg(long, global = true)]
+    userland: Option<PathBuf>,
+    /// LLVM's folder `test/MC`.
+    #[arg(long, global = true)]
+    tests: Option<PathBuf>,
+    /// Folder of what is kept between runs.
+    #[arg(long, global = true)]
+    cache: Option<PathBuf>,
+    /// Folder for the listings of differences.
+    #[arg(long, global = true)]
+    report: Option<PathBuf>,
+    /// Only targets whose name begins with this.
+    #[arg(long, global = true, default_value = "")]
+    target: String,
+    /// Threads.
+    #[arg(long, global = true, default_value_t = 2)]
+    threads: usize,
+}
+
+#[derive(Subcommand)]
+enum Which {
+    /// LLVM's own vectors.
+    Vectors,
+}
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(&options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("isa-exam: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(options: &Options) -> Outcome<bool> {
+    if let Some(code) = enter(options.common.userland.as_deref())? {
+        return Ok(code);
+    }
+    let tools = Tools::from_env()?.ok_or("no userland: start this with `cargo xtask isa exam`")?;
+    let list = left_out::read(left_out::LIST).map_err(|line| format!("left-out.txt:{line}: not four parts"))?;
+    let exam = Exam { tools: &tools, subject: &Ours, list: &list, threads: options.common.threads };
+    match options.exam {
+        Which::Vectors => run_vectors(&exam, &options.common),
+    }
+}
+
+/// Starts this program once more with the userland's mounts, when a folder was given by hand.
+fn enter(folder: Option<&Path>) -> Outcome<Option<bool>> {
+    let Some(folder) = folder else { return Ok(None) };
+    if std::env::var_os(ENV_ROOT).is_some() {
+        return Ok(None);
+    }
+    let mut command = Userland::new(folder).namespace().command(std::env::current_exe()?);
+    command.args(std::env::args_os().skip(1)).env(ENV_ROOT, folder);
+    Ok(Some(command.status()?.success()))
+}
+
+fn run_vectors(exam: &Exam<'_>, common: &Common) -> Outcome<bool> {
+    let tests = common.tests.as_deref().ok_or("--tests is missing")?;
+    let cache = common.cache.as_deref().ok_or("--cache is missing")?;
+    let program = Oracle::build(exam.tools, 23)?.ok_or("the userland has no LLVM 23")?;
+    let knows = |setting: &_| Ours.knows(setting) && starts_with(setting, &common.target);
+    let vectors = vectors::collect(exam.tools, tests, cache, &knows)?;
+    for (reason, count) in &vectors.out_of_scope {
+        println!("{count} runs out of scope: {reason}");
+    }
+    println!("{} encodings with fixups are left to the linker", vectors.open);
+    for (target, count) in by_target(&vectors) {
+        println!("{target}: {count} vectors");
+    }
+    let (report, checks) = exam.vectors(&program, &vectors)?;
+    println!("{} checks of the files confirmed, {} not", checks.confirmed, checks.contradicted.len());
+    checks.contradicted.iter().take(40).for_each(|line| println!("  {line}"));
+    Ok(finish(&report, common, "vectors")? && checks.contradicted.is_empty())
+}
+
+fn starts_with(setting: &hotswap_isa_exam::setting::Setting, target: &str) -> bool {
+    setting.cpu.starts_with(target)
+}
+
+fn finish(report: &Report, common: &Common, name: &str) -> Outcome<bool> {
+    report.lines().iter().for_each(|line| println!("{name}: {line}"));
+    if let Some(folder) = &common.report {
+        report.write(&folder.join(format!("{name}.txt")))?;
+    }
+    let over = report.over_limit();
+    over.iter().for_each(|target| println!("{target}: more than 0.1 % is left out"));
+    Ok(report.sum().different == 0 && over.is_empty())
+}

@@ -1,0 +1,85 @@
+//! Programs of the userland: where they are, how they are started, a folder that both sides see.
+
+use hotswap_userland::Userland;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The userland with a scratch folder in its `/tmp`.
+#[derive(Debug)]
+pub struct Tools {
+    userland: Userland,
+    folder: tempfile::TempDir,
+}
+
+impl Tools {
+    /// The userland that `cargo xtask` prepared; `None` without one.
+    ///
+    /// # Errors
+    /// If the userland's `/tmp` cannot be written.
+    pub fn from_env() -> io::Result<Option<Self>> {
+        let Some(userland) = Userland::from_env() else { return Ok(None) };
+        let folder = tempfile::Builder::new().prefix("hotswap-isa-exam-").tempdir_in(userland.outside("/tmp"))?;
+        Ok(Some(Self { userland, folder }))
+    }
+
+    /// The machine's name of a file in the scratch folder.
+    pub fn outside(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The userland's name of a file in the scratch folder.
+    pub fn inside(&self, name: &str) -> String {
+        let folder = self.folder.path().file_name().unwrap_or_default();
+        Path::new("/tmp").join(folder).join(name).display().to_string()
+    }
+
+    /// Whether the userland has that program or file.
+    pub fn has(&self, inside: &str) -> bool {
+        self.userland.outside(inside).exists()
+    }
+
+    /// A command inside, in the scratch folder.
+    pub fn command(&self, program: &str) -> Command {
+        self.userland.command(self.inside("."), program)
+    }
+
+    /// Runs a command to its end with that standard input.
+    ///
+    /// # Errors
+    /// If it cannot be started. Its exit code is the caller's business.
+    pub fn run(&self, words: &[&str], input: &[u8]) -> io::Result<Output> {
+        let (program, words) = words.split_first().unwrap_or((&"true", &[]));
+        let mut command = self.command(program);
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
+        let writer = feed(&mut child, input.to_vec());
+        let output = child.wait_with_output()?;
+        // A program may end without having read everything.
+        let _ = writer.join();
+        Ok(output)
+    }
+
+    /// Path of LLVM's library of that version, as seen inside.
+    pub fn library(&self, version: u32) -> Option<String> {
+        let folders = [format!("/usr/lib/llvm-{version}/lib"), "/usr/lib/x86_64-linux-gnu".to_owned()];
+        let names = [format!("libLLVM-{version}.so"), "libLLVM.so".to_owned()];
+        let all = folders.iter().flat_map(|folder| names.iter().map(move |name| format!("{folder}/{name}")));
+        all.into_iter().find(|path| path.contains(&version.to_string()) && self.is_there(path))
+    }
+
+    /// Links are absolute inside, so the machine cannot follow all of them.
+    fn is_there(&self, inside: &str) -> bool {
+        self.userland.outside(inside).symlink_metadata().is_ok()
+    }
+}
+
+fn feed(child: &mut Child, input: Vec<u8>) -> std::thread::JoinHandle<()> {
+    let pipe = child.stdin.take();
+    std::thread::spawn(move || {
+        if let Some(mut pipe) = pipe {
+            // A program may close its input early.
+            let _ = pipe.write_all(&input);
+        }
+    })
+}

@@ -1,0 +1,132 @@
+//! LLVM's own vectors: `llvm/test/MC/Disassembler/AMDGPU` and `llvm/test/MC/AMDGPU`.
+//!
+//! A vector is a word under a setting. Expected is what LLVM's disassembler says about it; where a file states a
+//! text or a refusal, that must be the same, so a judge of another version is noticed.
+
+pub mod assembler;
+pub mod cache;
+pub mod disassembler;
+pub mod run_line;
+
+use crate::setting::Setting;
+use crate::tools::Tools;
+use disassembler::Check;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A word of LLVM's tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vector {
+    /// File and place: `Disassembler/AMDGPU/gfx9_sop1.txt:12`.
+    pub source: String,
+    /// Setting of the decoder.
+    pub setting: Setting,
+    /// The bytes of the line; perhaps more than one instruction.
+    pub bytes: Vec<u8>,
+    /// What the file itself says.
+    pub check: Option<Check>,
+}
+
+/// All vectors, and what was left out.
+#[derive(Debug, Default)]
+pub struct Vectors {
+    /// The vectors.
+    pub all: Vec<Vector>,
+    /// Why runs of the test files give none: reason to number of runs.
+    pub out_of_scope: BTreeMap<String, usize>,
+    /// Encodings with fixups.
+    pub open: usize,
+    assembled: BTreeSet<(String, Setting, usize)>,
+}
+
+/// Collects the vectors of all processors that `knows` accepts. `folder` is LLVM's `test/MC`.
+///
+/// # Errors
+/// If the folder or the cache cannot be read or written, or the assembler cannot be started.
+pub fn collect(tools: &Tools, folder: &Path, cache: &Path, knows: &dyn Fn(&Setting) -> bool) -> io::Result<Vectors> {
+    let mut vectors = Vectors::default();
+    let mut cache = cache::Cache::open(cache, tools, folder)?;
+    for part in ["Disassembler/AMDGPU", "AMDGPU"] {
+        for extension in ["txt", "s"] {
+            for file in files(&folder.join(part), extension)? {
+                let bytes = fs::read(&file)?;
+                let text = String::from_utf8_lossy(&bytes);
+                let name = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
+                let (disassembled, assembled): (Vec<_>, Vec<_>) =
+                    run_line::runs(&text).into_iter().partition(|run| run.disassembles);
+                for run in disassembled {
+                    if let Some(setting) = vectors.setting(&run, knows) {
+                        add_lines(&mut vectors, &name, &run, &setting, &text);
+                    }
+                }
+                for run in assembled {
+                    if let Some(setting) = vectors.setting(&run, knows) {
+                        let make = || assembler::assemble(tools, cache::VERSION, &run, &bytes);
+                        let assembled = cache.get(&name, &run, make)?;
+                        vectors.add_assembled(&name, &setting, assembled);
+                    }
+                }
+            }
+        }
+    }
+    cache.save()?;
+    Ok(vectors)
+}
+
+fn add_lines(vectors: &mut Vectors, name: &str, run: &run_line::Run, setting: &Setting, text: &str) {
+    for line in disassembler::lines(text) {
+        vectors.all.push(Vector {
+            source: format!("{name}:{}", line.number),
+            setting: setting.clone(),
+            check: line.check(run),
+            bytes: line.bytes,
+        });
+    }
+}
+
+impl Vectors {
+    /// What the same options gave before is the same again: some files only differ in what they check.
+    fn add_assembled(&mut self, name: &str, setting: &Setting, assembled: assembler::Assembled) {
+        if !self.assembled.insert((name.to_owned(), setting.clone(), assembled.encodings.len())) {
+            return;
+        }
+        self.open += assembled.open;
+        for (at, bytes) in assembled.encodings.into_iter().enumerate() {
+            let source = format!("{name}#{}", at + 1);
+            self.all.push(Vector { source, setting: setting.clone(), bytes, check: None });
+        }
+    }
+
+    fn setting(&mut self, run: &run_line::Run, knows: &dyn Fn(&Setting) -> bool) -> Option<Setting> {
+        let reason = match run.setting() {
+            Some(setting) if knows(&setting) => return Some(setting),
+            Some(_) => format!("no target of ours: {}", run.cpu),
+            None => format!("changes the processor: {}", run.attributes.join(",")),
+        };
+        *self.out_of_scope.entry(reason).or_default() += 1;
+        None
+    }
+
+    /// The vectors by setting.
+    pub fn by_setting(&self) -> BTreeMap<&Setting, Vec<&Vector>> {
+        let mut groups: BTreeMap<&Setting, Vec<&Vector>> = BTreeMap::new();
+        for vector in &self.all {
+            groups.entry(&vector.setting).or_default().push(vector);
+        }
+        groups
+    }
+}
+
+fn files(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,159 @@
+//! One word, both answers: equal, or in which way not.
+
+use crate::normal::normal;
+use crate::oracle::{Answer, Word};
+use crate::setting::Setting;
+
+/// An answer of the decoder under test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded {
+    /// Length in bytes.
+    pub length: u8,
+    /// Assembly text.
+    pub text: String,
+    /// What the instruction holds as its bytes; equal to the word's first bytes or a defect.
+    pub bytes: Vec<u8>,
+    /// Length that the fast path gives.
+    pub size: Option<u8>,
+    /// What its own parts contradict (operands, effects, re-encoding), in words.
+    pub defect: Option<String>,
+}
+
+/// A decoder under test.
+pub trait Subject: Sync {
+    /// Whether it knows the setting.
+    fn knows(&self, setting: &Setting) -> bool;
+    /// What it makes of the word; `None` when it is no instruction.
+    fn decode(&self, setting: &Setting, word: &Word) -> Option<Decoded>;
+}
+
+/// Kinds of differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// LLVM decodes it, we do not.
+    Missing,
+    /// We decode it, LLVM does not.
+    Invented,
+    /// Lengths differ.
+    Length,
+    /// Texts differ.
+    Text,
+    /// The instruction does not hold the word's bytes.
+    Bytes,
+    /// The fast path for sizes says something else than the decoder.
+    Size,
+    /// The parts of our answer contradict each other.
+    Defect,
+}
+
+impl Kind {
+    /// Its name in lists and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Invented => "invented",
+            Self::Length => "length",
+            Self::Text => "text",
+            Self::Bytes => "bytes",
+            Self::Size => "size",
+            Self::Defect => "defect",
+        }
+    }
+}
+
+/// A word about which the two do not agree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Setting of both decoders.
+    pub setting: Setting,
+    /// The word.
+    pub word: Word,
+    /// What it is.
+    pub kind: Kind,
+    /// What LLVM says, in normal form.
+    pub theirs: String,
+    /// What we say, in normal form.
+    pub ours: String,
+    /// Where the word comes from.
+    pub source: String,
+}
+
+/// How the answers to a word relate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Both accept, and everything is equal.
+    Same,
+    /// Both reject.
+    BothReject,
+    /// LLVM crashed, so it says nothing.
+    Crashed,
+    /// They do not agree.
+    Different(Difference),
+}
+
+/// Compares the answers to one word.
+pub fn compare(setting: &Setting, word: &Word, theirs: &Answer, ours: Option<&Decoded>) -> Verdict {
+    let different = |kind, theirs: String, ours: String| {
+        let (setting, word) = (setting.clone(), *word);
+        Verdict::Different(Difference { setting, word, kind, theirs, ours, source: String::new() })
+    };
+    let (length, text) = match (theirs, ours) {
+        (Answer::Crashed, _) => return Verdict::Crashed,
+        (Answer::Invalid, None) => return Verdict::BothReject,
+        (Answer::Invalid, Some(ours)) => return different(Kind::Invented, String::new(), normal(&ours.text)),
+        (Answer::Valid { text, .. }, None) => return different(Kind::Missing, normal(text), String::new()),
+        (Answer::Valid { length, text, .. }, Some(_)) => (*length, normal(text)),
+    };
+    let Some(ours) = ours else { return Verdict::BothReject };
+    let our_text = normal(&ours.text);
+    if ours.length != length {
+        let with = |text: &str, length: u8| format!("{text} [{length} bytes]");
+        return different(Kind::Length, with(&text, length), with(&our_text, ours.length));
+    }
+    if our_text != text {
+        return different(Kind::Text, text, our_text);
+    }
+    if word.bytes().get(..usize::from(length)) != Some(&ours.bytes) {
+        return different(Kind::Bytes, text, format!("{:02x?}", ours.bytes));
+    }
+    if ours.size != Some(length) {
+        return different(Kind::Size, text, format!("{our_text} [size {:?}]", ours.size));
+    }
+    match &ours.defect {
+        Some(defect) => different(Kind::Defect, text, defect.clone()),
+        None => Verdict::Same,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded() -> Decoded {
+        Decoded { length: 4, text: "s_nop 0".into(), bytes: vec![0, 0, 0x80, 0xbf], size: Some(4), defect: None }
+    }
+
+    fn kind(theirs: &Answer, ours: Option<&Decoded>) -> Option<Kind> {
+        let word = Word::new(&[0, 0, 0x80, 0xbf, 1, 2, 3, 4]);
+        match compare(&Setting::new("gfx900"), &word, theirs, ours) {
+            Verdict::Different(difference) => Some(difference.kind),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_kind_of_difference_is_seen() {
+        let valid = Answer::Valid { length: 4, text: "\ts_nop 0".into(), undefined: false };
+        let good = decoded();
+        assert_eq!(kind(&valid, Some(&good)), None);
+        assert_eq!(kind(&Answer::Invalid, None), None);
+        assert_eq!(kind(&Answer::Crashed, Some(&good)), None);
+        assert_eq!(kind(&valid, None), Some(Kind::Missing));
+        assert_eq!(kind(&Answer::Invalid, Some(&good)), Some(Kind::Invented));
+        assert_eq!(kind(&valid, Some(&Decoded { length: 8, ..decoded() })), Some(Kind::Length));
+        assert_eq!(kind(&valid, Some(&Decoded { text: "s_nop 1".into(), ..decoded() })), Some(Kind::Text));
+        assert_eq!(kind(&valid, Some(&Decoded { bytes: vec![1, 0, 0x80, 0xbf], ..decoded() })), Some(Kind::Bytes));
+        assert_eq!(kind(&valid, Some(&Decoded { size: None, ..decoded() })), Some(Kind::Size));
+        assert_eq!(kind(&valid, Some(&Decoded { defect: Some("x".into()), ..decoded() })), Some(Kind::Defect));
+    }
+}
