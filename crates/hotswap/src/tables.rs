@@ -5,7 +5,7 @@ use crate::{Outcome, text};
 use hotswap_compat::Verdict;
 use hotswap_families::FAMILIES;
 use hotswap_report::{Code, Diagnostic, codes};
-use hotswap_targets::{PROCESSORS, Processor, Support};
+use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
 use serde_json::json;
 
 pub(crate) fn explain(id: Option<&str>) -> Result<Outcome, Diagnostic> {
@@ -27,18 +27,24 @@ pub(crate) fn targets(format: Format) -> Outcome {
     if format == Format::Json {
         return text::json(&json!({ "schema": 1, "targets": known.map(processor_json).collect::<Vec<_>>() })).into();
     }
-    let mut rows = vec![["TARGET", "FAMILY", "GROUP", "XNACK", "SRAMECC", "COVERS"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["TARGET", "FAMILY", "GROUP", "WAVE", "VGPRS", "LDS", "XNACK", "SRAMECC", "COVERS"].map(str::to_owned).to_vec(),
+    ];
     rows.extend(known.map(|processor| {
         vec![
             processor.name.to_owned(),
             processor.family.to_string(),
             processor.group.unwrap_or("-").to_owned(),
+            waves(processor),
+            vgprs(processor).map(|vgprs| vgprs.total.to_string()).collect::<Vec<_>>().join("/"),
+            format!("{}K", processor.limits.lds.addressable / 1024),
             support(processor.xnack).to_owned(),
             support(processor.sramecc).to_owned(),
             processor.covers.join(" "),
         ]
     }));
-    let note = "\nCode for one member of a group may be relabelled for another (`hotswap compat SOURCE TARGET`).\n";
+    let note = "\nVGPRS are those of one SIMD, for each wave size. `--format json` has the other limits and what a target can do.\n\
+                Code for one member of a group may be relabelled for another (`hotswap compat SOURCE TARGET`).\n";
     (text::table(&rows) + note).into()
 }
 
@@ -48,6 +54,43 @@ fn support(support: Support) -> &'static str {
         Support::Yes => "yes",
         Support::Unsettled => "?",
     }
+}
+
+fn lanes(processor: &Processor) -> impl Iterator<Item = u64> {
+    [32, 64].into_iter().filter(|lanes| processor.waves.contains(*lanes))
+}
+
+fn waves(processor: &Processor) -> String {
+    lanes(processor).map(|lanes| lanes.to_string()).collect::<Vec<_>>().join("/")
+}
+
+fn vgprs(processor: &Processor) -> impl Iterator<Item = &Vgprs> {
+    lanes(processor).filter_map(|lanes| processor.limits.vgprs(lanes))
+}
+
+fn limits_json(processor: &Processor) -> serde_json::Value {
+    let Limits { sgprs, waves_per_simd, simds_per_cu, lds, workgroup, cache_line, clause, .. } = processor.limits;
+    let vgprs = lanes(processor).zip(vgprs(processor)).map(|(lanes, vgprs)| {
+        json!({
+            "wave": lanes,
+            "addressable": vgprs.addressable,
+            "allocatable": vgprs.allocatable,
+            "per_simd": vgprs.total,
+            "granule": vgprs.granule,
+            "descriptor_granule": vgprs.descriptor_granule,
+        })
+    });
+    let file = sgprs.shared.map(|file| json!({ "per_simd": file.total, "granule": file.granule, "descriptor_granule": file.descriptor_granule }));
+    json!({
+        "vgprs": vgprs.collect::<Vec<_>>(),
+        "sgprs": { "addressable": sgprs.addressable, "user": sgprs.user, "shared": file },
+        "lds": { "addressable": lds.addressable, "per_cu": lds.per_cu, "granule": lds.granule },
+        "waves_per_simd": waves_per_simd,
+        "simds_per_cu": simds_per_cu,
+        "workgroup": workgroup,
+        "cache_line": cache_line,
+        "clause": clause,
+    })
 }
 
 fn processor_json(processor: &Processor) -> serde_json::Value {
@@ -60,6 +103,9 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
         "xnack": support(processor.xnack),
         "sramecc": support(processor.sramecc),
         "covers": processor.covers,
+        "triples": processor.triples(),
+        "limits": limits_json(processor),
+        "capabilities": processor.capabilities.iter().map(Capability::name).collect::<Vec<_>>(),
     })
 }
 

@@ -165,6 +165,9 @@ fn the_tables_are_told() {
     let targets = json(hotswap().args(["targets", "--format", "json"]));
     let row = targets["targets"].as_array().unwrap().iter().find(|row| row["name"] == "gfx1031").unwrap();
     assert_eq!(row["mach"], 0x37);
+    assert_eq!(row["triples"][1], "amdgpu10.31-amd-amdhsa");
+    assert_eq!(row["limits"]["vgprs"][1]["per_simd"], 512);
+    assert!(row["capabilities"].as_array().unwrap().contains(&"wgp-mode".into()));
     hotswap().arg("families").assert().success().stdout(contains("target_note"));
     hotswap().args(["compat", "gfx1030", "gfx1031"]).assert().success().stdout(contains("allowed"));
     hotswap().args(["compat", "gfx904", "gfx900"]).assert().code(11).stderr(contains("HS0203"));

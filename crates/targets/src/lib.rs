@@ -8,12 +8,17 @@
 //! Absent on purpose: which processor's code runs on which other one (`hotswap-compat`), ELF
 //! itself (`hotswap-code-object`).
 
+mod capability;
 mod flags;
+mod hardware;
+mod limits;
 mod processor;
 mod table;
 mod target_id;
 
+pub use capability::{Capabilities, Capability};
 pub use flags::{EFlags, FeatureBits, FlagsError};
-pub use processor::{Family, Kind, Processor, Support, WaveSizes, by_mach, find};
+pub use limits::{Lds, Limits, SgprFile, Sgprs, Vgprs};
+pub use processor::{Family, Kind, Processor, Support, WaveSizes, by_mach, by_triple, find};
 pub use table::PROCESSORS;
 pub use target_id::{TargetError, TargetId};

@@ -1,6 +1,6 @@
 //! What a row of the processor table says.
 
-use crate::PROCESSORS;
+use crate::{Capabilities, Capability, Limits, PROCESSORS};
 use std::fmt;
 
 /// One processor, or one generic target that stands for several.
@@ -27,6 +27,10 @@ pub struct Processor {
     pub group: Option<&'static str>,
     /// Processors that a generic target's code runs on; empty for a native one.
     pub covers: &'static [&'static str],
+    /// Registers, memory and waves that it has.
+    pub limits: Limits,
+    /// What else it has. See [`Processor::has`].
+    pub capabilities: Capabilities,
     /// Withdrawn by LLVM before its hardware shipped: known, never accepted.
     pub withdrawn: bool,
 }
@@ -135,6 +139,16 @@ impl Processor {
         }
     }
 
+    /// Whether it has that capability. A generic target has what its code may rely on, and the bugs of all that it covers.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities.contains(capability)
+    }
+
+    /// Its triple in both spellings: `amdgcn-amd-amdhsa`, which needs `-mcpu`, and LLVM 24's, which names it.
+    pub fn triples(&self) -> [String; 2] {
+        ["amdgcn-amd-amdhsa".to_owned(), format!("amdgpu{}-amd-amdhsa", self.subarch)]
+    }
+
     /// Whether code for it runs on `processor` because it is a generic target for it.
     pub fn covers(&self, processor: &Self) -> bool {
         self.covers.contains(&processor.name)
@@ -150,6 +164,12 @@ impl fmt::Display for Processor {
 /// The processor of that name, the withdrawn ones included.
 pub fn find(name: &str) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.name == name)
+}
+
+/// The processor that a triple names in LLVM 24's spelling, as in `amdgpu12.50-amd-amdhsa`.
+pub fn by_triple(triple: &str) -> Option<&'static Processor> {
+    let subarch = triple.strip_prefix("amdgpu")?.split('-').next()?;
+    PROCESSORS.iter().find(|processor| processor.subarch == subarch)
 }
 
 /// The processor with that `EF_AMDGPU_MACH` value, the withdrawn ones included.

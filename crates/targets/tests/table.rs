@@ -1,6 +1,8 @@
 //! The table against itself, and target IDs and flags round and back.
 
-use hotswap_targets::{EFlags, FlagsError, PROCESSORS, Support, TargetError, TargetId, by_mach, find};
+use hotswap_targets::{
+    Capabilities, Capability, EFlags, FlagsError, PROCESSORS, Support, TargetError, TargetId, by_mach, by_triple, find,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -35,8 +37,71 @@ fn siblings_agree_in_everything_that_a_label_does_not_hold() {
                 (one.xnack, one.sramecc, one.family, one.waves),
                 (two.xnack, two.sramecc, two.family, two.waves)
             );
+            assert_eq!((one.limits, one.capabilities), (two.limits, two.capabilities), "{one} and {two}");
         }
     }
+}
+
+#[test]
+fn limits_fit_the_wave_sizes_and_each_other() {
+    for processor in PROCESSORS {
+        let limits = &processor.limits;
+        for lanes in [0, 16, 32, 64, 128] {
+            assert_eq!(limits.vgprs(lanes).is_some(), processor.waves.contains(lanes), "{processor} {lanes}");
+            let Some(vgprs) = limits.vgprs(lanes) else {
+                assert_eq!(limits.waves_with_vgprs(lanes, 1), 0);
+                continue;
+            };
+            assert!(vgprs.addressable <= vgprs.allocatable && vgprs.allocatable <= vgprs.total, "{processor}");
+            assert_eq!(limits.waves_with_vgprs(lanes, 0), u32::from(limits.waves_per_simd), "{processor}");
+            assert!(limits.waves_with_vgprs(lanes, vgprs.allocatable.into()) >= 1, "{processor}");
+            assert_eq!(limits.waves_with_vgprs(lanes, u32::from(vgprs.allocatable) + 1), 0, "{processor}");
+            let largest = vgprs.descriptor_blocks(vgprs.allocatable.into());
+            assert!(largest.is_some(), "{processor}: the descriptor has no room for all registers");
+        }
+        assert!(limits.lds.addressable <= limits.lds.per_cu * 2, "{processor}");
+        assert_eq!(processor.has(Capability::VgprBanks), limits.wave32.is_some_and(|v| v.addressable > 256));
+    }
+}
+
+#[test]
+fn a_descriptor_states_at_least_what_was_asked_for() {
+    for processor in PROCESSORS {
+        for vgprs in [32, 64].iter().filter_map(|lanes| processor.limits.vgprs(*lanes)) {
+            for count in 0..=u32::from(vgprs.allocatable) {
+                let blocks = vgprs.descriptor_blocks(count).unwrap_or_else(|| panic!("{processor} {count}"));
+                let described = vgprs.described(blocks);
+                assert!(described >= count && described < count.max(1) + u32::from(vgprs.descriptor_granule));
+            }
+            assert_eq!(vgprs.descriptor_blocks(64 * u32::from(vgprs.descriptor_granule) + 1), None);
+        }
+    }
+}
+
+#[test]
+fn triples_name_their_processor() {
+    for processor in PROCESSORS {
+        let [old, new] = processor.triples();
+        assert_eq!((old.as_str(), by_triple(&new)), ("amdgcn-amd-amdhsa", Some(processor)));
+    }
+    assert_eq!(by_triple("amdgpu12.50-amd-amdhsa").unwrap().name, "gfx1250");
+    assert_eq!(by_triple("amdgpu12.50s-amd-amdhsa").unwrap().name, "gfx1250-strict");
+    for other in ["", "amdgpu", "amdgpu-amd-amdhsa", "amdgcn-amd-amdhsa", "amdgpu12.99-amd-amdhsa", "x86_64-linux-gnu"]
+    {
+        assert_eq!(by_triple(other), None, "{other}");
+    }
+}
+
+#[test]
+fn sets_of_capabilities_add_and_remove() {
+    for one in Capability::ALL {
+        let set = Capabilities::of(&[*one]);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [*one]);
+        assert_eq!(Capabilities::of(Capability::ALL).without(&[*one]).with(&[*one]), Capabilities::of(Capability::ALL));
+        assert!(!Capabilities::of(Capability::ALL).without(&[*one]).contains(*one));
+    }
+    let names: BTreeSet<&str> = Capability::ALL.iter().map(|capability| capability.name()).collect();
+    assert_eq!(names.len(), Capability::ALL.len());
 }
 
 #[test]

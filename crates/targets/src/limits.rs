@@ -1,0 +1,128 @@
+//! How much of each resource a processor has, and what a wave of so many registers gets of it.
+//!
+//! Invariants: a granule is never 0 and divides nothing by chance: counts are rounded up to it; a wave size that the
+//! processor does not have has no [`Vgprs`].
+//!
+//! Absent on purpose: dynamic VGPRs of GFX12, which the HSA runtimes do not offer, and scratch memory, whose size is
+//! the runtime's.
+
+/// Resources of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Vector registers in waves of 32 lanes.
+    pub wave32: Option<Vgprs>,
+    /// Vector registers in waves of 64 lanes.
+    pub wave64: Option<Vgprs>,
+    /// Scalar registers.
+    pub sgprs: Sgprs,
+    /// Waves that one SIMD holds at the same time.
+    pub waves_per_simd: u8,
+    /// SIMDs of one compute unit, which the waves of a workgroup share.
+    pub simds_per_cu: u8,
+    /// Memory that the waves of a workgroup share.
+    pub lds: Lds,
+    /// Work-items of a workgroup.
+    pub workgroup: u16,
+    /// Bytes of a line of the instruction cache.
+    pub cache_line: u16,
+    /// Instructions that one `s_clause` can cover; 0 where there is none.
+    pub clause: u8,
+}
+
+/// Vector registers, seen from one lane of a wave of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vgprs {
+    /// Registers of one kind that instructions can name, with the bank mode where there is one.
+    pub addressable: u16,
+    /// Registers that one wave can be given; where VGPRs and AGPRs share one file, of both kinds together.
+    pub allocatable: u16,
+    /// Registers of one SIMD.
+    pub total: u16,
+    /// A wave gets a multiple of this.
+    pub granule: u8,
+    /// The kernel descriptor counts in steps of this.
+    pub descriptor_granule: u8,
+}
+
+/// Scalar registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sgprs {
+    /// Registers that instructions can name, VCC and other special ones left out.
+    pub addressable: u8,
+    /// User registers that a kernel can start with.
+    pub user: u8,
+    /// How they are shared out; `None` where every wave has all of them.
+    pub shared: Option<SgprFile>,
+}
+
+/// A file of scalar registers that the waves of a SIMD share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SgprFile {
+    /// Registers of one SIMD.
+    pub total: u16,
+    /// A wave gets a multiple of this.
+    pub granule: u8,
+    /// The kernel descriptor counts in steps of this.
+    pub descriptor_granule: u8,
+}
+
+/// Memory that the waves of a workgroup share, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lds {
+    /// What one workgroup can address.
+    pub addressable: u32,
+    /// What one compute unit has; a work-group processor has twice as much.
+    pub per_cu: u32,
+    /// A workgroup gets a multiple of this.
+    pub granule: u16,
+}
+
+/// `count`, at least 1, rounded up to a multiple of `granule`.
+fn round_up(count: u32, granule: u8) -> u32 {
+    count.max(1).next_multiple_of(u32::from(granule.max(1)))
+}
+
+impl Limits {
+    /// Vector registers in waves of that many lanes; `None` where the processor has no such waves.
+    pub fn vgprs(&self, lanes: u64) -> Option<&Vgprs> {
+        match lanes {
+            32 => self.wave32.as_ref(),
+            64 => self.wave64.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Waves of so many lanes with so many vector registers that one SIMD holds; 0 where none fits.
+    pub fn waves_with_vgprs(&self, lanes: u64, count: u32) -> u32 {
+        let Some(vgprs) = self.vgprs(lanes).filter(|vgprs| count <= u32::from(vgprs.allocatable)) else { return 0 };
+        (u32::from(vgprs.total) / vgprs.allocated(count)).min(u32::from(self.waves_per_simd))
+    }
+
+    /// Waves with so many scalar registers, VCC and other special ones included, that one SIMD holds.
+    ///
+    /// `trap_handler` is the number of registers that the runtime's trap handler takes of each wave (16 under HSA).
+    pub fn waves_with_sgprs(&self, count: u32, trap_handler: u32) -> u32 {
+        let most = u32::from(self.waves_per_simd);
+        let Some(file) = &self.sgprs.shared else { return most };
+        (u32::from(file.total) / (round_up(count, file.granule) + trap_handler)).min(most)
+    }
+}
+
+impl Vgprs {
+    /// Registers that a wave gets which asks for `count`.
+    pub fn allocated(&self, count: u32) -> u32 {
+        round_up(count, self.granule)
+    }
+
+    /// What the kernel descriptor states for `count` registers; `None` where it has no room for it.
+    pub fn descriptor_blocks(&self, count: u32) -> Option<u8> {
+        let blocks = round_up(count, self.descriptor_granule) / u32::from(self.descriptor_granule) - 1;
+        // Six bits of COMPUTE_PGM_RSRC1.
+        u8::try_from(blocks).ok().filter(|blocks| *blocks < 64)
+    }
+
+    /// Registers for which the kernel descriptor states `blocks`.
+    pub fn described(&self, blocks: u8) -> u32 {
+        (u32::from(blocks) + 1) * u32::from(self.descriptor_granule)
+    }
+}
