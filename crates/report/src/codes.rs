@@ -45,11 +45,14 @@ codes! {
     PLAN_CHANGED = "HS0205", 11, "the plan or HotSwap changed under the build", "run the configure step again so that the build system sees the new plan";
     PLAN_CONFLICT = "HS0206", 11, "the command names more than one plan", "give one target one plan";
     UNKNOWN_FAMILY = "HS0207", 11, "a patch family is not known to HotSwap", "see `hotswap families` for the known names";
+    OTHER_TARGET = "HS0208", 11, "the code is for another target than the one that is named", "name the target that the code was compiled for";
     // 03: input that cannot be read (exit 12)
     NOT_CODE_OBJECT = "HS0301", 12, "the file is not an AMDGPU code object", "check the command that made it";
     MALFORMED = "HS0302", 12, "the input is damaged", "build it again; if another tool reads it, report it";
     UNKNOWN_FORMAT = "HS0303", 12, "the format or its version is not known", "update HotSwap, or convert the file with the tool that made it";
     NOT_FOUND = "HS0304", 12, "no device code was found", "check that the file was built for an AMD GPU";
+    NO_PART = "HS0305", 12, "the code object has no such section or symbol", "choose one of those that are there";
+    OPAQUE = "HS0306", 12, "some bytes are no instructions", "check that the target is the right one; data between functions is no harm";
     // 04: refusals (exit 13)
     NO_ROUTE = "HS0401", 13, "a requested target cannot be made from what is there", "add the source to --offload-arch, change the plan, or set the policy to warn or keep";
     NO_PLACE = "HS0402", 13, "the output has no place for another target", "let clang write a bundle (drop --no-gpu-bundle-output), or drop the plan for this command";
@@ -57,6 +60,7 @@ codes! {
     MIXED_DRIVERS = "HS0404", 13, "objects of the old and of the new offload driver meet in one link", "compile all of them with the same clang and the same --[no-]offload-new-driver";
     BUNDLE_FULL = "HS0405", 13, "the bundle has too many entries for the HIP runtime, which reads 4096 bytes of table", "request fewer targets or compress the bundle (--offload-compress)";
     UNSUPPORTED_OUTPUT = "HS0406", 13, "the output is no regular file", "give the device link a regular file as its output";
+    NO_INSTRUCTIONS = "HS0407", 13, "the instructions of a target are not known to HotSwap", "choose a target from gfx900 to gfx1251";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -1,0 +1,375 @@
+//! `hotswap disasm`: the instructions of a code object, as assembly or JSON.
+//!
+//! The output is written as it comes, because the text of a large library has gigabytes; problems are
+//! told at the end. What is no instruction is shown as bytes and counted, never guessed.
+
+mod assembly;
+mod chunk;
+mod color;
+mod isa;
+mod json;
+mod names;
+mod out;
+mod pc;
+mod select;
+mod walk;
+
+use crate::Outcome;
+use crate::cli::{Format, Output};
+use crate::survey;
+use assembly::{Assembly, Head};
+use chunk::{common_lanes, extent};
+use clap::Args;
+use color::Color;
+use hotswap_code_object::{CodeMap, CodeSection, Kind};
+use hotswap_report::{Diagnostic, codes};
+use isa::Reader;
+use json::{Json, ObjectHead};
+use names::Names;
+use out::{Out, Stop};
+use select::{Chosen, Selected};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use walk::{Sink, Tally, View};
+
+/// More names than this say nothing in a message.
+const LISTED: usize = 12;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Code object, device object, or anything that `hotswap list` reads
+    file: PathBuf,
+    /// Only code for this target ID; on a single code object, decode it as code for that target
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Only the image with this number or entry of `hotswap list`; may be repeated
+    #[arg(long, value_name = "ID")]
+    entry: Vec<String>,
+    /// All code objects that match, not just one
+    #[arg(long)]
+    all: bool,
+    /// Only this kernel, function or label; may be repeated
+    #[arg(long, value_name = "NAME")]
+    symbol: Vec<String>,
+    /// Only this section; may be repeated
+    #[arg(long, value_name = "NAME")]
+    section: Vec<String>,
+    /// Show C++ names in their source form beside the symbols
+    #[arg(long)]
+    demangle: bool,
+    /// Show padding word by word, not as one line
+    #[arg(long)]
+    padding: bool,
+    /// Lanes of a wave where no kernel states them
+    #[arg(long, value_name = "LANES", value_parser = ["32", "64"])]
+    wave: Option<String>,
+    /// The file is instructions and nothing else; needs --target
+    #[arg(long, requires = "target", conflicts_with_all = ["entry", "all", "symbol", "section"])]
+    raw: bool,
+    /// Address of the first byte of a --raw file
+    #[arg(long, value_name = "ADDRESS", requires = "raw", default_value = "0", value_parser = number)]
+    address: u64,
+    /// Colours
+    #[arg(long, value_enum, default_value_t)]
+    color: Color,
+    #[command(flatten)]
+    output: Output,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|error| format!("{error}; write decimal or 0x and hexadecimal digits"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let bytes = hotswap_files::open(&arguments.file)?;
+    let names = Names { demangle: arguments.demangle };
+    let stdout = io::stdout().lock();
+    let file = arguments.file.display().to_string();
+    let writer = match arguments.output.format {
+        Format::Text => {
+            Writer::Assembly(Assembly { out: Out::new(stdout), names: &names, color: arguments.color.is_on() })
+        }
+        Format::Json => Writer::Json(Json::new(stdout, &names)),
+    };
+    let mut run = Run { arguments, names: &names, file: &file, writer, problems: Vec::new(), began: false };
+    let result = if arguments.raw { run.raw(&bytes) } else { run.container(&bytes) };
+    run.finish(result).map_err(|error| error.in_file(&arguments.file))
+}
+
+/// Why a run ends early.
+enum End {
+    /// The reader has closed the pipe, or the disk is full.
+    Stop,
+    Refused(Diagnostic),
+}
+
+impl From<Stop> for End {
+    fn from(_: Stop) -> Self {
+        Self::Stop
+    }
+}
+
+impl From<Diagnostic> for End {
+    fn from(error: Diagnostic) -> Self {
+        Self::Refused(error)
+    }
+}
+
+enum Writer<'n, W> {
+    Assembly(Assembly<'n, W>),
+    Json(Json<'n, W>),
+}
+
+struct Run<'r, W> {
+    arguments: &'r Arguments,
+    names: &'r Names,
+    file: &'r str,
+    writer: Writer<'r, W>,
+    problems: Vec<Diagnostic>,
+    /// Whether something was written: a refusal comes before that, a broken object behind it.
+    began: bool,
+}
+
+/// One code object, and how it is called.
+struct Object<'o> {
+    map: &'o CodeMap<'o>,
+    number: Option<usize>,
+    id: Option<&'o str>,
+    place: &'o str,
+    target: String,
+    kind: &'static str,
+    reader: Reader,
+}
+
+impl<W: Write> Run<'_, W> {
+    /// Instructions without a file format around them.
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), End> {
+        let target = self.arguments.target.clone().unwrap_or_default();
+        let section = CodeSection {
+            name: ".text".into(),
+            address: self.arguments.address,
+            range: 0..bytes.len(),
+            bytes,
+            symbols: Vec::new(),
+            relocations: Vec::new(),
+        };
+        let map = CodeMap {
+            kind: Kind::Linked,
+            machine: 0,
+            processor: None,
+            target_id: None,
+            sections: vec![section],
+            problems: Vec::new(),
+        };
+        let reader = self.reader(&target, None)?;
+        self.object(&Object { map: &map, number: None, id: None, place: "0x0", target, kind: "raw", reader })
+    }
+
+    fn container(&mut self, bytes: &[u8]) -> Result<(), End> {
+        let contents = hotswap_bundle::open(bytes);
+        match select::select(&contents, self.arguments, &mut self.problems)? {
+            Chosen::One(selected) => self.image(&selected),
+            Chosen::Several(numbers) => {
+                let mut result = Ok(());
+                survey::visit(&contents, |container| {
+                    for selected in Selected::of(container, false) {
+                        if result.is_ok() && numbers.contains(&selected.row.number) {
+                            result = self.image(&selected);
+                        }
+                    }
+                });
+                result
+            }
+        }
+    }
+
+    fn image(&mut self, selected: &Selected<'_>) -> Result<(), End> {
+        let entry = selected.row.image.id.clone().unwrap_or_else(|| selected.place.clone());
+        let in_entry = |error: Diagnostic| if selected.is_bare { error } else { error.in_entry(entry.clone()) };
+        let mut map = CodeMap::read(&selected.row.image.data).map_err(in_entry)?;
+        self.problems.extend(std::mem::take(&mut map.problems).into_iter().map(in_entry));
+        let target = self.target(selected, &map).map_err(in_entry)?;
+        let reader = self.reader(&target, common_lanes(&map)).map_err(in_entry)?;
+        let kind = match map.kind {
+            Kind::Linked => "linked",
+            Kind::Relocatable => "relocatable",
+        };
+        let (id, number, place) = (selected.row.image.id.as_deref(), selected.row.number, selected.place.as_str());
+        self.object(&Object { map: &map, number: Some(number), id, place, target, kind, reader })
+    }
+
+    /// What the code is for: what the file's header says, unless a target was asked for.
+    fn target(&mut self, selected: &Selected<'_>, map: &CodeMap<'_>) -> Result<String, Diagnostic> {
+        let stated = map.target_id.map(|id| id.to_string());
+        let stated = stated.or_else(|| map.processor.map(|processor| processor.name.to_owned()));
+        let named = match selected.is_bare {
+            true => self.arguments.target.clone(),
+            false => selected.row.target.clone(),
+        };
+        let machine = || format!("machine {:#04x} in e_flags is not known", map.machine);
+        let Some(stated) = stated else {
+            let advice = "name a target of `hotswap targets` by --target";
+            let error = || Diagnostic::error(codes::UNKNOWN_TARGET, machine()).at(48).advise(advice);
+            return named.ok_or_else(error);
+        };
+        let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
+        match named {
+            Some(named) if processor(&named) != processor(&stated) => {
+                let (what, shown) = match selected.is_bare {
+                    true => (format!("the ELF header says {stated}; it is decoded as {named}, as asked"), named),
+                    false => {
+                        (format!("the entry says {named}, its ELF header {stated}; the header is followed"), stated)
+                    }
+                };
+                let advice = "what does not look like code is for another target";
+                self.problems.push(Diagnostic::warning(codes::OTHER_TARGET, what).advise(advice));
+                Ok(shown)
+            }
+            _ => Ok(stated),
+        }
+    }
+
+    fn reader(&self, target: &str, lanes: Option<u8>) -> Result<Reader, Diagnostic> {
+        let processor = target.split(':').next().unwrap_or_default();
+        let reader = Reader::find(processor).ok_or_else(|| match hotswap_targets::find(processor) {
+            None => Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{processor}`")),
+            Some(known) => {
+                let what = format!("{processor} is {}", known.family);
+                Diagnostic::error(codes::NO_INSTRUCTIONS, what)
+            }
+        })?;
+        let asked = self.arguments.wave.as_ref().and_then(|lanes| lanes.parse().ok());
+        Ok(asked.or(lanes).map_or(reader, |lanes| reader.with_lanes(lanes)))
+    }
+
+    /// Shows one code object, after everything that can be refused.
+    fn object(&mut self, object: &Object<'_>) -> Result<(), End> {
+        let wanted = wanted(object.map, self.arguments, self.names)?;
+        self.begin()?;
+        let mut tally = Tally::default();
+        self.head(object)?;
+        for (index, ranges) in wanted {
+            let Some(section) = object.map.sections.get(index) else { continue };
+            // In relocatable files every section begins at address 0.
+            let is_alone = object.map.kind == Kind::Linked || object.map.sections.len() == 1;
+            let prefix = (!is_alone).then_some(index);
+            let view = View::new(object.map, section, prefix, object.reader, self.arguments.padding);
+            match &mut self.writer {
+                Writer::Assembly(assembly) => view.walk(&ranges, assembly, &mut tally)?,
+                Writer::Json(json) => view.walk(&ranges, json, &mut tally)?,
+            }
+        }
+        if let Writer::Json(json) = &mut self.writer {
+            json.end_object(&tally)?;
+        }
+        self.problems.extend(opaque(&tally, object));
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Stop> {
+        let began = std::mem::replace(&mut self.began, true);
+        match &mut self.writer {
+            Writer::Json(json) if !began => json.begin(self.file),
+            Writer::Assembly(assembly) if began => assembly.out.line(),
+            _ => Ok(()),
+        }
+    }
+
+    fn head(&mut self, object: &Object<'_>) -> Result<(), Stop> {
+        let (target, lanes) = (object.target.as_str(), object.reader.lanes());
+        match &mut self.writer {
+            Writer::Assembly(assembly) => {
+                let entry = object.id.or(Some(object.place).filter(|place| *place != "0x0"));
+                assembly.head(&Head {
+                    file: self.file,
+                    entry,
+                    target,
+                    lanes,
+                    default_lanes: object.reader.default_lanes(),
+                })
+            }
+            Writer::Json(json) => {
+                let (entry, id, place, kind) = (object.number, object.id, object.place, object.kind);
+                json.object(&ObjectHead { entry, id, place, target, kind, lanes })
+            }
+        }
+    }
+
+    /// Ends the output. What was refused before anything was written is the only message.
+    fn finish(mut self, result: Result<(), End>) -> Result<Outcome, Diagnostic> {
+        match result {
+            Err(End::Refused(error)) if !self.began => return Err(error),
+            Err(End::Refused(error)) => self.problems.push(error),
+            Err(End::Stop) | Ok(()) => {}
+        }
+        let problems: Vec<_> = self.problems.into_iter().map(|problem| problem.in_file(self.file)).collect();
+        let written = match self.writer {
+            Writer::Assembly(assembly) => assembly.out.finish(),
+            Writer::Json(mut json) => {
+                let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
+                let _ = json.end(&told);
+                json.out.finish()
+            }
+        };
+        Ok(Outcome { text: String::new(), problems: problems.into_iter().chain(written).collect() })
+    }
+}
+
+/// One line for all bytes that should be instructions and are none.
+fn opaque(tally: &Tally, object: &Object<'_>) -> Option<Diagnostic> {
+    let first = tally.first_opaque?;
+    let what = format!("{} bytes on {}, the first here", tally.opaque, object.target);
+    let warning = Diagnostic::warning(codes::OPAQUE, what).at(first);
+    Some(object.id.map_or(warning.clone(), |id| warning.in_entry(id)))
+}
+
+type Wanted = Vec<(usize, Vec<Range<usize>>)>;
+
+/// Which ranges of which sections are asked for. An empty section is shown as such.
+fn wanted(map: &CodeMap<'_>, arguments: &Arguments, names: &Names) -> Result<Wanted, Diagnostic> {
+    if let Some(unknown) =
+        arguments.section.iter().find(|name| !map.sections.iter().any(|section| section.name == **name))
+    {
+        let there = map.sections.iter().map(|section| section.name.to_string());
+        return Err(absent("section with instructions", unknown, there));
+    }
+    let is_asked = |section: &CodeSection<'_>| {
+        arguments.section.is_empty() || arguments.section.iter().any(|name| section.name == *name)
+    };
+    let sections = || map.sections.iter().enumerate().filter(|(_, section)| is_asked(section));
+    if arguments.symbol.is_empty() {
+        return Ok(sections().map(|(index, section)| (index, vec![0..section.bytes.len()])).collect());
+    }
+    let matches = |section: &CodeSection<'_>, wanted: &str| -> Vec<Range<usize>> {
+        let symbols = section.symbols.iter().filter(|symbol| names.is(&symbol.name, wanted));
+        symbols.map(|symbol| extent(section, symbol)).collect()
+    };
+    for name in &arguments.symbol {
+        if !sections().any(|(_, section)| !matches(section, name).is_empty()) {
+            let there = sections()
+                .flat_map(|(_, section)| &section.symbols)
+                .map(|symbol| names.shown(&symbol.name).into_owned());
+            return Err(absent("symbol", name, there));
+        }
+    }
+    let ranges = |section: &CodeSection<'_>| arguments.symbol.iter().flat_map(|name| matches(section, name)).collect();
+    let found = sections().map(|(index, section)| (index, ranges(section)));
+    Ok(found.filter(|(_, ranges): &(usize, Vec<Range<usize>>)| !ranges.is_empty()).collect())
+}
+
+fn absent(what: &str, name: &str, there: impl Iterator<Item = String>) -> Diagnostic {
+    let all: Vec<_> = there.collect();
+    let mut told = all.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > LISTED {
+        told += &format!(" and {} more", all.len() - LISTED);
+    }
+    if all.is_empty() {
+        told = "none".to_owned();
+    }
+    Diagnostic::error(codes::NO_PART, format!("there is no {what} `{name}`; there are: {told}"))
+}

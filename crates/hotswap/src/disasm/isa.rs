@@ -1,0 +1,121 @@
+//! The instruction set as the disassembler sees it: the one place that knows `hotswap-isa`.
+
+use super::out::Out;
+use hotswap_isa::{Isa, Target, Undecoded, Value, Wave};
+use std::io::Write;
+
+pub(super) use hotswap_isa::Inst;
+
+/// What bytes are.
+pub(super) enum Decoded {
+    Instruction(Inst),
+    /// No instruction; the length where the encoding gives it.
+    Opaque(Option<usize>),
+    /// The bytes end inside of the instruction.
+    Truncated,
+}
+
+/// Decodes and prints for one target and wave size.
+#[derive(Clone, Copy)]
+pub(super) struct Reader {
+    isa: Isa,
+}
+
+impl Reader {
+    /// For a processor by its name, with the wave size that assemblers assume.
+    pub(super) fn find(processor: &str) -> Option<Self> {
+        Target::find(processor).map(|target| Self { isa: Isa::new(target) })
+    }
+
+    /// For waves of that many lanes; targets that have one size stay as they are.
+    pub(super) fn with_lanes(self, lanes: u8) -> Self {
+        Self { isa: self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }) }
+    }
+
+    pub(super) fn lanes(&self) -> u8 {
+        match self.isa.wave() {
+            Wave::W32 => 32,
+            Wave::W64 => 64,
+        }
+    }
+
+    /// What an assembler assumes when it is not told.
+    pub(super) fn default_lanes(&self) -> u8 {
+        Self { isa: Isa::new(self.isa.target()) }.lanes()
+    }
+
+    #[inline]
+    pub(super) fn decode(&self, bytes: &[u8]) -> Decoded {
+        match self.isa.decode(bytes) {
+            Ok(inst) => Decoded::Instruction(inst),
+            Err(Undecoded::Opaque { len }) => Decoded::Opaque(len.map(usize::from)),
+            Err(Undecoded::Truncated { .. }) => Decoded::Truncated,
+        }
+    }
+
+    /// The address that an instruction at `address` branches to or calls, where it states one.
+    #[inline]
+    pub(super) fn branch(&self, inst: &Inst, address: u64) -> Option<u64> {
+        // Every instruction with a destination is SOPK, SOPP or SOP1: 1011 at the top.
+        if inst.words()[0] >> 28 != 0b1011 {
+            return None;
+        }
+        inst.branch_target(address, self.isa)
+    }
+
+    /// Whether assembly names the destination by a distance that a label can stand for.
+    pub(super) fn takes_label(&self, inst: &Inst) -> bool {
+        inst.mnemonic() != "s_add_pc_i64"
+    }
+
+    pub(super) fn mnemonic(&self, inst: &Inst) -> &'static str {
+        inst.mnemonic()
+    }
+
+    #[inline]
+    pub(super) fn print<W: Write>(&self, inst: &Inst, out: &mut Out<W>) {
+        let _ = inst.write(self.isa, out);
+    }
+
+    /// The registers that it reads, as elements of a JSON list.
+    pub(super) fn reads<W: Write>(&self, inst: &Inst, out: &mut Out<W>) {
+        list(inst.reads(self.isa).map(|effect| effect.reg), out);
+    }
+
+    /// The registers that it writes, as elements of a JSON list.
+    pub(super) fn writes<W: Write>(&self, inst: &Inst, out: &mut Out<W>) {
+        list(inst.writes(self.isa).map(|effect| effect.reg), out);
+    }
+
+    /// The operands of a scalar instruction, as far as they are registers and constants.
+    pub(super) fn scalars(&self, inst: &Inst) -> [Option<Scalar>; 3] {
+        let mut found = [None; 3];
+        for (place, operand) in found.iter_mut().zip(inst.operands(self.isa)) {
+            *place = match operand.value {
+                Value::Reg(reg) => Some(Scalar::Reg(reg)),
+                Value::Literal { value, wide } => {
+                    Some(Scalar::Number(if wide { value } else { value as u32 as i32 as i64 as u64 }))
+                }
+                Value::Inline(inline) => inline.integer().map(|number| Scalar::Number(i64::from(number) as u64)),
+                _ => None,
+            };
+        }
+        found
+    }
+}
+
+fn list<W: Write>(registers: impl Iterator<Item = hotswap_isa::Reg>, out: &mut Out<W>) {
+    for (index, register) in registers.enumerate() {
+        out.text(if index > 0 { ",\"" } else { "\"" });
+        let _ = register.write(out);
+        out.byte(b'"');
+    }
+}
+
+/// An operand of a scalar instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scalar {
+    Reg(hotswap_isa::Reg),
+    /// Sign-extended.
+    Number(u64),
+}

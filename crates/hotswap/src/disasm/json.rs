@@ -1,0 +1,301 @@
+//! The JSON form: one document, written as it comes, one line for each instruction.
+//!
+//! ```text
+//! { "schema": 1, "file": F, "objects": [
+//!   { "entry": N or null, "id": ID or null, "place": P, "target": T, "kind": "linked" | "relocatable" | "raw",
+//!     "lanes": 32 | 64, "sections": [
+//!     { "name": N, "address": A, "file_offset": O, "size": S, "symbols": [
+//!       { "names": [ {"name": N, "demangled": D, "kind": "kernel" | "function" | "data" | "label", "size": S,
+//!                     "kernel": {…}} ], "in": N, "address": A, "size": S, "lanes": 32 | 64, "instructions": [
+//!         { "offset": A, "size": S, "bytes": HEX, … } ] } ] } ],
+//!     "summary": {…} } ], "problems": [] }
+//! ```
+//!
+//! An element of `instructions` is one of three things. An instruction has `mnemonic`, `text`, `reads`,
+//! `writes`, and `target` where it branches; bytes that are none have `opaque` with the reason; padding has
+//! `padding` with the word, and no `bytes`. `offset` is the address in linked files and the offset in the
+//! section in others; `bytes` are in the order of the file. Keys without a value are left out, except
+//! `entry` and `id`. New keys may come; `schema` changes when one of these means something else.
+
+use super::assembly::label;
+use super::chunk::Chunk;
+use super::isa::{Inst, Reader};
+use super::names::Names;
+use super::out::{Out, Stop};
+use super::walk::{Item, Sink, Tally, Target, View, What, Why};
+use hotswap_code_object::{KernelFacts, Relocation, Symbol, SymbolKind};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write;
+
+/// Writes the document.
+pub(super) struct Json<'n, W> {
+    pub(super) out: Out<W>,
+    pub(super) names: &'n Names,
+    /// Whether the next element of each open list is its first: objects, sections, symbols, instructions.
+    first: [bool; 4],
+}
+
+/// What stands beside the sections of an object.
+pub(super) struct ObjectHead<'h> {
+    pub(super) entry: Option<usize>,
+    pub(super) id: Option<&'h str>,
+    pub(super) place: &'h str,
+    pub(super) target: &'h str,
+    pub(super) kind: &'static str,
+    pub(super) lanes: u8,
+}
+
+impl<'n, W: Write> Json<'n, W> {
+    pub(super) fn new(writer: W, names: &'n Names) -> Self {
+        Self { out: Out::new(writer), names, first: [true; 4] }
+    }
+
+    pub(super) fn begin(&mut self, file: &str) -> Result<(), Stop> {
+        self.out.text("{\"schema\":1,\"file\":");
+        self.string(file);
+        self.out.text(",\"objects\":[");
+        self.out.line()
+    }
+
+    pub(super) fn object(&mut self, head: &ObjectHead<'_>) -> Result<(), Stop> {
+        self.open(0);
+        self.out.text("{\"entry\":");
+        self.value(&json!(head.entry));
+        self.out.text(",\"id\":");
+        self.value(&json!(head.id));
+        self.member("place", head.place);
+        self.member("target", head.target);
+        self.member("kind", head.kind);
+        self.number("lanes", u64::from(head.lanes));
+        self.out.text(",\"sections\":[");
+        self.out.line()
+    }
+
+    pub(super) fn end_object(&mut self, tally: &Tally) -> Result<(), Stop> {
+        self.out.text("],\"summary\":");
+        self.value(&json!({
+            "instructions": tally.instructions,
+            "instruction_bytes": tally.bytes,
+            "padding_bytes": tally.padding,
+            "data_bytes": tally.data,
+            "opaque_bytes": tally.opaque,
+            "first_opaque": tally.first_opaque,
+        }));
+        self.out.byte(b'}');
+        self.out.line()
+    }
+
+    pub(super) fn end(&mut self, problems: &[Value]) -> Result<(), Stop> {
+        self.out.text("],\"problems\":");
+        self.value(&json!(problems));
+        self.out.byte(b'}');
+        self.out.line()
+    }
+
+    /// A comma, unless the element is the first of its list; the lists inside of it begin anew.
+    fn open(&mut self, depth: usize) {
+        let Some(first) = self.first.get_mut(depth) else { return };
+        let is_first = std::mem::replace(first, false);
+        self.first.iter_mut().skip(depth + 1).for_each(|first| *first = true);
+        if !is_first {
+            self.out.byte(b',');
+        }
+    }
+
+    fn value(&mut self, value: &Value) {
+        let _ = write!(self.out, "{value}");
+    }
+
+    fn string(&mut self, text: &str) {
+        // Mnemonics and registers have nothing to escape.
+        if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
+            self.out.byte(b'"');
+            self.out.text(text);
+            self.out.byte(b'"');
+        } else {
+            self.value(&Value::from(text));
+        }
+    }
+
+    fn key(&mut self, key: &str) {
+        self.out.text(",\"");
+        self.out.text(key);
+        self.out.text("\":");
+    }
+
+    fn member(&mut self, key: &str, text: &str) {
+        self.key(key);
+        self.string(text);
+    }
+
+    fn number(&mut self, key: &str, number: u64) {
+        self.key(key);
+        self.out.decimal(number);
+    }
+
+    fn symbol(&mut self, symbol: &Symbol<'_>) -> Value {
+        let mut value = json!({
+            "name": symbol.name,
+            "kind": match symbol.kind {
+                SymbolKind::Kernel(_) => "kernel",
+                SymbolKind::Function => "function",
+                SymbolKind::Object => "data",
+                SymbolKind::Label => "label",
+            },
+            "size": symbol.size,
+            "global": symbol.is_global,
+        });
+        if let Some(readable) = self.names.readable(&symbol.name) {
+            value["demangled"] = readable.into();
+        }
+        if let SymbolKind::Kernel(facts) = &symbol.kind {
+            value["kernel"] = kernel(facts);
+        }
+        value
+    }
+
+    #[inline]
+    fn instruction(&mut self, view: &View<'_>, reader: &Reader, inst: &Inst, item: &Item<'_>) {
+        self.member("mnemonic", reader.mnemonic(inst));
+        self.out.text(",\"text\":\"");
+        reader.print(inst, &mut self.out);
+        self.out.text("\",\"reads\":[");
+        reader.reads(inst, &mut self.out);
+        self.out.text("],\"writes\":[");
+        reader.writes(inst, &mut self.out);
+        self.out.byte(b']');
+        for (key, target) in [("target", item.target), ("refers", item.refers)] {
+            if let Some(target) = target {
+                self.key(key);
+                self.destination(view, &target);
+            }
+        }
+    }
+
+    fn destination(&mut self, view: &View<'_>, target: &Target<'_>) {
+        self.out.text("{\"offset\":");
+        self.out.decimal(target.address);
+        if let Some(offset) = target.label {
+            self.out.text(",\"label\":\"");
+            label(&mut self.out, view, offset);
+            self.out.byte(b'"');
+        }
+        if let Some((symbol, distance)) = target.name {
+            self.member("symbol", &symbol.name);
+            self.number("distance", distance as u64);
+        }
+        self.out.byte(b'}');
+    }
+
+    fn relocations(&mut self, view: &View<'_>, relocations: &[Relocation<'_>]) {
+        let row = |relocation: &Relocation<'_>| {
+            json!({
+                "offset": view.address(relocation.offset),
+                "type": relocation.type_name(),
+                "number": relocation.kind,
+                "symbol": relocation.symbol,
+                "addend": relocation.addend,
+            })
+        };
+        self.key("relocations");
+        self.value(&relocations.iter().map(row).collect());
+    }
+}
+
+impl<W: Write> Sink for Json<'_, W> {
+    fn section(&mut self, view: &View<'_>) -> Result<(), Stop> {
+        self.open(1);
+        let section = view.section;
+        self.out.text("{\"name\":");
+        self.string(&section.name);
+        self.number("address", section.address);
+        self.number("file_offset", section.range.start as u64);
+        self.number("size", section.bytes.len() as u64);
+        self.out.text(",\"symbols\":[");
+        self.out.line()
+    }
+
+    fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop> {
+        self.open(2);
+        let names: Vec<_> = chunk.symbols.iter().map(|symbol| self.symbol(symbol)).collect();
+        self.out.text("{\"names\":");
+        self.value(&names.into());
+        if let Some(around) = chunk.around {
+            self.member("in", &around.name);
+        }
+        self.number("address", view.address(chunk.start));
+        self.number("size", (chunk.end - chunk.start) as u64);
+        self.number("lanes", u64::from(view.lanes(chunk)));
+        self.out.text(",\"instructions\":[");
+        self.out.line()
+    }
+
+    #[inline]
+    fn item(&mut self, view: &View<'_>, reader: &Reader, item: &Item<'_>) -> Result<(), Stop> {
+        self.open(3);
+        self.out.text("{\"offset\":");
+        self.out.decimal(item.address);
+        self.number("size", item.bytes.len() as u64);
+        if !matches!(item.what, What::Padding(_)) {
+            self.out.text(",\"bytes\":\"");
+            for byte in item.bytes {
+                self.out.small_hex(u64::from(*byte), 2);
+            }
+            self.out.byte(b'"');
+        }
+        if item.is_label {
+            self.out.text(",\"label\":\"");
+            label(&mut self.out, view, item.offset);
+            self.out.byte(b'"');
+        }
+        match &item.what {
+            What::Instruction(inst) => self.instruction(view, reader, inst, item),
+            What::Padding(word) => {
+                self.out.text(",\"padding\":\"");
+                self.out.small_hex(u64::from(*word), 8);
+                self.out.byte(b'"');
+            }
+            What::Bytes(why) => self.member("opaque", why.word()),
+        }
+        if !item.relocations.is_empty() {
+            self.relocations(view, item.relocations);
+        }
+        self.out.byte(b'}');
+        self.out.line()
+    }
+
+    fn end_chunk(&mut self) -> Result<(), Stop> {
+        self.out.text("]}");
+        self.out.line()
+    }
+
+    fn end_section(&mut self) -> Result<(), Stop> {
+        self.out.text("]}");
+        self.out.line()
+    }
+}
+
+impl Why {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Truncated => "truncated",
+            Self::Crosses(_) => "crosses",
+            Self::Unaligned => "unaligned",
+            Self::Data => "data",
+        }
+    }
+}
+
+fn kernel(facts: &KernelFacts) -> Value {
+    json!({
+        "lanes": facts.lanes,
+        "lds": facts.lds,
+        "scratch": facts.scratch,
+        "kernarg": facts.kernarg,
+        "vgprs": facts.vgprs,
+        "agprs": facts.agprs,
+        "sgprs": facts.sgprs,
+    })
+}

@@ -1,0 +1,43 @@
+//! Names for people: C++ names in their source form, on request.
+
+use cpp_demangle::Symbol;
+use std::borrow::Cow;
+
+/// Whether and how names are made readable.
+pub(super) struct Names {
+    pub(super) demangle: bool,
+}
+
+impl Names {
+    /// The source form of a name, where it has one.
+    pub(super) fn readable(&self, name: &str) -> Option<String> {
+        if !self.demangle || !name.starts_with("_Z") {
+            return None;
+        }
+        Symbol::new(name).ok()?.demangle().ok()
+    }
+
+    /// The name as it is shown in comments.
+    pub(super) fn shown<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        self.readable(name).map_or(Cow::Borrowed(name), Cow::Owned)
+    }
+
+    /// Whether the user's `wanted` is this name.
+    pub(super) fn is(&self, name: &str, wanted: &str) -> bool {
+        name == wanted || self.readable(name).is_some_and(|readable| readable == wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Names;
+
+    #[test]
+    fn names_are_readable_on_request_only() {
+        let (on, off) = (Names { demangle: true }, Names { demangle: false });
+        assert_eq!(on.shown("_Z3addPKfS0_Pf"), "add(float const*, float const*, float*)");
+        assert_eq!(off.shown("_Z3addPKfS0_Pf"), "_Z3addPKfS0_Pf");
+        assert_eq!(on.shown("_Z3ad"), "_Z3ad");
+        assert!(on.is("_Z1kv", "k()") && on.is("_Z1kv", "_Z1kv") && !off.is("_Z1kv", "k()"));
+    }
+}

@@ -1,0 +1,314 @@
+//! Walking over a code section: what stands at each offset, and where branches go.
+//!
+//! Two passes with the same eyes. The first marks where instructions begin and which of these places
+//! branches go to, two bits for each dword; the second hands every item to a [`Sink`], with labels known.
+//!
+//! Invariants: the items of a section follow each other without gap and cover it; no item crosses the end
+//! of its chunk; nothing is allocated for an item.
+
+use super::chunk::{Chunk, Role, chunks};
+use super::isa::{Decoded, Inst, Reader};
+use super::out::Stop;
+use super::pc::Addresses;
+use hotswap_code_object::{CodeMap, CodeSection, Kind, Relocation, Symbol};
+use std::ops::Range;
+
+/// Runs of equal padding words are shown as one from this length on.
+const RUN: usize = 4;
+/// What assemblers fill the space between functions with before GFX10.
+const S_NOP: u32 = 0xbf80_0000;
+/// `s_code_end`, which fills the space behind code since GFX10.
+const S_CODE_END: u32 = 0xbf9f_0000;
+/// Data is shown in lines of that many bytes.
+const DATA_LINE: usize = 16;
+
+/// Why bytes are shown as bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Why {
+    /// They are no instruction of the target.
+    Unknown,
+    /// The section ends inside of the instruction.
+    Truncated,
+    /// Another name, or the end of this one, lies inside of this instruction.
+    Crosses(Inst),
+    /// They lie before the next multiple of four.
+    Unaligned,
+    /// The symbol table says that they are data.
+    Data,
+}
+
+/// What stands at an offset.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    Instruction(Inst),
+    Bytes(Why),
+    /// The same padding word, several times.
+    Padding(u32),
+}
+
+/// Where a branch goes to, or what an address is of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'s> {
+    pub(super) address: u64,
+    /// Offset of a label in this section.
+    pub(super) label: Option<usize>,
+    /// The name that covers it, and the distance from there.
+    pub(super) name: Option<(&'s Symbol<'s>, usize)>,
+}
+
+/// An item with all that is known about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item<'s> {
+    pub(super) offset: usize,
+    pub(super) address: u64,
+    pub(super) bytes: &'s [u8],
+    pub(super) what: What,
+    /// Whether a branch goes here.
+    pub(super) is_label: bool,
+    /// Where it branches to.
+    pub(super) target: Option<Target<'s>>,
+    /// The address that it completes (`s_getpc_b64` and additions).
+    pub(super) refers: Option<Target<'s>>,
+    /// What a linker will write into it.
+    pub(super) relocations: &'s [Relocation<'s>],
+}
+
+/// Receives a section's content.
+pub(super) trait Sink {
+    fn section(&mut self, view: &View<'_>) -> Result<(), Stop>;
+    fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop>;
+    fn item(&mut self, view: &View<'_>, reader: &Reader, item: &Item<'_>) -> Result<(), Stop>;
+    fn end_chunk(&mut self) -> Result<(), Stop>;
+    fn end_section(&mut self) -> Result<(), Stop>;
+}
+
+/// What was seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub(super) instructions: u64,
+    /// Bytes of instructions.
+    pub(super) bytes: u64,
+    /// Bytes of padding that is shown as one line.
+    pub(super) padding: u64,
+    /// Bytes of data that the symbol table names.
+    pub(super) data: u64,
+    /// Bytes that are no instruction and should be one.
+    pub(super) opaque: u64,
+    /// Address of the first of them.
+    pub(super) first_opaque: Option<u64>,
+}
+
+/// A section as it is looked at.
+pub(super) struct View<'s> {
+    pub(super) map: &'s CodeMap<'s>,
+    pub(super) section: &'s CodeSection<'s>,
+    /// Comes before the address in labels, so that they differ between sections that all begin at 0.
+    pub(super) prefix: Option<usize>,
+    reader: Reader,
+    /// Padding is shown word by word.
+    every_word: bool,
+    chunks: Vec<Chunk<'s>>,
+    starts: Bits,
+    targets: Bits,
+}
+
+/// One bit for each dword of a section.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(bytes: usize) -> Self {
+        Self(vec![0; bytes.div_ceil(4 * 64)])
+    }
+
+    fn set(&mut self, offset: usize) {
+        if let Some(word) = self.0.get_mut(offset / 256) {
+            *word |= 1 << (offset / 4 % 64);
+        }
+    }
+
+    fn has(&self, offset: usize) -> bool {
+        offset % 4 == 0 && self.0.get(offset / 256).is_some_and(|word| word >> (offset / 4 % 64) & 1 != 0)
+    }
+}
+
+impl<'s> View<'s> {
+    /// Looks at a section for the first time: marks labels.
+    pub(super) fn new(
+        map: &'s CodeMap<'s>,
+        section: &'s CodeSection<'s>,
+        prefix: Option<usize>,
+        reader: Reader,
+        every_word: bool,
+    ) -> Self {
+        let size = section.bytes.len();
+        let (chunks, starts, targets) = (chunks(section), Bits::new(size), Bits::new(size));
+        let mut view = Self { map, section, prefix, reader, every_word, chunks, starts, targets };
+        let (mut starts, mut targets) = (Bits::new(size), Bits::new(size));
+        for chunk in &view.chunks {
+            let reader = view.reader_of(chunk);
+            let mut at = chunk.start;
+            while at < chunk.end {
+                let (what, len) = view.at(&reader, chunk, at);
+                starts.set(at);
+                if let What::Instruction(inst) = what {
+                    let target = reader.branch(&inst, view.address(at)).and_then(|address| view.offset(address));
+                    target.filter(|target| target % 4 == 0).into_iter().for_each(|target| targets.set(target));
+                }
+                at += len;
+            }
+        }
+        (view.starts, view.targets) = (starts, targets);
+        view
+    }
+
+    /// Where in this section an address is.
+    fn offset(&self, address: u64) -> Option<usize> {
+        let offset = usize::try_from(address.wrapping_sub(self.section.address)).ok();
+        offset.filter(|offset| *offset < self.section.bytes.len())
+    }
+
+    /// Lanes of a wave in a chunk.
+    pub(super) fn lanes(&self, chunk: &Chunk<'_>) -> u8 {
+        self.reader_of(chunk).lanes()
+    }
+
+    fn reader_of(&self, chunk: &Chunk<'_>) -> Reader {
+        chunk.lanes.map_or(self.reader, |lanes| self.reader.with_lanes(lanes))
+    }
+
+    pub(super) fn address(&self, offset: usize) -> u64 {
+        self.section.address.wrapping_add(offset as u64)
+    }
+
+    /// What stands at an offset of a chunk, and how many bytes it has.
+    #[inline]
+    fn at(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> (What, usize) {
+        let rest = chunk.end - at;
+        if chunk.role == Role::Data {
+            return (What::Bytes(Why::Data), rest.min(DATA_LINE - at % DATA_LINE));
+        }
+        if at % 4 != 0 {
+            return (What::Bytes(Why::Unaligned), rest.min(4 - at % 4));
+        }
+        let bytes = self.section.bytes.get(at..).unwrap_or_default();
+        if let Some((word, len)) = self.padding(chunk, bytes, rest) {
+            return (What::Padding(word), len);
+        }
+        match reader.decode(bytes) {
+            Decoded::Instruction(inst) if usize::from(inst.len()) <= rest => {
+                (What::Instruction(inst), usize::from(inst.len()))
+            }
+            Decoded::Instruction(inst) => (What::Bytes(Why::Crosses(inst)), rest),
+            Decoded::Truncated => (What::Bytes(Why::Truncated), rest),
+            Decoded::Opaque(len) => (What::Bytes(Why::Unknown), rest.min(len.unwrap_or(4))),
+        }
+    }
+
+    /// A run of padding words at the start of `bytes`: its word and its length.
+    #[inline]
+    fn padding(&self, chunk: &Chunk<'_>, bytes: &[u8], rest: usize) -> Option<(u32, usize)> {
+        let [words, ..] = bytes.first_chunk::<8>()?.as_chunks::<4>().0 else { return None };
+        let word = u32::from_le_bytes(*words);
+        let is_padding = word == 0 || word == S_CODE_END || word == S_NOP && chunk.role == Role::Gap;
+        if !is_padding || self.every_word || bytes.get(4..8) != Some(words) {
+            return None;
+        }
+        let bytes = bytes.get(..rest)?;
+        let same = bytes.as_chunks::<4>().0.iter().take_while(|other| *other == words).count();
+        (same >= RUN).then_some((word, same * 4))
+    }
+
+    /// Hands everything inside of `wanted` to the sink.
+    pub(super) fn walk(&self, wanted: &[Range<usize>], sink: &mut impl Sink, tally: &mut Tally) -> Result<(), Stop> {
+        let is_wanted = |chunk: &Chunk<'_>| wanted.iter().any(|range| range.contains(&chunk.start));
+        let mut relocations = self.section.relocations.as_slice();
+        sink.section(self)?;
+        for chunk in self.chunks.iter().filter(|chunk| is_wanted(chunk)) {
+            sink.chunk(self, chunk)?;
+            let reader = self.reader_of(chunk);
+            let mut addresses = Addresses::default();
+            let mut at = chunk.start;
+            while at < chunk.end {
+                let (what, len) = self.at(&reader, chunk, at);
+                let item = self.item(&reader, at, len, what, &mut addresses, &mut relocations);
+                tally.add(&item);
+                sink.item(self, &reader, &item)?;
+                at += len;
+            }
+            sink.end_chunk()?;
+        }
+        sink.end_section()
+    }
+
+    #[inline]
+    fn item<'v>(
+        &'v self,
+        reader: &Reader,
+        offset: usize,
+        len: usize,
+        what: What,
+        addresses: &mut Addresses,
+        relocations: &mut &'v [Relocation<'s>],
+    ) -> Item<'v>
+    where
+        's: 'v,
+    {
+        let address = self.address(offset);
+        let bytes = self.section.bytes.get(offset..offset + len).unwrap_or_default();
+        let (mut target, mut refers) = (None, None);
+        if let What::Instruction(inst) = &what {
+            let end = address.wrapping_add(len as u64);
+            target = reader.branch(inst, address).map(|address| self.target(address));
+            refers = addresses.follow(reader, inst, end).map(|address| self.target(address));
+        }
+        let relocations = if relocations.is_empty() { &[] } else { take(relocations, offset, offset + len) };
+        Item { offset, address, bytes, what, is_label: self.targets.has(offset), target, refers, relocations }
+    }
+
+    fn target(&self, address: u64) -> Target<'_> {
+        let own = self.offset(address);
+        let label = own.filter(|offset| self.starts.has(*offset) && self.targets.has(*offset));
+        let name = match own {
+            Some(offset) => self.section.name_at(offset),
+            None => self.name_elsewhere(address),
+        };
+        Target { address, label, name }
+    }
+
+    /// In a linked file an address is one of the whole file.
+    fn name_elsewhere(&self, address: u64) -> Option<(&Symbol<'_>, usize)> {
+        let mut sections = self.map.sections.iter().filter(|_| self.map.kind == Kind::Linked);
+        sections.find_map(|section| {
+            let offset = usize::try_from(address.checked_sub(section.address)?).ok()?;
+            (offset < section.bytes.len()).then(|| section.name_at(offset))?
+        })
+    }
+}
+
+/// The relocations inside of a range; those before it are passed over.
+fn take<'v, 's>(relocations: &mut &'v [Relocation<'s>], start: usize, end: usize) -> &'v [Relocation<'s>] {
+    let before = relocations.iter().take_while(|relocation| relocation.offset < start).count();
+    let inside = relocations[before..].iter().take_while(|relocation| relocation.offset < end).count();
+    let (taken, rest) = relocations[before..].split_at(inside);
+    *relocations = rest;
+    taken
+}
+
+impl Tally {
+    #[inline]
+    fn add(&mut self, item: &Item<'_>) {
+        let len = item.bytes.len() as u64;
+        match item.what {
+            What::Instruction(_) => {
+                self.instructions += 1;
+                self.bytes += len;
+            }
+            What::Padding(_) => self.padding += len,
+            What::Bytes(Why::Data) => self.data += len,
+            What::Bytes(_) => {
+                self.opaque += len;
+                self.first_opaque.get_or_insert(item.address);
+            }
+        }
+    }
+}
