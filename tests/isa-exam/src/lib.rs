@@ -17,6 +17,7 @@ pub mod oracle;
 pub mod ours;
 pub mod report;
 pub mod setting;
+pub mod sweep;
 pub mod tools;
 pub mod vectors;
 pub mod verdict;

@@ -7,6 +7,7 @@ use hotswap_isa_exam::exam::{Exam, by_target};
 use hotswap_isa_exam::oracle::Oracle;
 use hotswap_isa_exam::ours::Ours;
 use hotswap_isa_exam::report::Report;
+use hotswap_isa_exam::sweep::{FAMILIES, Sweep};
 use hotswap_isa_exam::tools::Tools;
 use hotswap_isa_exam::verdict::Subject;
 use hotswap_isa_exam::{left_out, vectors};
@@ -14,6 +15,10 @@ use hotswap_userland::{ENV_ROOT, Userland};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
+
+/// The rows, from this package's folder.
+const ROWS: [&str; 3] = [env!("CARGO_MANIFEST_DIR"), "../../crates/isa", "rows"];
 
 /// Compares hotswap-isa with LLVM.
 #[derive(Parser)]
@@ -50,6 +55,18 @@ struct Common {
 enum Which {
     /// LLVM's own vectors.
     Vectors,
+    /// Structured and random words of every encoding.
+    Sweep {
+        /// Words of each family.
+        #[arg(long, default_value_t = 2_000_000)]
+        count: usize,
+        /// Other words.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Only the family of that name.
+        #[arg(long)]
+        family: Option<String>,
+    },
 }
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -75,6 +92,7 @@ fn run(options: &Options) -> Outcome<bool> {
     let exam = Exam { tools: &tools, subject: &Ours, list: &list, threads: options.common.threads };
     match options.exam {
         Which::Vectors => run_vectors(&exam, &options.common),
+        Which::Sweep { count, seed, ref family } => run_sweep(&exam, &options.common, count, seed, family.as_deref()),
     }
 }
 
@@ -106,6 +124,26 @@ fn run_vectors(exam: &Exam<'_>, common: &Common) -> Outcome<bool> {
     println!("{} checks of the files confirmed, {} not", checks.confirmed, checks.contradicted.len());
     checks.contradicted.iter().take(40).for_each(|line| println!("  {line}"));
     Ok(finish(&report, common, "vectors")? && checks.contradicted.is_empty())
+}
+
+fn run_sweep(exam: &Exam<'_>, common: &Common, count: usize, seed: u64, only: Option<&str>) -> Outcome<bool> {
+    let model = hotswap_isa_meta::rows::read(&ROWS.iter().collect::<PathBuf>())?;
+    let mut good = true;
+    for family in FAMILIES.iter().filter(|family| only.is_none_or(|only| family.name == only)) {
+        let knows = |setting: &_| Ours.knows(setting) && starts_with(setting, &common.target);
+        let sweep = Sweep::new(&model, *family, knows);
+        let Some(program) = Oracle::build(exam.tools, family.version)? else {
+            println!("{}: the userland has no LLVM {}", family.name, family.version);
+            good = false;
+            continue;
+        };
+        let start = Instant::now();
+        let report = sweep.run(exam, &program, count, seed)?;
+        let seconds = start.elapsed().as_secs();
+        println!("{}: {} encodings of rows, {seconds} s, seed {seed}", family.name, sweep.encodings());
+        good &= finish(&report, common, &format!("sweep-{}", family.name))?;
+    }
+    Ok(good)
 }
 
 fn starts_with(setting: &hotswap_isa_exam::setting::Setting, target: &str) -> bool {
