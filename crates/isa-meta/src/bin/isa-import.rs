@@ -1,4 +1,4 @@
-//! `isa-import JSON FOLDER`: writes the rows of llvm-tblgen's JSON into a folder.
+//! `isa-import JSON OVERLAY FOLDER`: writes the rows of llvm-tblgen's JSON, corrected, into a folder.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [json, folder] = words.as_slice() else {
-        eprintln!("usage: isa-import JSON FOLDER");
+    let [json, overlay, folder] = words.as_slice() else {
+        eprintln!("usage: isa-import JSON OVERLAY FOLDER");
         return ExitCode::from(2);
     };
-    match run(Path::new(json), Path::new(folder)) {
+    match run(Path::new(json), Path::new(overlay), Path::new(folder)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("isa-import: error: {error}");
@@ -19,8 +19,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(json: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let model = hotswap_isa_meta::import::import(File::open(json)?)?;
+fn run(json: &Path, overlay: &Path, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let model = hotswap_isa_meta::import::import(File::open(json)?, &std::fs::read_to_string(overlay)?)?;
     hotswap_isa_meta::rows::write(folder, &model)?;
     if hotswap_isa_meta::rows::read(folder)? != model {
         return Err("the rows do not say what was written".into());

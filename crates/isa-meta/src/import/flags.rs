@@ -20,7 +20,7 @@ const BITS: &[(u8, &str)] = &[
 /// Fields of their own.
 #[rustfmt::skip]
 const FIELDS: &[(&str, &str)] = &[
-    ("isBranch", "branch"), ("isTerminator", "terminator"), ("isBarrier", "barrier"), ("isCall", "call"),
+    ("isBranch", "branch"), ("isTerminator", "terminator"), ("isBarrier", "no_fallthrough"), ("isCall", "call"),
     ("isReturn", "return"), ("isIndirectBranch", "indirect_branch"), ("isTrap", "trap"), ("mayLoad", "load"),
     ("mayStore", "store"), ("hasSideEffects", "side_effects"), ("isCommutable", "commutable"),
     ("isConvergent", "convergent"), ("IsSingle", "single"), ("mayRaiseFPException", "fp_exception"),

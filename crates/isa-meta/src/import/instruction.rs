@@ -4,9 +4,9 @@ use super::encoding;
 use super::json::{Record, Records};
 use super::kinds::Kinds;
 use super::layouts::{self, LayoutKey};
-use super::shapes::{self, ShapeKey};
+use super::shapes::{self, ShapeKey, Shapes};
 use super::{ImportError, classes, conditions, flags, images, steps, wrong};
-use crate::model::{Column, Image, Model, Row};
+use crate::model::{Column, Image, Layout, Model, Row};
 use crate::rows::family;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,11 +68,30 @@ fn predicates(records: &Records, record: &Record) -> Result<Vec<String>, ImportE
     Ok(names.into_iter().collect())
 }
 
+/// Rows by everything but their columns; a key's order is that of the rows in their file.
+type Rows = BTreeMap<RowKey, Vec<(Column, LayoutKey)>>;
+/// Mnemonic, shape, flags, reads, writes, image.
+type RowKey = (String, ShapeKey, Vec<String>, Vec<String>, Vec<String>, Option<(String, String, u8, u8)>);
+
 /// Merges instructions to rows, and gives names to layouts and shapes.
 pub(super) fn fill(model: &mut Model, kinds: &Kinds, instructions: Vec<Instruction>) -> Result<(), ImportError> {
     let keys = instructions.iter().map(|instruction| instruction.layout.clone()).collect();
-    let layouts: BTreeMap<LayoutKey, _> = layouts::name(keys).into_iter().collect();
-    let mut rows: BTreeMap<_, Vec<(Column, LayoutKey)>> = BTreeMap::new();
+    let layouts: BTreeMap<LayoutKey, Layout> = layouts::name(keys).into_iter().collect();
+    let mut rows: Vec<_> = merge(instructions, &layouts).into_iter().map(with_class).collect();
+    rows.sort_by_key(|(class, ..)| family(class));
+    let mut shapes = Shapes::default();
+    for (class, (mnemonic, shape, flags, reads, writes, image), columns) in rows {
+        let shape = shapes.name(kinds, &class, shape)?;
+        let image = image.map(|(base, encoding, data, address)| Image { base, encoding, data, address });
+        model.rows.push(Row { mnemonic, shape, reads, writes, flags, image, columns });
+    }
+    model.shapes = shapes.finish();
+    model.layouts = layouts.into_values().collect();
+    Ok(())
+}
+
+fn merge(instructions: Vec<Instruction>, layouts: &BTreeMap<LayoutKey, Layout>) -> Rows {
+    let mut rows = Rows::new();
     for item in instructions {
         let name = layouts.get(&item.layout).map(|layout| layout.name.clone()).unwrap_or_default();
         let column = Column { layout: name, ..item.column };
@@ -80,38 +99,16 @@ pub(super) fn fill(model: &mut Model, kinds: &Kinds, instructions: Vec<Instructi
         let key = (item.mnemonic, item.shape, item.flags, item.reads, item.writes, image);
         rows.entry(key).or_default().push((column, item.layout));
     }
-    let mut shapes: BTreeMap<ShapeKey, String> = BTreeMap::new();
-    let mut sorted = Vec::new();
-    for ((mnemonic, shape, flags, reads, writes, image), mut columns) in rows {
-        columns.sort_by(|(a, _), (b, _)| {
-            let order = |column: &Column| {
-                (steps::age(&column.table), column.layout.clone(), column.opcode, column.predicates.clone())
-            };
-            order(a).cmp(&order(b))
-        });
-        columns.dedup();
-        let class = columns.first().map(|(_, layout)| layout.class().to_owned()).unwrap_or_default();
-        let shape = match shapes.get(&shape) {
-            Some(name) => name.clone(),
-            None => {
-                let prefix = class.split_once('_').map_or(class.as_str(), |(base, _)| base).to_ascii_lowercase();
-                let item = shapes::finish(&shape, kinds, &prefix);
-                if model.shapes.iter().any(|other| other.name == item.name) {
-                    return wrong(&mnemonic, format!("two shapes have the name {}", item.name));
-                }
-                shapes.insert(shape, item.name.clone());
-                let name = item.name.clone();
-                model.shapes.push(item);
-                name
-            }
-        };
-        let image = image.map(|(base, encoding, data, address)| Image { base, encoding, data, address });
-        let columns = columns.into_iter().map(|(column, _)| column).collect();
-        sorted.push((family(&class), Row { mnemonic, shape, reads, writes, flags, image, columns }));
-    }
-    sorted.sort_by_key(|(family, _)| *family);
-    model.rows = sorted.into_iter().map(|(_, row)| row).collect();
-    model.shapes.sort_by(|a, b| a.name.cmp(&b.name));
-    model.layouts = layouts.into_values().collect();
-    Ok(())
+    rows
+}
+
+/// Sorts the columns of a row by generation; the class of the first is the row's.
+fn with_class((key, mut columns): (RowKey, Vec<(Column, LayoutKey)>)) -> (String, RowKey, Vec<Column>) {
+    columns.sort_by(|(a, a_layout), (b, b_layout)| {
+        let order = |column: &Column| (steps::age(&column.table), column.opcode, column.predicates.clone());
+        order(a).cmp(&order(b)).then_with(|| a_layout.cmp(b_layout))
+    });
+    columns.dedup();
+    let class = columns.first().map(|(_, layout)| layout.class().to_owned()).unwrap_or_default();
+    (class, key, columns.into_iter().map(|(column, _)| column).collect())
 }

@@ -16,6 +16,7 @@ mod instruction;
 mod json;
 mod kinds;
 mod layouts;
+mod overlay;
 mod shapes;
 mod steps;
 mod targets;
@@ -29,6 +30,9 @@ pub enum ImportError {
     /// The JSON is damaged or cannot be read.
     #[error("the JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// The overlay.
+    #[error(transparent)]
+    Overlay(#[from] crate::rows::RowError),
     /// A record says something that the importer does not know.
     #[error("record {record}: {what}")]
     Record {
@@ -44,11 +48,11 @@ fn wrong<T>(record: &str, what: impl Into<String>) -> Result<T, ImportError> {
     Err(ImportError::Record { record: record.to_owned(), what: what.into() })
 }
 
-/// Reads the JSON and builds the model.
+/// Reads the JSON, builds the model and applies the corrections, which are the text of an overlay.
 ///
 /// # Errors
-/// Damaged JSON, and records that the importer does not understand.
-pub fn import(json: impl Read) -> Result<Model, ImportError> {
+/// Damaged JSON, records that the importer does not understand, and corrections that correct nothing.
+pub fn import(json: impl Read, corrections: &str) -> Result<Model, ImportError> {
     let records = json::read(json)?;
     let mut model = Model { steps: steps::all(), ..Model::default() };
     model.predicates = conditions::predicates(&records)?;
@@ -65,5 +69,6 @@ pub fn import(json: impl Read) -> Result<Model, ImportError> {
     instruction::fill(&mut model, &kinds, found)?;
     kinds.fill(&mut model);
     targets::fill(&mut model, processors);
+    overlay::apply(&mut model, corrections)?;
     Ok(model)
 }

@@ -5,6 +5,7 @@ use super::kinds::{KindKey, Kinds};
 use super::{ImportError, wrong};
 use crate::model::{Operand, Shape};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// One operand, before kinds have names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,18 +81,42 @@ fn tie(record: &str, constraint: &str, operands: &mut [OperandKey]) -> Result<()
     }
 }
 
-/// The shape with its name: the family of instructions and a digest of the content.
-pub(super) fn finish(key: &ShapeKey, kinds: &Kinds, prefix: &str) -> Shape {
-    let operands: Vec<Operand> = key
-        .operands
-        .iter()
-        .map(|operand| Operand {
-            name: operand.name.clone(),
-            kind: kinds.name(&operand.kind),
-            written: operand.written,
-            tied: operand.tied.clone(),
-        })
-        .collect();
+/// Shapes without duplicates, with their names.
+#[derive(Default)]
+pub(super) struct Shapes(BTreeMap<ShapeKey, Shape>);
+
+impl Shapes {
+    /// The name of a shape: the class that first has it and a digest of its content.
+    pub(super) fn name(&mut self, kinds: &Kinds, class: &str, key: ShapeKey) -> Result<String, ImportError> {
+        if let Some(shape) = self.0.get(&key) {
+            return Ok(shape.name.clone());
+        }
+        let shape = shape(&key, kinds, class);
+        if self.0.values().any(|other| other.name == shape.name) {
+            return wrong(&shape.name, "two shapes have this name");
+        }
+        let name = shape.name.clone();
+        self.0.insert(key, shape);
+        Ok(name)
+    }
+
+    /// All shapes, by name.
+    pub(super) fn finish(self) -> Vec<Shape> {
+        let mut shapes: Vec<Shape> = self.0.into_values().collect();
+        shapes.sort_by(|a, b| a.name.cmp(&b.name));
+        shapes
+    }
+}
+
+fn shape(key: &ShapeKey, kinds: &Kinds, class: &str) -> Shape {
+    let operand = |operand: &OperandKey| Operand {
+        name: operand.name.clone(),
+        kind: kinds.name(&operand.kind),
+        written: operand.written,
+        tied: operand.tied.clone(),
+    };
+    let operands: Vec<Operand> = key.operands.iter().map(operand).collect();
+    let prefix = class.split_once('_').map_or(class, |(base, _)| base).to_ascii_lowercase();
     let name = format!("{prefix}_{:05x}", digest(&key.template, &operands) & 0xf_ffff);
     Shape { name, template: key.template.clone(), operands }
 }

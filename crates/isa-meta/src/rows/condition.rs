@@ -20,7 +20,7 @@ impl fmt::Display for Condition {
 }
 
 /// Reads a condition; `None` when the text is not one.
-pub(super) fn parse(text: &str) -> Option<Condition> {
+pub(crate) fn parse(text: &str) -> Option<Condition> {
     let (condition, rest) = one(text, 0)?;
     rest.is_empty().then_some(condition)
 }

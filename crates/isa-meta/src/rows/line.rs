@@ -8,25 +8,25 @@ use super::RowError;
 const WIDTH: usize = 160;
 
 /// The logical lines of a file.
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     file: &'a str,
     lines: std::iter::Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
 }
 
 /// One logical line: its words and where it stands.
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     pub(super) file: &'a str,
     pub(super) number: usize,
     words: std::vec::IntoIter<&'a str>,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(file: &'a str, text: &'a str) -> Self {
+    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
         Self { file, lines: text.lines().enumerate().peekable() }
     }
 
     /// The next line that says something.
-    pub(super) fn next(&mut self) -> Result<Option<Line<'a>>, RowError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Line<'a>>, RowError> {
         loop {
             let Some((index, text)) = self.lines.next() else { return Ok(None) };
             if text.trim().is_empty() || text.starts_with('#') {
@@ -68,7 +68,7 @@ fn split<'a>(text: &'a str, words: &mut Vec<&'a str>) -> Result<(), &'static str
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn error(&self, what: impl Into<String>) -> RowError {
+    pub(crate) fn error(&self, what: impl Into<String>) -> RowError {
         RowError::Line { file: self.file.to_owned(), line: self.number, what: what.into() }
     }
 
@@ -84,7 +84,7 @@ impl<'a> Line<'a> {
     }
 
     /// The next word, if there is one.
-    pub(super) fn next(&mut self) -> Option<&'a str> {
+    pub(crate) fn next(&mut self) -> Option<&'a str> {
         self.words.next()
     }
 

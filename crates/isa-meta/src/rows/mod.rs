@@ -7,10 +7,10 @@
 //! Absent on purpose: corrections (`overlay.isa` is the importer's input, its effect is in the rows).
 
 mod bits;
-mod condition;
+pub(crate) mod condition;
 mod facts;
 mod layout;
-mod line;
+pub(crate) mod line;
 mod row;
 mod shape;
 

@@ -1,0 +1,143 @@
+//! Corrections to what LLVM's records say, from `overlay.isa`.
+//!
+//! Invariants: each correction has a reason; one that changes nothing (because a name is unknown, or LLVM says it
+//! by itself by now) is an error, so that the overlay holds no dead lines.
+
+use crate::model::{Column, Model, Predicate, Target};
+use crate::rows::line::{Line, Lines};
+use crate::rows::{OVERLAY, RowError, condition};
+
+/// Applies the corrections of an overlay's text.
+///
+/// # Errors
+/// A line that is no correction, has no reason, or corrects nothing.
+pub(super) fn apply(model: &mut Model, text: &str) -> Result<(), RowError> {
+    let mut lines = Lines::new(OVERLAY, text);
+    while let Some(mut line) = lines.next()? {
+        let words = words(&mut line)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let result = match words.as_slice() {
+            ["target", name, from, changes @ ..] => target(model, name, from, changes),
+            ["predicate", name, text] => predicate(model, name, text),
+            ["flag", mnemonic, flags @ ..] => flag(model, mnemonic, flags),
+            ["require", encodings, class, name] => require(model, encodings, class, name),
+            ["replace", encodings, class, old, new] => replace(model, encodings, class, old, new),
+            _ => Err("not a correction".to_owned()),
+        };
+        result.map_err(|what| line.error(what))?;
+    }
+    Ok(())
+}
+
+/// The words of a correction without its reason.
+fn words(line: &mut Line<'_>) -> Result<Vec<String>, RowError> {
+    let mut words = Vec::new();
+    while let Some(word) = line.next() {
+        words.push(word.to_owned());
+    }
+    match words.pop() {
+        // Only a quoted word has blanks, and a reason of one word is none.
+        Some(reason) if reason.contains(' ') => Ok(words),
+        _ => Err(line.error("a correction needs its reason, in quotes, at its end")),
+    }
+}
+
+/// A target that LLVM does not know: another one with features added and removed.
+fn target(model: &mut Model, name: &str, from: &str, changes: &[&str]) -> Result<(), String> {
+    if model.targets.iter().any(|target| target.name == name) {
+        return Err(format!("LLVM knows the target {name}"));
+    }
+    let place = model.targets.iter().position(|target| target.name == from);
+    let place = place.ok_or_else(|| format!("there is no target {from}"))?;
+    let mut features = model.targets.get(place).map(|target| target.features.clone()).unwrap_or_default();
+    for change in changes {
+        let (add, feature) = match (change.strip_prefix('+'), change.strip_prefix('-')) {
+            (Some(feature), _) => (true, feature),
+            (_, Some(feature)) => (false, feature),
+            _ => return Err(format!("neither +feature nor -feature: {change}")),
+        };
+        match (features.binary_search_by(|known| known.as_str().cmp(feature)), add) {
+            (Err(at), true) => features.insert(at, feature.to_owned()),
+            (Ok(at), false) => drop(features.remove(at)),
+            _ => return Err(format!("{change} changes nothing")),
+        }
+    }
+    model.targets.insert(place + 1, Target { name: name.to_owned(), features });
+    Ok(())
+}
+
+/// A condition that LLVM has no name for.
+fn predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
+    let condition = condition::parse(text).ok_or_else(|| format!("not a condition: {text}"))?;
+    match model.predicates.binary_search_by(|known| known.name.as_str().cmp(name)) {
+        Ok(_) => Err(format!("predicate {name} exists")),
+        Err(at) => {
+            model.predicates.insert(at, Predicate { name: name.to_owned(), condition });
+            Ok(())
+        }
+    }
+}
+
+/// Flags of a mnemonic that LLVM does not set, in all its forms.
+fn flag(model: &mut Model, mnemonic: &str, flags: &[&str]) -> Result<(), String> {
+    for flag in flags {
+        let rows = model.rows.iter_mut().filter(|row| row.mnemonic == mnemonic);
+        let missing = rows.filter_map(|row| {
+            let at = row.flags.binary_search_by(|known| known.as_str().cmp(flag)).err()?;
+            row.flags.insert(at, (*flag).to_owned());
+            Some(())
+        });
+        if missing.count() == 0 {
+            return Err(format!("{mnemonic} has the flag {flag}, or does not exist"));
+        }
+    }
+    Ok(())
+}
+
+/// One more predicate for the encodings of a mnemonic and class.
+fn require(model: &mut Model, encodings: &str, class: &str, name: &str) -> Result<(), String> {
+    known(model, name)?;
+    change(model, encodings, class, |predicates| {
+        let at = predicates.binary_search_by(|known| known.as_str().cmp(name)).err()?;
+        predicates.insert(at, name.to_owned());
+        Some(())
+    })
+}
+
+/// Another predicate in place of one.
+fn replace(model: &mut Model, encodings: &str, class: &str, old: &str, new: &str) -> Result<(), String> {
+    known(model, new)?;
+    change(model, encodings, class, |predicates| {
+        let at = predicates.iter().position(|known| known == old)?;
+        predicates.remove(at);
+        predicates.push(new.to_owned());
+        predicates.sort_unstable();
+        predicates.dedup();
+        Some(())
+    })
+}
+
+fn known(model: &Model, name: &str) -> Result<(), String> {
+    let known = model.predicates.iter().any(|predicate| predicate.name == name);
+    if known { Ok(()) } else { Err(format!("there is no predicate {name}")) }
+}
+
+/// Changes the predicates of columns: `encodings` is `MNEMONIC@TABLE`, `class` an encoding class or `*`.
+fn change(
+    model: &mut Model,
+    encodings: &str,
+    class: &str,
+    apply: impl Fn(&mut Vec<String>) -> Option<()>,
+) -> Result<(), String> {
+    let (mnemonic, table) = encodings.split_once('@').ok_or_else(|| format!("not MNEMONIC@TABLE: {encodings}"))?;
+    let of_class = |column: &Column| {
+        let layout = model.layouts.iter().find(|layout| layout.name == column.layout);
+        class == "*" || layout.is_some_and(|layout| layout.class == class)
+    };
+    let rows = model.rows.iter_mut().filter(|row| row.mnemonic == mnemonic);
+    let columns = rows.flat_map(|row| &mut row.columns).filter(|column| column.table == table && of_class(column));
+    match columns.filter_map(|column| apply(&mut column.predicates)).count() {
+        0 => Err(format!("{encodings} {class}: the correction changes nothing")),
+        _ => Ok(()),
+    }
+}
