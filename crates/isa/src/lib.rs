@@ -5,3 +5,25 @@
 //!
 //! Absent on purpose: files and symbols (`hotswap-code-object`), and LLVM, which judges in tests only.
 #![no_std]
+
+extern crate alloc;
+
+pub mod reg;
+pub mod text {
+    //! Assembly text.
+    pub mod number;
+}
+
+mod decode;
+mod inst;
+mod isa;
+mod size;
+mod tables;
+mod target;
+mod walk;
+
+pub use decode::Undecoded;
+pub use inst::Inst;
+pub use isa::{FeatureSet, Isa, Wave};
+pub use tables::{Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target};
+pub use walk::Walk;

@@ -1,0 +1,251 @@
+//! Which values of a field LLVM's decoder methods accept, as bit sets for every kind of operand.
+//!
+//! Terms: a *context* is the few features that the methods ask for. Sources have ten bits at most: nine as in the
+//! manuals, bit 9 for accumulation registers or the high half.
+//!
+//! Invariants: a method that is not known here is an error; registers that do not exist, such as a pair that starts at
+//! v255, are not accepted. Alignment of tuples is not judged: LLVM decodes odd ones.
+
+use super::GenerateError;
+use std::collections::BTreeSet;
+
+/// What the decoder methods ask of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Context {
+    gfx10: bool,
+    gfx11: bool,
+    literal64: bool,
+    wave32: bool,
+}
+
+impl Context {
+    /// The context of a processor with `features`.
+    pub fn new(features: &BTreeSet<String>) -> Self {
+        let has = |feature: &str| features.contains(feature);
+        Self {
+            gfx10: has("gfx10-insts"),
+            gfx11: has("gfx11-insts"),
+            literal64: has("64-bit-literals"),
+            wave32: has("wavefrontsize32"),
+        }
+    }
+
+    fn last_sgpr(self) -> u32 {
+        if self.gfx10 { 105 } else { 101 }
+    }
+}
+
+/// How a kind reads its field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// Every value is a value.
+    Any,
+    /// The field holds the literal itself, 32 bits.
+    Literal32,
+    /// The field holds the literal itself, 64 bits.
+    Literal64,
+    /// Vector register class with this many members.
+    Vector(u16),
+    /// A source; these bits are set in the value first.
+    Source {
+        /// Registers of a value.
+        dwords: u8,
+        /// The bits.
+        set: u16,
+    },
+    /// A source whose vector registers are halves: always one that exists.
+    HalfSource,
+    /// A scalar source as wide as the wave's mask.
+    WaveMask,
+    /// Selects the eight-lane form of DPP: 233 or 234.
+    Dpp8,
+    /// Source of a sub-dword instruction, bit 8 set for scalars.
+    SdwaSource,
+    /// Destination of a sub-dword comparison, bit 7 set for other than VCC.
+    SdwaMask,
+}
+
+impl Method {
+    /// From the row's spelling, see [`crate::model::Kind::decode`].
+    pub fn new(decode: &str) -> Result<Self, GenerateError> {
+        let name = decode.strip_prefix("decode").or(decode.strip_prefix("Decode")).unwrap_or(decode);
+        let name = name.strip_suffix("RegisterClass").unwrap_or(name);
+        let name = name.strip_prefix("Operand_").or(name.strip_prefix("operand_")).unwrap_or(name);
+        let (head, bits) = match name.split_once('<') {
+            Some((head, rest)) => (head, rest.trim_end_matches('>').parse::<u32>().ok()),
+            None => (name, None),
+        };
+        let dwords = bits.map(|bits| bits.div_ceil(32) as u8);
+        let source = |set| dwords.map(|dwords| Self::Source { dwords, set });
+        let found = match head {
+            "imm" | "SMEMOffset" | "SOPPBrTarget" | "VersionImm" | "OperandVOPDDstY" | "VOPDDstY" => Some(Self::Any),
+            "VGPR_16" | "VGPR_16_Lo128" => Some(Self::Any),
+            "KImmFP" => Some(Self::Literal32),
+            "KImmFP64" => Some(Self::Literal64),
+            "SrcRegOrImm9" | "SrcReg9" | "SrcAV10" => source(0),
+            "AVLdSt" | "AV10" => source(256),
+            "SrcA9" | "SrcRegOrImmA9" => source(512),
+            "AV_LdSt_32_Align2" => Some(Self::Source { dwords: 1, set: 256 }),
+            "VSrc_f64" => Some(Self::Source { dwords: 2, set: 0 }),
+            "VSrcT16" | "VSrcT16_Lo128" => Some(Self::HalfSource),
+            "BoolReg" => Some(Self::WaveMask),
+            "SplitBarrier" => Some(Self::Source { dwords: 1, set: 0 }),
+            "Dpp8FI" => Some(Self::Dpp8),
+            "SDWASrc32" | "SDWASrc16" => Some(Self::SdwaSource),
+            "SDWAVopcDst" => Some(Self::SdwaMask),
+            "VGPR_32_Lo128" => Some(Self::Vector(128)),
+            _ => register_class(head),
+        };
+        found.ok_or_else(|| GenerateError::new(decode, "unknown decoder method"))
+    }
+
+    /// Whether a value of 255 means a literal that follows (and 254 one of 64 bits, where the target has those).
+    pub fn takes_literal(self) -> bool {
+        matches!(self, Self::Source { .. } | Self::HalfSource | Self::WaveMask)
+    }
+
+    /// Whether `raw` decodes.
+    pub fn accepts(self, raw: u32, context: Context) -> bool {
+        match self {
+            Self::Any | Self::Literal32 | Self::Literal64 => true,
+            Self::Vector(count) => raw < u32::from(count),
+            Self::Source { dwords, set } => source(raw | u32::from(set), dwords, context),
+            Self::HalfSource => raw & 256 != 0 || scalar(raw & 255, 1, context),
+            Self::WaveMask => source(raw, if context.wave32 { 1 } else { 2 }, context),
+            Self::Dpp8 => matches!(raw, 233 | 234),
+            Self::SdwaSource => raw < 256 || sdwa_scalar(raw - 256, context),
+            Self::SdwaMask => raw & 128 == 0 || mask(raw & 127, context),
+        }
+    }
+}
+
+/// `VReg_64_AlignTarget`, `AGPR_32`, `SReg_64_XEXEC_XNULL`, …
+fn register_class(name: &str) -> Option<Method> {
+    let mut parts = name.split('_');
+    let (file, bits) = (parts.next()?, parts.next()?.parse::<u16>().ok()?);
+    let dwords = bits.div_ceil(32);
+    match file {
+        "VGPR" | "VReg" | "AGPR" | "AReg" => Some(Method::Vector(257 - dwords)),
+        "SReg" | "SGPR" => Some(Method::Source { dwords: dwords as u8, set: 0 }),
+        _ => None,
+    }
+}
+
+fn source(raw: u32, dwords: u8, context: Context) -> bool {
+    let value = raw & 511;
+    if value >= 256 { value - 256 + u32::from(dwords) <= 256 } else { scalar(value, dwords, context) }
+}
+
+/// Scalar registers, constants and special registers (LLVM: `decodeNonVGPRSrcOp`).
+fn scalar(value: u32, dwords: u8, context: Context) -> bool {
+    if value <= context.last_sgpr() {
+        return (value >> alignment(dwords)) < sgpr_tuples(dwords);
+    }
+    if (108..=123).contains(&value) {
+        return ((value - 108) >> alignment(dwords)) < ttmp_tuples(dwords);
+    }
+    if constant(value) || value == 255 || (value == 254 && context.literal64) {
+        return true;
+    }
+    special(value, dwords, context)
+}
+
+/// LLVM drops the low bits of a misaligned tuple: pairs stand at even, all longer ones at multiples of four.
+fn alignment(dwords: u8) -> u32 {
+    match dwords {
+        0 | 1 => 0,
+        2 => 1,
+        _ => 2,
+    }
+}
+
+/// Members of LLVM's scalar classes over s0 to s105, those that stick out at the end included.
+fn sgpr_tuples(dwords: u8) -> u32 {
+    match dwords {
+        0 | 1 => 106,
+        2 => 53,
+        3 | 4 => 27,
+        5 | 8 => 26,
+        9..=12 => 25,
+        16 => 24,
+        _ => 0,
+    }
+}
+
+fn ttmp_tuples(dwords: u8) -> u32 {
+    match dwords {
+        0 | 1 => 16,
+        2 => 8,
+        3 | 4 => 4,
+        8 => 3,
+        9..=12 => 2,
+        16 => 1,
+        _ => 0,
+    }
+}
+
+fn constant(value: u32) -> bool {
+    matches!(value, 128..=208 | 240..=248)
+}
+
+fn special(value: u32, dwords: u8, context: Context) -> bool {
+    let null = if context.gfx11 { 124 } else { 125 };
+    match dwords {
+        0 | 1 => matches!(value, 102..=111 | 124..=127 | 230 | 231 | 235..=239 | 251..=254),
+        2 => value == null || matches!(value, 102 | 104 | 106 | 108 | 110 | 126 | 230 | 235..=239 | 251..=253),
+        3 | 4 | 8 | 16 => value == null,
+        _ => false,
+    }
+}
+
+fn sdwa_scalar(value: u32, context: Context) -> bool {
+    value <= context.last_sgpr() || (108..=123).contains(&value) || constant(value) || special(value, 1, context)
+}
+
+fn mask(value: u32, context: Context) -> bool {
+    let dwords = if context.wave32 { 1 } else { 2 };
+    value <= context.last_sgpr() || (108..=123).contains(&value) || special(value, dwords, context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Context, Method};
+
+    fn context(features: &[&str]) -> Context {
+        Context::new(&features.iter().map(|&feature| feature.to_owned()).collect())
+    }
+
+    #[test]
+    fn sources_follow_the_target() {
+        let (gfx9, gfx10) = (context(&[]), context(&["gfx10-insts"]));
+        let gfx12 = context(&["gfx10-insts", "gfx11-insts", "64-bit-literals", "wavefrontsize32"]);
+        let word = Method::new("SrcRegOrImm9<32>").unwrap();
+        let quad = Method::new("SReg_128_XNULL").unwrap();
+        let pair = Method::new("VReg_64_AlignTarget").unwrap();
+        let cases = [
+            (word, 255, gfx9, true),
+            (word, 254, gfx9, true),
+            (word, 209, gfx9, false),
+            (word, 249, gfx12, false),
+            (word, 511, gfx9, true),
+            (quad, 103, gfx10, true),
+            (quad, 106, gfx10, false),
+            (quad, 125, gfx10, true),
+            (quad, 125, gfx12, false),
+            (quad, 124, gfx12, true),
+            (pair, 254, gfx9, true),
+            (pair, 255, gfx9, false),
+        ];
+        for (method, raw, context, wanted) in cases {
+            assert_eq!(method.accepts(raw, context), wanted, "{method:?} {raw} {context:?}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_methods() {
+        assert_eq!(Method::new("DecodeVGPR_32RegisterClass").unwrap(), Method::Vector(256));
+        assert_eq!(Method::new("VGPR_32_Lo128").unwrap(), Method::Vector(128));
+        assert_eq!(Method::new("operand_KImmFP64").unwrap(), Method::Literal64);
+        assert!(Method::new("SomethingNew").is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! Targets as decoders see them: every target in both wave sizes and both spellings of 16-bit registers.
+//!
+//! Terms: a *setting* is a target with a wave size and a spelling. Settings that try the same tables in the same order
+//! form a *group* and share a lookup trie. A *need* is a table with a list of predicates; an entry exists in a setting
+//! if its need holds there.
+//!
+//! Invariants: settings are numbered target × 4 + wave 64 × 2 + 32-bit spelling; groups and needs by first use.
+
+use super::GenerateError;
+use super::expand::Expanded;
+use crate::model::{Condition, Model};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything about the settings.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Four for each target.
+    pub settings: Vec<Setting>,
+    /// For each group the numbers of the steps that are tried.
+    pub groups: Vec<Vec<usize>>,
+    /// For each entry the number of its need.
+    pub needs: Vec<usize>,
+    /// For each entry the number of its table.
+    pub tables: Vec<usize>,
+    /// Number of needs.
+    pub need_count: usize,
+}
+
+/// A target in one mode.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Number of the target in the model.
+    pub target: usize,
+    /// Wave of 64 lanes.
+    pub wave64: bool,
+    /// 16-bit registers have names of their own.
+    pub true16: bool,
+    /// What it has.
+    pub features: BTreeSet<String>,
+    /// Number of its group.
+    pub group: usize,
+    /// For each need whether it holds.
+    pub available: Vec<bool>,
+    /// Longest instruction in bytes.
+    pub max_bytes: u8,
+}
+
+impl Settings {
+    /// Works out groups and needs.
+    pub fn new(model: &Model, expanded: &Expanded) -> Result<Self, GenerateError> {
+        let (needs, entries) = needs(model, expanded)?;
+        let numbers: BTreeMap<_, usize> =
+            needs.iter().map(|need| need.table).collect::<BTreeSet<_>>().into_iter().zip(0..).collect();
+        let mut result = Self {
+            settings: Vec::new(),
+            groups: Vec::new(),
+            tables: entries.iter().map(|&need| numbers[&needs[need].table]).collect(),
+            needs: entries,
+            need_count: needs.len(),
+        };
+        for (target, data) in model.targets.iter().enumerate() {
+            for mode in 0..4 {
+                let (wave64, true16) = (mode & 2 != 0, mode & 1 == 0);
+                let features = features(&data.features, wave64, true16);
+                let steps: Vec<usize> =
+                    (0..model.steps.len()).filter(|&step| holds(&model.steps[step].condition, &features)).collect();
+                let tables: BTreeSet<_> = steps.iter().map(|&step| table(model, step)).collect();
+                let held = |need: &Need| {
+                    tables.contains(&need.table) && need.conditions.iter().all(|condition| holds(condition, &features))
+                };
+                let available = needs.iter().map(held).collect();
+                let group = result.groups.iter().position(|group| *group == steps).unwrap_or(result.groups.len());
+                if group == result.groups.len() {
+                    result.groups.push(steps);
+                }
+                let max_bytes = max_bytes(&features);
+                result.settings.push(Setting { target, wave64, true16, features, group, available, max_bytes });
+            }
+        }
+        Ok(result)
+    }
+}
+
+/// A table and conditions that must all hold.
+struct Need<'a> {
+    table: (&'a str, u8),
+    conditions: Vec<&'a Condition>,
+}
+
+fn table(model: &Model, step: usize) -> (&str, u8) {
+    (&model.steps[step].table, model.steps[step].bits)
+}
+
+fn needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<'a>>, Vec<usize>), GenerateError> {
+    let predicates: BTreeMap<&str, &Condition> =
+        model.predicates.iter().map(|predicate| (predicate.name.as_str(), &predicate.condition)).collect();
+    let mut seen = BTreeMap::new();
+    let (mut needs, mut entries) = (Vec::new(), Vec::new());
+    for entry in &expanded.entries {
+        let row = &model.rows[entry.row];
+        let column = &row.columns[entry.column];
+        let table = (column.table.as_str(), model.layouts[expanded.formats[entry.format].layout].bits);
+        let need = match seen.get(&(table, column.predicates.as_slice())) {
+            Some(&need) => need,
+            None => {
+                let conditions = column.predicates.iter().map(|name| {
+                    let unknown = || GenerateError::new(&row.mnemonic, format!("unknown predicate `{name}`"));
+                    predicates.get(name.as_str()).copied().ok_or_else(unknown)
+                });
+                needs.push(Need { table, conditions: conditions.collect::<Result<_, _>>()? });
+                seen.insert((table, column.predicates.as_slice()), needs.len() - 1);
+                needs.len() - 1
+            }
+        };
+        entries.push(need);
+    }
+    Ok((needs, entries))
+}
+
+/// Features in the asked wave size and spelling. Targets before gfx10 have one wave size, targets without 16-bit
+/// register names one spelling; asking them for the other changes nothing.
+fn features(target: &[String], wave64: bool, true16: bool) -> BTreeSet<String> {
+    let mut features: BTreeSet<String> = target.iter().cloned().collect();
+    let mut set = |name: &str, on: bool| if on { features.insert(name.to_owned()) } else { features.remove(name) };
+    if target.iter().any(|feature| feature == "gfx10-insts") {
+        set("wavefrontsize64", wave64);
+        set("wavefrontsize32", !wave64);
+    }
+    if target.iter().any(|feature| feature == "true16") {
+        set("real-true16", true16);
+    }
+    features
+}
+
+/// Whether `condition` holds for a processor with `features`.
+pub fn holds(condition: &Condition, features: &BTreeSet<String>) -> bool {
+    match condition {
+        Condition::Has(feature) => features.contains(feature),
+        Condition::Not(inner) => !holds(inner, features),
+        Condition::All(all) => all.iter().all(|inner| holds(inner, features)),
+        Condition::Any(any) => any.iter().any(|inner| holds(inner, features)),
+    }
+}
+
+/// The longest instruction that LLVM's disassembler looks at.
+fn max_bytes(features: &BTreeSet<String>) -> u8 {
+    let has = |feature: &str| features.contains(feature);
+    if has("nsa-encoding") {
+        20
+    } else if has("gfx950-insts") || has("gfx1250-insts") {
+        16
+    } else if has("vop3-literal") {
+        12
+    } else {
+        8
+    }
+}

@@ -1,0 +1,223 @@
+//! The length of an instruction from its first two words: a small trie for each group whose leaves are rules.
+//!
+//! Terms: a *rule* is a base length, the places of the sources that may ask for a literal, and whether the first of
+//! them may announce a DPP or SDWA word instead.
+//!
+//! Invariants: for every entry of a group the rule of the leaf it leads to gives the length that decoding gives; what
+//! no entry matches has the base length of its prefix if all entries with that prefix agree on it.
+
+use super::GenerateError;
+use super::accept::Method;
+use super::emit_array;
+use super::expand::{Expanded, Format};
+use super::settings::Settings;
+use super::trie::{Window, entries_of, matching, window};
+use crate::model::{Model, Piece};
+use std::collections::BTreeMap;
+
+const LEAF: u32 = 1 << 31;
+/// Number of sources that stands for "decode".
+const DECODE: usize = 255;
+const ROOT: Window = Window { word: 0, shift: 23, width: 9 };
+
+/// How the length follows from the words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rule {
+    /// Bytes without literals and DPP or SDWA words; 0 if not known.
+    bytes: u8,
+    /// Places of nine-bit (or narrower) sources; 255 there means four more bytes.
+    sources: Vec<(u8, u8)>,
+    /// 254 in a source means eight more bytes.
+    long: bool,
+    /// The literal is in the encoding: 255 means no more bytes.
+    inside: bool,
+    /// Place of the source that may announce a DPP or SDWA word.
+    announces: Option<u8>,
+    /// Entries of different lengths match the same words: decoding decides.
+    decode: bool,
+}
+
+impl Rule {
+    fn plain(bytes: u8) -> Self {
+        Self { bytes, sources: Vec::new(), long: false, inside: false, announces: None, decode: false }
+    }
+}
+
+/// The tries and rules.
+#[derive(Debug, Clone, Default)]
+pub struct Sizes {
+    roots: Vec<u32>,
+    nodes: Vec<u32>,
+    rules: Vec<Rule>,
+    places: BTreeMap<Vec<u32>, usize>,
+}
+
+/// An entry's rule, or that it is announced by another.
+struct Item {
+    entry: usize,
+    rule: Rule,
+    /// Place of the field that says DPP or SDWA.
+    announced: Option<u8>,
+}
+
+impl Sizes {
+    /// Builds the tries.
+    pub fn new(model: &Model, expanded: &Expanded, settings: &Settings) -> Result<Self, GenerateError> {
+        let methods: Vec<Method> =
+            model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect::<Result<_, _>>()?;
+        let mut sizes = Self::default();
+        for group in 0..settings.groups.len() {
+            let exists = entries_of(settings, group, expanded.entries.len());
+            let members = || settings.settings.iter().filter(|setting| setting.group == group);
+            let long = members().any(|setting| setting.features.contains("64-bit-literals"));
+            let longest = members().map(|setting| setting.max_bytes).max().unwrap_or(0);
+            let items: Vec<Item> = (0..exists.len())
+                .filter(|&entry| exists[entry])
+                .map(|entry| item(expanded, &methods, entry, long, longest))
+                .collect();
+            let all: Vec<&Item> = items.iter().collect();
+            let root = sizes.split(expanded, &all, ROOT, 0, None)?;
+            sizes.roots.push(root);
+        }
+        Ok(sizes)
+    }
+
+    fn build(&mut self, expanded: &Expanded, items: &[&Item], decided: u128, base: u8) -> Result<u32, GenerateError> {
+        if let Some(rule) = merge(items, base) {
+            return self.leaf(rule);
+        }
+        let entries: Vec<_> = items.iter().map(|item| &expanded.entries[item.entry]).collect();
+        match window(&entries, decided, false).or_else(|| window(&entries, decided, true)) {
+            Some(window) => self.split(expanded, items, window, decided, Some(base)),
+            None => {
+                let shortest = items.iter().map(|item| item.rule.bytes).min().unwrap_or(0);
+                self.leaf(Rule { decode: true, ..Rule::plain(shortest) })
+            }
+        }
+    }
+
+    fn split(
+        &mut self,
+        expanded: &Expanded,
+        items: &[&Item],
+        window: Window,
+        decided: u128,
+        base: Option<u8>,
+    ) -> Result<u32, GenerateError> {
+        let mut children = vec![Vec::new(); 1 << window.width];
+        for &item in items {
+            for index in matching(window, &expanded.entries[item.entry]) {
+                children[index].push(item);
+            }
+        }
+        let mut nodes = Vec::with_capacity(children.len());
+        for child in &children {
+            let base = base.unwrap_or_else(|| common_base(child));
+            nodes.push(self.build(expanded, child, decided | window.mask(), base)?);
+        }
+        if nodes.iter().all(|node| *node == nodes[0]) {
+            return Ok(nodes[0]);
+        }
+        let next = self.nodes.len();
+        let first = *self.places.entry(nodes.clone()).or_insert(next);
+        if first == next {
+            self.nodes.extend(nodes);
+        }
+        window.node(first, "size")
+    }
+
+    fn leaf(&mut self, rule: Rule) -> Result<u32, GenerateError> {
+        if rule.sources.len() > 4 {
+            return Err(GenerateError::new("size", format!("more than four sources: {rule:?}")));
+        }
+        let number = self.rules.iter().position(|other| *other == rule).unwrap_or(self.rules.len());
+        if number == self.rules.len() {
+            self.rules.push(rule);
+        }
+        Ok(LEAF | number as u32)
+    }
+
+    /// The tables as Rust text.
+    pub fn write(&self, out: &mut String) {
+        emit_array(out, "SIZE_ROOTS", "u32", &self.roots, |node| format!("{node:#x}"));
+        emit_array(out, "SIZE_NODES", "u32", &self.nodes, |node| format!("{node:#x}"));
+        emit_array(out, "SIZE_RULES", "SizeRule", &self.rules, |rule| {
+            let place =
+                |number: usize| rule.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1));
+            let [a, b, c, d] = [0, 1, 2, 3].map(place);
+            let Rule { bytes, long, inside, announces, decode, sources } = rule;
+            let count = if *decode { DECODE } else { sources.len() };
+            let announces = announces.unwrap_or(u8::MAX);
+            let (at, mask) = ([a.0, b.0, c.0, d.0], [a.1, b.1, c.1, d.1]);
+            format!("z({bytes}, {count}, {long}, {inside}, {announces}, {at:?}, {mask:?})")
+        });
+    }
+}
+
+fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longest: u8) -> Item {
+    let format = &expanded.formats[expanded.entries[entry].format];
+    let inside = format.slots.iter().any(|slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64));
+    let sources = sources(format, methods);
+    let long = long && !sources.is_empty() && format.bytes < 12;
+    let mut rule = Rule { sources, long, inside, ..Rule::plain(format.bytes) };
+    if (inside && !long) || format.bytes + 4 > longest {
+        rule.sources.clear();
+    }
+    if rule.sources.is_empty() {
+        rule.inside = false;
+    }
+    Item { entry, rule, announced: announced(expanded, format, methods, entry) }
+}
+
+/// Where sources lie that may ask for a literal. Their value is in the low nine bits of the field.
+fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
+    let mut result = Vec::new();
+    for slot in &format.slots {
+        let low = |piece: &&Piece| piece.from == 0 && piece.width >= 8;
+        if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(low)) {
+            // A field of eight bits has no vector registers; one of nine or ten tells them by bit 8.
+            result.push((piece.at, piece.width.min(9)));
+        }
+    }
+    result
+}
+
+/// The place of the field that says DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
+fn announced(expanded: &Expanded, format: &Format, methods: &[Method], entry: usize) -> Option<u8> {
+    let entry = &expanded.entries[entry];
+    let dpp8 = format.slots.iter().find(|slot| methods[slot.kind] == Method::Dpp8).and_then(|slot| slot.pieces.first());
+    let fixed = |at: u8| {
+        let (value, mask) = (entry.value >> at & 511, entry.mask >> at & 511);
+        mask == 511 && matches!(value, 249 | 250)
+    };
+    dpp8.map(|piece| piece.at).or_else(|| [0, 32].into_iter().find(|&at| fixed(at) && format.bytes > at / 8 + 4))
+}
+
+/// The one rule of all items, if there is one.
+fn merge(items: &[&Item], base: u8) -> Option<Rule> {
+    let Some(first) = items.first() else { return Some(Rule::plain(base)) };
+    let plain = items.iter().find(|item| item.announced.is_none());
+    let Some(plain) = plain else {
+        // Only DPP or SDWA forms: their own length.
+        let same = items.iter().all(|item| item.rule == first.rule);
+        return same.then(|| first.rule.clone());
+    };
+    let mut rule = plain.rule.clone();
+    for item in items {
+        match item.announced {
+            None if item.rule == plain.rule => {}
+            Some(at) if item.rule.bytes == rule.bytes + 4 && rule.announces.is_none_or(|other| other == at) => {
+                rule.announces = Some(at);
+            }
+            _ => return None,
+        }
+    }
+    Some(rule)
+}
+
+/// The base length of everything with one prefix; 0 if they differ.
+fn common_base(items: &[&Item]) -> u8 {
+    let plain = || items.iter().filter(|item| item.announced.is_none()).map(|item| item.rule.bytes);
+    let first = plain().next().unwrap_or(0);
+    if plain().all(|bytes| bytes == first) { first } else { 0 }
+}

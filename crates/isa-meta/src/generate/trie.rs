@@ -1,0 +1,217 @@
+//! Lookup tries over the words of an instruction: one for each group of settings.
+//!
+//! Terms: a *candidate* is an entry, perhaps in the pass that reads a literal inside the encoding. A node is a number:
+//! bit 31 set is a leaf (bits 30:24 count, 23:0 first candidate); clear is a table (bits 30:29 word, 28:24 shift,
+//! 23:20 width, 19:0 first node).
+//!
+//! Invariants: the candidates of a leaf are in the order in which LLVM tries them (step, then more fixed bits first,
+//! then the order of the rows); an entry that matches a word is among the candidates of the leaf the word leads to.
+
+use super::GenerateError;
+use super::emit_array;
+use super::expand::{Entry, Expanded};
+use super::settings::Settings;
+use crate::model::Model;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The bit of a candidate that says: the pass that reads a literal inside the encoding.
+const SECOND_PASS: u16 = 1 << 15;
+/// Lists as short as this are not split further.
+const SHORT: usize = 1;
+/// Bits looked at first: all encoding prefixes lie in the top nine bits.
+const ROOT: Window = Window { word: 0, shift: 23, width: 9 };
+const LEAF: u32 = 1 << 31;
+
+/// The tries of all groups.
+#[derive(Debug, Clone, Default)]
+pub struct Tries {
+    roots: Vec<u32>,
+    nodes: Vec<u32>,
+    candidates: Vec<u16>,
+    node_places: BTreeMap<Vec<u32>, usize>,
+    candidate_places: BTreeMap<Vec<u16>, usize>,
+}
+
+/// Bits of a word that select a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Number of the word: 0 to 3.
+    pub word: u8,
+    /// Lowest bit.
+    pub shift: u8,
+    /// Number of bits.
+    pub width: u8,
+}
+
+impl Window {
+    /// Its place in the words together.
+    pub fn at(self) -> u8 {
+        self.word * 32 + self.shift
+    }
+
+    /// The bits it looks at.
+    pub fn mask(self) -> u128 {
+        super::expand::low_bits(self.width) << self.at()
+    }
+
+    /// Whether an entry's fixed bits allow the value `index`.
+    pub fn allows(self, value: u128, mask: u128, index: usize) -> bool {
+        ((value >> self.at()) ^ index as u128) & (mask >> self.at()) & super::expand::low_bits(self.width) == 0
+    }
+
+    /// The table node whose children begin at `first`.
+    pub fn node(self, first: usize, place: &str) -> Result<u32, GenerateError> {
+        if first >= 1 << 20 {
+            return Err(GenerateError::new(place, "more than a million nodes"));
+        }
+        let Self { word, shift, width } = self;
+        Ok(u32::from(word) << 29 | u32::from(shift) << 24 | u32::from(width) << 20 | first as u32)
+    }
+}
+
+impl Tries {
+    /// Builds the tries.
+    pub fn new(model: &Model, expanded: &Expanded, settings: &Settings) -> Result<Self, GenerateError> {
+        let mut tries = Self::default();
+        for (number, steps) in settings.groups.iter().enumerate() {
+            let exists = entries_of(settings, number, expanded.entries.len());
+            let candidates = ordered(model, expanded, steps, &exists);
+            let root = tries.split(expanded, &candidates, ROOT, 0)?;
+            tries.roots.push(root);
+        }
+        Ok(tries)
+    }
+
+    fn build(&mut self, expanded: &Expanded, candidates: &[u16], decided: u128) -> Result<u32, GenerateError> {
+        let entries: Vec<&Entry> = candidates.iter().map(|&candidate| entry(expanded, candidate)).collect();
+        match window(&entries, decided, false) {
+            Some(window) if candidates.len() > SHORT => self.split(expanded, candidates, window, decided),
+            _ => self.leaf(candidates),
+        }
+    }
+
+    fn split(
+        &mut self,
+        expanded: &Expanded,
+        candidates: &[u16],
+        window: Window,
+        decided: u128,
+    ) -> Result<u32, GenerateError> {
+        let mut children = vec![Vec::new(); 1 << window.width];
+        for &candidate in candidates {
+            let entry = entry(expanded, candidate);
+            for index in matching(window, entry) {
+                children[index].push(candidate);
+            }
+        }
+        let mut known: BTreeMap<&[u16], u32> = BTreeMap::new();
+        let mut nodes = Vec::with_capacity(children.len());
+        for child in &children {
+            let node = match known.get(child.as_slice()) {
+                Some(&node) => node,
+                None => self.build(expanded, child, decided | window.mask())?,
+            };
+            known.insert(child, node);
+            nodes.push(node);
+        }
+        if nodes.iter().all(|node| *node == nodes[0]) {
+            return Ok(nodes[0]);
+        }
+        let next = self.nodes.len();
+        let first = *self.node_places.entry(nodes.clone()).or_insert(next);
+        if first == next {
+            self.nodes.extend(nodes);
+        }
+        window.node(first, "trie")
+    }
+
+    fn leaf(&mut self, candidates: &[u16]) -> Result<u32, GenerateError> {
+        let next = self.candidates.len();
+        let first = *self.candidate_places.entry(candidates.to_vec()).or_insert(next);
+        if first == next {
+            self.candidates.extend_from_slice(candidates);
+        }
+        if candidates.len() > 127 || first >= 1 << 24 {
+            return Err(GenerateError::new("trie", format!("{} candidates in a leaf", candidates.len())));
+        }
+        Ok(LEAF | (candidates.len() as u32) << 24 | first as u32)
+    }
+
+    /// The tables as Rust text.
+    pub fn write(&self, out: &mut String) {
+        emit_array(out, "ROOTS", "u32", &self.roots, |node| format!("{node:#x}"));
+        emit_array(out, "NODES", "u32", &self.nodes, |node| format!("{node:#x}"));
+        emit_array(out, "CANDIDATES", "u16", &self.candidates, |candidate| format!("{candidate:#x}"));
+    }
+}
+
+/// The children of `window` that an entry belongs to.
+pub fn matching(window: Window, entry: &Entry) -> impl Iterator<Item = usize> + use<> {
+    let (value, mask) = (entry.value, entry.mask);
+    (0..1usize << window.width).filter(move |&index| window.allows(value, mask, index))
+}
+
+fn entry(expanded: &Expanded, candidate: u16) -> &Entry {
+    &expanded.entries[usize::from(candidate & !SECOND_PASS)]
+}
+
+/// Which entries at least one setting of the group has.
+pub fn entries_of(settings: &Settings, group: usize, count: usize) -> Vec<bool> {
+    let mut needs = vec![false; settings.need_count];
+    for setting in settings.settings.iter().filter(|setting| setting.group == group) {
+        for (need, held) in needs.iter_mut().zip(&setting.available) {
+            *need |= held;
+        }
+    }
+    (0..count).map(|entry| needs[settings.needs[entry]]).collect()
+}
+
+/// The entries of a group in the order in which they are tried.
+fn ordered(model: &Model, expanded: &Expanded, steps: &[usize], exists: &[bool]) -> Vec<u16> {
+    let mut by_table: BTreeMap<(&str, u8), Vec<u16>> = BTreeMap::new();
+    for (number, entry) in expanded.entries.iter().enumerate().filter(|(number, _)| exists[*number]) {
+        let column = &model.rows[entry.row].columns[entry.column];
+        let bits = model.layouts[expanded.formats[entry.format].layout].bits;
+        by_table.entry((&column.table, bits)).or_default().push(number as u16);
+    }
+    for list in by_table.values_mut() {
+        list.sort_by_key(|&number| std::cmp::Reverse(entry(expanded, number).mask.count_ones()));
+    }
+    let mut seen = BTreeSet::new();
+    let mut result = Vec::new();
+    for &step in steps {
+        let table = (model.steps[step].table.as_str(), model.steps[step].bits);
+        let pass = if seen.insert(table) { 0 } else { SECOND_PASS };
+        result.extend(by_table.get(&table).into_iter().flatten().map(|number| number | pass));
+    }
+    result
+}
+
+/// The bits that split the entries best: the longest run of undecided bits that nearly all of them fix and that
+/// differ; with `lone` also bits that have one value where they are fixed.
+pub fn window(entries: &[&Entry], decided: u128, lone: bool) -> Option<Window> {
+    let mut ones = [0usize; 128];
+    let mut zeros = [0usize; 128];
+    for entry in entries {
+        for bit in 0..128 {
+            if entry.mask >> bit & 1 != 0 {
+                if entry.value >> bit & 1 != 0 { ones[bit] += 1 } else { zeros[bit] += 1 }
+            }
+        }
+    }
+    let useful = |bit: usize| {
+        let fixed = if lone { ones[bit] + zeros[bit] > 0 } else { ones[bit] > 0 && zeros[bit] > 0 };
+        decided >> bit & 1 == 0 && fixed
+    };
+    let most = (0..128).filter(|&bit| useful(bit)).map(|bit| ones[bit] + zeros[bit]).max()?;
+    let good = |bit: usize| useful(bit) && (ones[bit] + zeros[bit]) * 10 >= most * 9;
+    let mut best = Window { word: 0, shift: 0, width: 0 };
+    for start in (0..128usize).filter(|&bit| good(bit)) {
+        let room = 32 - start % 32;
+        let width = (start..start + room.min(10)).take_while(|&bit| good(bit)).count() as u8;
+        if width > best.width {
+            best = Window { word: (start / 32) as u8, shift: (start % 32) as u8, width };
+        }
+    }
+    Some(best)
+}

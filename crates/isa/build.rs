@@ -1,0 +1,25 @@
+//! Turns the rows into the tables of this crate.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, process};
+
+fn main() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let rows = root.join("rows");
+    println!("cargo::rerun-if-changed=rows");
+    let model = hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| fail(&error.to_string()));
+    let generated = hotswap_isa_meta::generate::generate(&model).unwrap_or_else(|error| fail(&error.to_string()));
+    for (name, text) in &generated.files {
+        write(&out.join(name), text);
+    }
+}
+
+fn fail(message: &str) -> ! {
+    println!("cargo::error={message}");
+    process::exit(1)
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+}

@@ -1,0 +1,294 @@
+//! From bytes to an instruction.
+//!
+//! The first words lead through a trie to a short list of entries, in the order in which LLVM tries its tables. In each
+//! table the first entry counts whose fixed bits match and which the processor has; the first of these is taken whose
+//! operands all decode; then literals are looked for.
+//!
+//! Invariants: total: every input gives an instruction, opaque bytes, or the report that bytes are missing; no byte
+//! beyond the input is read, and what is not there reads as 0 and never decides.
+
+use crate::inst::{Inst, extract, gather};
+use crate::isa::Isa;
+use crate::tables::{ACCEPT, CANDIDATES, CHECKS, Check, Entry, HIGH_BITS, NODES, PIECES, ROOTS, Setting, part};
+
+/// Why bytes are no instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undecoded {
+    /// No row accepts them.
+    Opaque {
+        /// Their length, if the encoding class is known although the opcode or an operand is not.
+        len: Option<u8>,
+    },
+    /// The instruction goes on beyond the end of the input.
+    Truncated {
+        /// Bytes that are there.
+        have: usize,
+    },
+}
+
+impl core::fmt::Display for Undecoded {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Opaque { len: Some(len) } => write!(formatter, "{len} bytes that are no known instruction"),
+            Self::Opaque { len: None } => formatter.write_str("bytes that are no known instruction"),
+            Self::Truncated { have } => write!(formatter, "an instruction of which only {have} bytes are there"),
+        }
+    }
+}
+
+impl core::error::Error for Undecoded {}
+
+const LEAF: u32 = 1 << 31;
+const SECOND_PASS: u16 = 1 << 15;
+
+impl Isa {
+    /// The instruction at the start of `bytes`.
+    #[inline]
+    pub fn decode(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
+        let have = bytes.len().min(20);
+        let words = words(bytes);
+        decode(self.setting(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
+    }
+
+    #[cold]
+    fn undecoded(self, words: &[u32; 5], have: usize, missed: Missed) -> Undecoded {
+        if have < 4 {
+            return Undecoded::Truncated { have };
+        }
+        let len = self.size_of(words);
+        match (missed, len) {
+            (Missed::Bytes, _) => Undecoded::Truncated { have },
+            (Missed::All, Some(len)) if usize::from(len) > have => Undecoded::Truncated { have },
+            _ => Undecoded::Opaque { len },
+        }
+    }
+}
+
+/// The first 20 bytes as words, 0 where there is none.
+#[inline]
+pub(crate) fn words(bytes: &[u8]) -> [u32; 5] {
+    let mut words = [0; 5];
+    if let Some(whole) = bytes.first_chunk::<20>() {
+        for (word, chunk) in words.iter_mut().zip(whole.chunks_exact(4)) {
+            *word = u32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
+        }
+        return words;
+    }
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(4)) {
+        let mut padded = [0; 4];
+        for (to, from) in padded.iter_mut().zip(chunk) {
+            *to = *from;
+        }
+        *word = u32::from_le_bytes(padded);
+    }
+    words
+}
+
+/// Why no candidate was taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missed {
+    /// None matches.
+    All,
+    /// One matches, but bytes of it are missing.
+    Bytes,
+}
+
+#[inline]
+fn decode(setting: &Setting, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
+    let low = u64::from(words[0]) | u64::from(words[1]) << 32;
+    let known = if have >= 8 { u64::MAX } else { (1u64 << (have * 8)) - 1 };
+    let mut missed = Missed::All;
+    let mut failed = None;
+    for &candidate in candidates(setting, words) {
+        let id = candidate & !SECOND_PASS;
+        let entry = Entry::new(id).data();
+        let table = (entry.table, candidate & SECOND_PASS);
+        if failed == Some(table) {
+            continue;
+        }
+        if (low ^ entry.value) & entry.mask & known != 0 || !Entry::new(id).in_setting(setting) {
+            continue;
+        }
+        if usize::from(entry.bytes) > have {
+            missed = Missed::Bytes;
+            continue;
+        }
+        if entry.high != 0 && !high_matches(entry.high, words) {
+            continue;
+        }
+        let mut literal = Literal::new(setting, words, have, entry.bytes, candidate & SECOND_PASS != 0);
+        match literal.check_all(part(&CHECKS, entry.checks, entry.check_count)) {
+            Fit::Yes => return Ok(finish(words, id, &literal)),
+            Fit::No => failed = Some(table),
+            Fit::Missing => (missed, failed) = (Missed::Bytes, Some(table)),
+            Fit::Never => return Err(Missed::All),
+            Fit::NeverMissing => return Err(Missed::Bytes),
+        }
+    }
+    Err(missed)
+}
+
+/// The candidates that the first two words lead to.
+#[inline]
+fn candidates(setting: &Setting, words: &[u32; 5]) -> &'static [u16] {
+    let node = walk(&NODES, ROOTS.get(usize::from(setting.group)).copied().unwrap_or(LEAF), words);
+    let first = (node & 0xff_ffff) as usize;
+    CANDIDATES.get(first..first + (node >> 24 & 127) as usize).unwrap_or_default()
+}
+
+/// Follows a trie to its leaf.
+#[inline]
+pub(crate) fn walk(nodes: &[u32], root: u32, words: &[u32; 5]) -> u32 {
+    let mut node = root;
+    while node & LEAF == 0 {
+        let word = words[(node >> 29 & 3) as usize];
+        let index = word >> (node >> 24 & 31) & ((1 << (node >> 20 & 15)) - 1);
+        node = nodes.get(((node & 0xf_ffff) + index) as usize).copied().unwrap_or(LEAF);
+    }
+    node
+}
+
+#[inline]
+fn high_matches(number: u16, words: &[u32; 5]) -> bool {
+    let (value, mask) = HIGH_BITS.get(usize::from(number)).copied().unwrap_or_default();
+    let high = u64::from(words[2]) | u64::from(words[3]) << 32;
+    (high ^ value) & mask == 0
+}
+
+#[inline]
+fn finish(words: &[u32; 5], id: u16, literal: &Literal) -> Inst {
+    let len = literal.end;
+    let mut own = *words;
+    for (number, word) in own.iter_mut().enumerate().skip(1) {
+        if number * 4 >= len {
+            *word = 0;
+        }
+    }
+    Inst::from_parts(own, id, len as u8, literal.flags)
+}
+
+/// Whether a candidate's operands decode.
+enum Fit {
+    Yes,
+    /// No: the next candidate is tried.
+    No,
+    /// They would, but bytes are missing: the next candidate is tried.
+    Missing,
+    /// No, and nothing else is tried.
+    Never,
+    /// Bytes of the literal are missing, and nothing else is tried.
+    NeverMissing,
+}
+
+/// The state that the operands of one candidate share: LLVM reads at most one literal and lets sources share it.
+struct Literal<'a> {
+    words: &'a [u32; 5],
+    accept: usize,
+    longest: usize,
+    have: usize,
+    /// Where the next literal of 64 bits begins, in bytes.
+    start: usize,
+    /// Where the instruction ends, in bytes.
+    end: usize,
+    value: Option<u64>,
+    long_literals: bool,
+    /// A source says 255.
+    wanted: bool,
+    flags: u8,
+}
+
+impl<'a> Literal<'a> {
+    #[inline]
+    fn new(setting: &Setting, words: &'a [u32; 5], have: usize, bytes: u8, second_pass: bool) -> Self {
+        let end = usize::from(bytes);
+        Self {
+            words,
+            accept: setting.accept as usize,
+            longest: usize::from(setting.max_bytes),
+            have: have.min(usize::from(setting.max_bytes)),
+            start: if second_pass { 4 } else { end },
+            end,
+            value: None,
+            long_literals: setting.long_literals,
+            wanted: false,
+            flags: 0,
+        }
+    }
+
+    #[inline]
+    fn check_all(&mut self, checks: &[Check]) -> Fit {
+        for check in checks {
+            let raw = match check.count {
+                0 => extract(self.words, check.at, check.width),
+                count => gather(self.words, part(&PIECES, check.pieces, count)),
+            };
+            if check.what <= Check::SOURCE {
+                let word = ACCEPT.get(self.accept + usize::from(check.set) + (raw / 64) as usize).copied().unwrap_or(0);
+                if word >> (raw % 64) & 1 == 0 {
+                    return Fit::No;
+                }
+                if check.what == Check::SOURCE && raw & 510 == 254 {
+                    if raw & 1 != 0 {
+                        self.wanted = true;
+                    } else if let Err(fit) = self.long() {
+                        return fit;
+                    }
+                }
+            } else if let Err(fit) = self.rare(check.what, raw) {
+                return fit;
+            }
+        }
+        if self.wanted { self.short() } else { Fit::Yes }
+    }
+
+    #[cold]
+    fn rare(&mut self, what: u8, raw: u64) -> Result<(), Fit> {
+        match what {
+            Check::LITERAL32 | Check::LITERAL64 => {
+                if self.value.is_some_and(|value| value != raw) {
+                    return Err(Fit::No);
+                }
+                self.value = Some(raw);
+                self.flags |= Inst::LITERAL_FIELD;
+                Ok(())
+            }
+            _ if raw >> 23 & 1 != 0 => Err(Fit::Never),
+            _ => Ok(()),
+        }
+    }
+
+    /// A source says 254 on a target with literals of 64 bits; elsewhere that is a register.
+    #[cold]
+    fn long(&mut self) -> Result<(), Fit> {
+        if !self.long_literals || self.value.is_some() {
+            return Ok(());
+        }
+        if self.start + 8 > self.longest {
+            return Err(Fit::No);
+        }
+        if self.start + 8 > self.have {
+            return Err(Fit::Missing);
+        }
+        let inside = self.start < self.end;
+        self.value = Some(extract(self.words, (self.start * 8) as u8, 64));
+        self.flags |= if inside { Inst::LITERAL_INSIDE } else { Inst::LITERAL64 };
+        self.end = self.start + 8;
+        Ok(())
+    }
+
+    /// A literal of 32 bits follows, unless there is one already.
+    fn short(&mut self) -> Fit {
+        if self.value.is_some() {
+            return Fit::Yes;
+        }
+        if self.end + 4 > self.longest {
+            return Fit::Never;
+        }
+        if self.end + 4 > self.have {
+            return Fit::NeverMissing;
+        }
+        self.flags |= Inst::LITERAL32;
+        self.end += 4;
+        Fit::Yes
+    }
+}
