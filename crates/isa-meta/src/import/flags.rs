@@ -1,6 +1,7 @@
 //! What an instruction is: LLVM's flags.
 
-use super::json::Record;
+use super::json::{Record, Records};
+use std::collections::BTreeSet;
 
 /// Bits of `TSFlags` (SIInstrFormats.td); bits that every instruction has are left out.
 #[rustfmt::skip]
@@ -28,12 +29,21 @@ const FIELDS: &[(&str, &str)] = &[
     ("a16", "a16"),
 ];
 
+/// The mnemonics whose result has 16 bits, by the profiles of their instructions: forms with DPP have none.
+pub(super) fn halves(records: &Records) -> BTreeSet<&str> {
+    let is_half = |profile: &str| {
+        let profile = records.named.get(profile).and_then(|profile| profile.def("DstVT"));
+        matches!(profile, Some("f16" | "i16" | "bf16"))
+    };
+    records.profiles.iter().filter(|(_, profile)| is_half(profile)).map(|(mnemonic, _)| mnemonic.as_str()).collect()
+}
+
 /// The flags of a record, sorted.
-pub(super) fn read(record: &Record) -> Vec<String> {
+pub(super) fn read(record: &Record, half: bool) -> Vec<String> {
     let bits = record.bits("TSFlags");
     let set = BITS.iter().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name);
     let fields = FIELDS.iter().filter(|(field, _)| record.int(field) == 1).map(|(_, name)| *name);
-    let mut flags: Vec<String> = set.chain(fields).map(str::to_owned).collect();
+    let mut flags: Vec<String> = set.chain(fields).chain(half.then_some("dst16")).map(str::to_owned).collect();
     flags.sort_unstable();
     flags
 }

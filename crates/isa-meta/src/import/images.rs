@@ -1,7 +1,7 @@
 //! Base operations of image instructions and their variants.
 
 use super::instruction::Instruction;
-use super::json::{Record, Records};
+use super::json::{Record, Records, variant};
 use super::{ImportError, wrong};
 use crate::model::{Image, ImageBase};
 use std::collections::BTreeSet;
@@ -15,32 +15,28 @@ const PROPERTIES: &[(&str, &str)] = &[
 ];
 
 /// The variant that an instruction is.
-pub(super) fn image(record: &Record) -> Result<Option<Image>, ImportError> {
-    let Some(encoding) = record.def("MIMGEncoding") else { return Ok(None) };
-    let Some(base) = record.def("BaseOpcode") else { return wrong(record.name(), "an image without its base") };
-    let dwords = |field: &str| u8::try_from(record.bits(field) + record.int(field)).unwrap_or(u8::MAX);
-    let encoding = encoding.trim_start_matches("MIMGEnc").to_owned();
-    Ok(Some(Image { base: base.to_owned(), encoding, data: dwords("VDataDwords"), address: dwords("VAddrDwords") }))
+pub(super) fn image(record: &Record) -> Option<Image> {
+    let (base, encoding, data, address) = variant(record)?;
+    Some(Image { base, encoding, data, address })
 }
 
 /// The bases of all variants, by name.
 pub(super) fn bases(records: &Records, instructions: &[Instruction]) -> Result<Vec<ImageBase>, ImportError> {
     let images = || instructions.iter().filter_map(|instruction| instruction.image.as_ref());
     let names: BTreeSet<&String> = images().map(|image| &image.base).collect();
+    let encodings: BTreeSet<&String> = images().map(|image| &image.encoding).collect();
     let mut bases = Vec::new();
     for name in names {
         let found = records.image_bases.iter().find(|record| record.def("BaseOpcode") == Some(name));
         let Some(record) = found else { return wrong(name, "there is no such image base") };
-        let variants: BTreeSet<(String, u8, u8)> = images()
-            .filter(|image| image.base == *name)
-            .map(|image| (image.encoding.clone(), image.data, image.address))
-            .collect();
+        let variants =
+            records.variants.iter().filter(|(base, encoding, ..)| base == name && encodings.contains(encoding));
         let properties = PROPERTIES.iter().filter(|(field, _)| record.int(field) == 1);
         bases.push(ImageBase {
             name: name.clone(),
             properties: properties.map(|(_, property)| (*property).to_owned()).collect(),
             extra_arguments: u8::try_from(record.bits("NumExtraArgs")).unwrap_or(u8::MAX),
-            variants: variants.into_iter().collect(),
+            variants: variants.map(|(_, encoding, data, address)| (encoding.clone(), *data, *address)).collect(),
         });
     }
     Ok(bases)

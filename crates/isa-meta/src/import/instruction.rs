@@ -23,7 +23,14 @@ pub(super) struct Instruction {
 }
 
 /// Reads an instruction's record.
-pub(super) fn read(records: &Records, kinds: &Kinds, record: &Record) -> Result<Instruction, ImportError> {
+///
+/// `halves` are the mnemonics with a result of 16 bits.
+pub(super) fn read(
+    records: &Records,
+    kinds: &Kinds,
+    halves: &BTreeSet<&str>,
+    record: &Record,
+) -> Result<Instruction, ImportError> {
     let name = record.name();
     let operands = shapes::operands(records, kinds, record)?;
     let names: Vec<&str> = operands.iter().map(|operand| operand.name.as_str()).collect();
@@ -36,14 +43,14 @@ pub(super) fn read(records: &Records, kinds: &Kinds, record: &Record) -> Result<
             }
         }
     }
-    let flags = flags::read(record);
+    let (mnemonic, template) = shapes::assembly(record)?;
+    let flags = flags::read(record, halves.contains(mnemonic.as_str()));
     let table = record.text("DecoderNamespace").to_ascii_lowercase();
     if steps::age(&table).is_none() {
         return wrong(name, format!("unknown table: {table}"));
     }
     let class = classes::class(name, &encoding, &flags, names.contains(&"dpp8"))?;
     let (layout, opcode) = layouts::split(name, encoding, &class, steps::generation(&table))?;
-    let (mnemonic, template) = shapes::assembly(record)?;
     let predicates = predicates(records, record)?;
     let sorted = |field: &str| record.names(field).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
     Ok(Instruction {
@@ -52,7 +59,7 @@ pub(super) fn read(records: &Records, kinds: &Kinds, record: &Record) -> Result<
         reads: sorted("Uses"),
         writes: sorted("Defs"),
         flags,
-        image: images::image(record)?,
+        image: images::image(record),
         column: Column { table, predicates, layout: String::new(), opcode },
         layout,
     })

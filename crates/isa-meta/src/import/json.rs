@@ -3,7 +3,7 @@
 use super::{ImportError, wrong};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io::{BufReader, Read};
 
@@ -35,6 +35,9 @@ const NAMESPACES: &[&str] = &[
 const FIELDS: &[&str] = &[
     "!name",
     "!superclasses",
+    "Pfl",
+    "DstVT",
+    "Mnemonic",
     "!anonymous",
     "AsmString",
     "Constraints",
@@ -104,6 +107,9 @@ const FIELDS: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct Record(HashMap<&'static str, Value>);
 
+/// A variant of an image instruction: base, encoding, dwords of data and of address.
+pub(super) type Variant = (String, String, u8, u8);
+
 /// The records that the importer needs.
 #[derive(Debug, Default)]
 pub(super) struct Records {
@@ -113,6 +119,10 @@ pub(super) struct Records {
     pub(super) processors: Vec<Record>,
     /// Base operations of image instructions.
     pub(super) image_bases: Vec<Record>,
+    /// Variants of image instructions, also those that only the printer and the assembler know.
+    pub(super) variants: BTreeSet<Variant>,
+    /// Mnemonics of vector instructions, each with its profile.
+    pub(super) profiles: BTreeSet<(String, String)>,
     /// Operand kinds, predicates and features, by name.
     pub(super) named: HashMap<String, Record>,
 }
@@ -176,6 +186,8 @@ impl Records {
 
     fn add(&mut self, name: String, record: Record) {
         if record.is("Instruction") {
+            self.variants.extend(variant(&record));
+            self.profiles.extend(profile(&record));
             let never = ["isPseudo", "isCodeGenOnly", "isAsmParserOnly"].iter().any(|field| record.int(field) == 1);
             if !never && NAMESPACES.contains(&record.text("DecoderNamespace")) {
                 self.instructions.push(record);
@@ -184,13 +196,29 @@ impl Records {
             self.processors.push(record);
         } else if record.is("MIMGBaseOpcode") {
             self.image_bases.push(record);
-        } else if ["DAGOperand", "RegisterClassLike", "Predicate", "SubtargetFeature", "MIMGEncoding"]
+        } else if ["DAGOperand", "RegisterClassLike", "Predicate", "SubtargetFeature", "VOPProfile", "MIMGEncoding"]
             .iter()
             .any(|c| record.is(c))
         {
             self.named.insert(name, record);
         }
     }
+}
+
+/// The image variant that an instruction is.
+pub(super) fn variant(record: &Record) -> Option<Variant> {
+    let encoding = record.def("MIMGEncoding")?.trim_start_matches("MIMGEnc").to_owned();
+    let dwords = |field: &str| u8::try_from(record.bits(field) + record.int(field)).unwrap_or(u8::MAX);
+    Some((record.def("BaseOpcode")?.to_owned(), encoding, dwords("VDataDwords"), dwords("VAddrDwords")))
+}
+
+/// Mnemonic and profile of a vector instruction; a pseudo instruction has its mnemonic in a field of its own.
+fn profile(record: &Record) -> Option<(String, String)> {
+    let mnemonic = match record.text("Mnemonic") {
+        "" => super::shapes::mnemonic(record.text("AsmString")),
+        mnemonic => mnemonic,
+    };
+    Some((mnemonic.to_owned(), record.def("Pfl")?.to_owned()))
 }
 
 /// Reads the whole JSON.

@@ -58,9 +58,10 @@ pub fn import(json: impl Read, corrections: &str) -> Result<Model, ImportError> 
     model.predicates = conditions::predicates(&records)?;
     let processors = targets::all(&records)?;
     let kinds = kinds::Kinds::new();
+    let halves = flags::halves(&records);
     let mut found = Vec::new();
     for record in &records.instructions {
-        let instruction = instruction::read(&records, &kinds, record)?;
+        let instruction = instruction::read(&records, &kinds, &halves, record)?;
         if columns::exists(&instruction.column, &model, &processors) {
             found.push(instruction);
         }

@@ -19,7 +19,7 @@ pub(super) fn apply(model: &mut Model, text: &str) -> Result<(), RowError> {
         let result = match words.as_slice() {
             ["target", name, from, changes @ ..] => target(model, name, from, changes),
             ["predicate", name, text] => predicate(model, name, text),
-            ["flag", mnemonic, flags @ ..] => flag(model, mnemonic, flags),
+            ["flag", mnemonics, flags @ ..] => flag(model, mnemonics, flags),
             ["require", encodings, class, name] => require(model, encodings, class, name),
             ["replace", encodings, class, old, new] => replace(model, encodings, class, old, new),
             _ => Err("not a correction".to_owned()),
@@ -78,20 +78,27 @@ fn predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Flags of a mnemonic that LLVM does not set, in all its forms.
-fn flag(model: &mut Model, mnemonic: &str, flags: &[&str]) -> Result<(), String> {
-    for flag in flags {
-        let rows = model.rows.iter_mut().filter(|row| row.mnemonic == mnemonic);
-        let missing = rows.filter_map(|row| {
-            let at = row.flags.binary_search_by(|known| known.as_str().cmp(flag)).err()?;
-            row.flags.insert(at, (*flag).to_owned());
-            Some(())
-        });
-        if missing.count() == 0 {
-            return Err(format!("{mnemonic} has the flag {flag}, or does not exist"));
+/// Flags of mnemonics that LLVM does not set, in all their forms.
+fn flag(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), String> {
+    for mnemonic in mnemonics.split(',') {
+        for flag in flags {
+            let rows = model.rows.iter_mut().filter(|row| matches(mnemonic, &row.mnemonic));
+            let missing = rows.filter_map(|row| {
+                let at = row.flags.binary_search_by(|known| known.as_str().cmp(flag)).err()?;
+                row.flags.insert(at, (*flag).to_owned());
+                Some(())
+            });
+            if missing.count() == 0 {
+                return Err(format!("{mnemonic} has the flag {flag}, or does not exist"));
+            }
         }
     }
     Ok(())
+}
+
+/// Whether a mnemonic is the pattern; a star at the pattern's end stands for anything.
+fn matches(pattern: &str, mnemonic: &str) -> bool {
+    pattern.strip_suffix('*').map_or(mnemonic == pattern, |head| mnemonic.starts_with(head))
 }
 
 /// One more predicate for the encodings of a mnemonic and class.

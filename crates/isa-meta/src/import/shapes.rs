@@ -26,20 +26,22 @@ pub(super) struct ShapeKey {
 /// Suffixes that some records have in their mnemonic; the template has them here.
 const SUFFIXES: &[&str] = &["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"];
 
+/// The mnemonic in an assembly string, without the suffix of an encoding.
+pub(super) fn mnemonic(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.'));
+    let (mnemonic, _) = text.split_at(end.unwrap_or(text.len()));
+    SUFFIXES.iter().find_map(|suffix| mnemonic.strip_suffix(suffix)).unwrap_or(mnemonic)
+}
+
 /// Mnemonic and template of a record's assembly string.
 pub(super) fn assembly(record: &Record) -> Result<(String, String), ImportError> {
     let text = record.text("AsmString").replace(['{', '}'], "");
-    if text.contains(['|', '"', '\n', '\t']) {
+    let mnemonic = mnemonic(&text);
+    if mnemonic.is_empty() || text.contains(['|', '"', '\n', '\t']) {
         return wrong(record.name(), format!("assembly string: {text}"));
     }
-    let end = text.find(|c: char| !(c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '.'));
-    let (mnemonic, template) = text.split_at(end.unwrap_or(text.len()));
-    if mnemonic.is_empty() {
-        return wrong(record.name(), "no mnemonic");
-    }
-    let stem = SUFFIXES.iter().find_map(|suffix| mnemonic.strip_suffix(suffix)).unwrap_or(mnemonic);
-    let suffix = mnemonic.strip_prefix(stem).unwrap_or_default();
-    Ok((stem.to_owned(), format!("{suffix}{template}")))
+    let template = text.strip_prefix(mnemonic).unwrap_or_default();
+    Ok((mnemonic.to_owned(), template.to_owned()))
 }
 
 /// The operands of a record.
