@@ -8,13 +8,14 @@
 
 extern crate alloc;
 
+pub mod kind;
+pub mod operand;
 pub mod reg;
-pub mod text {
-    //! Assembly text.
-    pub mod number;
-}
+pub mod text;
+pub mod value;
 
 mod decode;
+mod image;
 mod inst;
 mod isa;
 mod size;
@@ -24,6 +25,8 @@ mod walk;
 
 pub use decode::Undecoded;
 pub use inst::Inst;
+pub use operand::{Access, Operand, Operands};
+pub use value::Value;
 pub use isa::{FeatureSet, Isa, Wave};
-pub use tables::{Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target};
+pub use tables::{Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes};
 pub use walk::Walk;

@@ -96,6 +96,12 @@ specials! {
     Scc "src_scc" "src_scc";
     /// A dword of LDS at the address in M0.
     LdsDirect "src_lds_direct" "src_lds_direct";
+    /// The mode register; only read and written without being named.
+    Mode "mode" "mode";
+    /// Counter of asynchronous copies; only read and written without being named.
+    AsyncCnt "asynccnt" "asynccnt";
+    /// Counter of tensor copies; only read and written without being named.
+    TensorCnt "tensorcnt" "tensorcnt";
 }
 
 /// Half of a vector register, for 16-bit operands.

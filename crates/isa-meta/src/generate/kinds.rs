@@ -1,0 +1,261 @@
+//! Kinds of operands as Rust expressions: the words of the rows, which are LLVM's, become variants of `hotswap-isa`.
+//!
+//! Invariants: a word that is not known is an error that names the kind; nothing is guessed.
+//!
+//! Absent on purpose: how an operand is written (see [`super::templates`]).
+
+use super::GenerateError;
+use crate::model::{Kind, Model};
+use std::fmt::Write;
+
+/// Writes the table of kinds, in the order of the model.
+pub fn write(out: &mut String, model: &Model) -> Result<(), GenerateError> {
+    let _ = writeln!(out, "/// The kinds of operands, numbered as slots refer to them.");
+    let _ = writeln!(out, "pub(crate) static KINDS: [Kind; {}] = [", model.kinds.len());
+    for kind in &model.kinds {
+        let _ = writeln!(out, "    {},", kind_expression(kind)?);
+    }
+    out.push_str("];\n");
+    Ok(())
+}
+
+/// A kind as a Rust expression.
+pub fn kind_expression(kind: &Kind) -> Result<String, GenerateError> {
+    Ok(format!(
+        "Kind {{ name: {:?}, decode: {}, operand_type: OperandType::{}, class: {} }}",
+        kind.name,
+        decode(kind)?,
+        operand_type(kind)?,
+        class(kind)?
+    ))
+}
+
+/// An error about a kind.
+fn unknown(kind: &Kind, what: &str, word: &str) -> GenerateError {
+    GenerateError::new(format!("kind {}", kind.name), format!("unknown {what} `{word}`"))
+}
+
+/// The bare word of a decoder method: without its verb and without what all of them have in common.
+fn stem(method: &str) -> &str {
+    let method = method.strip_prefix("decode").or(method.strip_prefix("Decode")).unwrap_or(method);
+    let method = method.strip_suffix("RegisterClass").unwrap_or(method);
+    method.strip_prefix("Operand_").or(method.strip_prefix("Operand")).unwrap_or(method)
+}
+
+/// Decoder methods without a width.
+const DECODERS: &[(&str, &str)] = &[
+    ("imm", "Imm"),
+    ("VGPR_32_Lo128", "VgprLow128"),
+    ("VGPR_16_Lo128", "HalfLow128"),
+    ("VSrc_f64", "Source { dwords: 2, plus: 0 }"),
+    ("BoolReg", "LaneMask"),
+    ("SReg_1", "LaneMask"),
+    ("SReg_1_XEXEC", "LaneMask"),
+    ("SplitBarrier", "Barrier"),
+    ("SDWASrc16", "SdwaSource"),
+    ("SDWASrc32", "SdwaSource"),
+    ("SDWAVopcDst", "SdwaLaneMask"),
+    ("KImmFP", "Literal32"),
+    ("KImmFP64", "Literal64"),
+    ("SMEMOffset", "ScalarOffset"),
+    ("SOPPBrTarget", "BranchTarget"),
+    ("VOPDDstY", "DualResultY"),
+    ("Dpp8FI", "Dpp8FetchInvalid"),
+    ("VersionImm", "Version"),
+];
+
+/// How the field becomes a value.
+fn decode(kind: &Kind) -> Result<String, GenerateError> {
+    let word = stem(&kind.decode);
+    // The method of the same name that LLVM wrote by hand reads ten bits and keeps bit 8, the class's eight.
+    if word == "VGPR_16" {
+        return Ok("Decode::Half".to_string());
+    }
+    if let Some((_, variant)) = DECODERS.iter().find(|(name, _)| *name == word) {
+        return Ok(format!("Decode::{variant}"));
+    }
+    let wide = templated(word).or_else(|| register_class(word));
+    wide.ok_or_else(|| unknown(kind, "decoder", &kind.decode))
+}
+
+/// Decoder methods with the width in angle brackets.
+fn templated(word: &str) -> Option<String> {
+    let (name, width) = word.strip_suffix('>')?.split_once('<')?;
+    let dwords = width.parse::<u16>().ok()?.div_ceil(32);
+    let plus = match name {
+        "SrcRegOrImm9" | "SrcReg9" | "SrcAV10" => 0,
+        "SrcRegOrImmA9" | "SrcA9" => 512,
+        "AVLdSt" | "AV10" => 256,
+        "VSrcT16" => return Some("Decode::HalfSource".to_string()),
+        "VSrcT16_Lo128" => return Some("Decode::HalfSourceLow128".to_string()),
+        _ => return None,
+    };
+    Some(format!("Decode::Source {{ dwords: {dwords}, plus: {plus} }}"))
+}
+
+/// Register classes that stand for their decoder: `VReg_64_AlignTarget`, `SReg_32_XM0`.
+fn register_class(word: &str) -> Option<String> {
+    let mut parts = word.split('_');
+    let file = parts.next()?;
+    let dwords = match (file, parts.next()?) {
+        ("AV", "LdSt") => parts.next()?.parse::<u16>().ok()? / 32,
+        (_, width) => width.parse::<u16>().ok()? / 32,
+    };
+    Some(match file {
+        "VGPR" | "VReg" => format!("Decode::Vgpr {{ dwords: {dwords} }}"),
+        "AGPR" | "AReg" => format!("Decode::Agpr {{ dwords: {dwords} }}"),
+        "AV" => format!("Decode::Source {{ dwords: {dwords}, plus: 256 }}"),
+        "SReg" | "SGPR" => format!("Decode::Source {{ dwords: {dwords}, plus: 0 }}"),
+        _ => return None,
+    })
+}
+
+/// Operand types that are known.
+const OPERAND_TYPES: &[&str] = &[
+    "Register", "Immediate", "Unknown", "Pcrel", "InputMods", "SdwaVopcDst", "RegImmInt32", "RegImmInt64", "RegImmInt16",
+    "RegImmFp32", "RegImmFp64", "RegImmBf16", "RegImmFp16", "RegImmV2bf16", "RegImmV2fp16", "RegImmV2fp16Splat",
+    "RegImmV2int16", "RegImmV2int64", "RegImmNoinlineV2fp16", "RegImmV2int32", "RegImmV2fp32", "RegImmV2fp64",
+    "RegInlineCInt16", "RegInlineCInt32", "RegInlineCInt64", "RegInlineCBf16", "RegInlineCFp16", "RegInlineCFp32",
+    "RegInlineCFp64", "RegInlineCV2int16", "RegInlineCV2bf16", "RegInlineCV2fp16", "InlineSplitBarrierInt32", "Kimm32",
+    "Kimm16", "Kimm64", "RegInlineAcInt32", "RegInlineAcFp32", "RegInlineAcFp64",
+];
+
+/// What constants mean.
+fn operand_type(kind: &Kind) -> Result<String, GenerateError> {
+    let text = kind.operand_type.strip_prefix("OPERAND_").unwrap_or(&kind.operand_type);
+    if text.is_empty() {
+        return Ok(if kind.class.is_empty() { "Unknown" } else { "Register" }.to_string());
+    }
+    let variant = super::names::variant(text);
+    match OPERAND_TYPES.contains(&variant.as_str()) {
+        true => Ok(variant),
+        false => Err(unknown(kind, "operand type", text)),
+    }
+}
+
+/// Classes of scalar registers: what they hold beside ordinary ones.
+const SCALAR_CLASSES: &[(&str, u8, &str)] = &[
+    ("SReg_32", 1, "M0 | EXEC_LO | EXEC_HI"),
+    ("SReg_32_XM0", 1, "EXEC_LO | EXEC_HI"),
+    ("SReg_32_XEXEC", 1, "M0"),
+    ("SReg_32_XEXEC_HI", 1, "M0 | EXEC_LO"),
+    ("SReg_32_XM0_XEXEC", 1, ""),
+    ("SRegOrLds_32", 1, "M0 | EXEC_LO | EXEC_HI | LDS"),
+    ("SReg_64", 2, "EXEC_LO"),
+    ("SReg_64_Encodable", 2, "EXEC_LO"),
+    ("SReg_64_XEXEC", 2, ""),
+    ("SReg_64_XEXEC_XNULL", 2, ""),
+    ("SReg_96", 3, ""),
+    ("SReg_128", 4, ""),
+    ("SReg_128_XNULL", 4, ""),
+    ("SReg_256", 8, ""),
+    ("SReg_256_XNULL", 8, ""),
+    ("SReg_512", 16, ""),
+    ("SReg_1", 1, "LANE_MASK"),
+    ("SReg_1_XEXEC", 1, "LANE_MASK"),
+];
+
+/// Classes of sources and the like.
+const OTHER_CLASSES: &[(&str, u8, &str)] = &[
+    ("VGPR_16", 1, "VECTOR"),
+    ("VGPR_16_Lo128", 1, "VECTOR | LOW_128"),
+    ("VGPR_32_Lo128", 1, "VECTOR | LOW_128"),
+    ("VRegOrLds_32", 1, "VECTOR | LDS"),
+    ("VS_16", 1, "VECTOR | SCALAR | M0 | EXEC_LO | EXEC_HI | LDS"),
+    ("VS_16_Lo128", 1, "VECTOR | LOW_128 | SCALAR | M0 | EXEC_LO | EXEC_HI | LDS"),
+    ("VS_32", 1, "VECTOR | SCALAR | M0 | EXEC_LO | EXEC_HI | LDS"),
+    ("VS_32_Lo128", 1, "VECTOR | LOW_128 | SCALAR | M0 | EXEC_LO | EXEC_HI | LDS"),
+    ("VS_32_Lo256", 1, "VECTOR | LOW_256 | SCALAR | M0 | EXEC_LO | EXEC_HI | LDS"),
+    ("VS_64", 2, "VECTOR | SCALAR | EXEC_LO"),
+    ("VS_64_AlignTarget", 2, "VECTOR | EVEN_ON_TARGET | SCALAR | EXEC_LO"),
+    ("VS_64_Lo256", 2, "VECTOR | LOW_256 | EVEN | SCALAR | EXEC_LO"),
+    ("VS_128", 4, "VECTOR | SCALAR"),
+];
+
+/// The register class.
+fn class(kind: &Kind) -> Result<String, GenerateError> {
+    let name = kind.class.as_str();
+    if name.is_empty() {
+        return Ok("RegClass::NONE".to_string());
+    }
+    let expression = |dwords: u8, holds: String| {
+        let holds: Vec<String> =
+            holds.split(" | ").filter(|word| !word.is_empty()).map(|word| format!("RegClass::{word}")).collect();
+        format!("RegClass {{ name: {name:?}, dwords: {dwords}, holds: {} }}", holds.join(" | "))
+    };
+    if let Some((_, dwords, holds)) = SCALAR_CLASSES.iter().find(|class| class.0 == name) {
+        return Ok(expression(*dwords, format!("SCALAR | {holds}")));
+    }
+    if let Some((_, dwords, holds)) = OTHER_CLASSES.iter().find(|class| class.0 == name) {
+        return Ok(expression(*dwords, (*holds).to_string()));
+    }
+    vector_class(name).map(|(dwords, holds)| expression(dwords, holds)).ok_or_else(|| unknown(kind, "register class", name))
+}
+
+/// Classes of vector and accumulation registers by the parts of their names.
+fn vector_class(name: &str) -> Option<(u8, String)> {
+    let (stem, even) = match name {
+        _ if name.ends_with("_AlignTarget") => (name.strip_suffix("_AlignTarget")?, " | EVEN_ON_TARGET"),
+        _ if name.ends_with("_Align2") => (name.strip_suffix("_Align2")?, " | EVEN"),
+        _ => (name.strip_suffix("_Align1").or(name.strip_suffix("_Target")).unwrap_or(name), ""),
+    };
+    let (file, width) = stem.rsplit_once('_')?;
+    let holds = match file {
+        "VGPR" | "VReg" => "VECTOR",
+        "AGPR" | "AReg" => "ACCUMULATION",
+        "AV" => "VECTOR | ACCUMULATION",
+        "AV_LdSt" => "VECTOR | ACCUMULATION_LOADS",
+        _ => return None,
+    };
+    let dwords = width.parse::<u16>().ok()? / 32;
+    Some((u8::try_from(dwords).ok()?, format!("{holds}{even}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, kind_expression};
+
+    fn kind(decode: &str, operand_type: &str, class: &str) -> Kind {
+        Kind {
+            name: "k".into(),
+            decode: decode.into(),
+            operand_type: operand_type.into(),
+            print: "Operand".into(),
+            class: class.into(),
+        }
+    }
+
+    #[test]
+    fn decoders_and_classes_of_llvm_become_expressions() {
+        let cases = [
+            ("SrcRegOrImm9<32>", "Source { dwords: 1, plus: 0 }", "VS_32"),
+            ("SrcRegOrImmA9<128>", "Source { dwords: 4, plus: 512 }", "AReg_128_AlignTarget"),
+            ("AVLdSt<96>", "Source { dwords: 3, plus: 256 }", "AV_LdSt_96_Align1"),
+            ("AV_LdSt_32_Align2", "Source { dwords: 1, plus: 256 }", "AV_LdSt_32_Align2"),
+            ("VReg_64_AlignTarget", "Vgpr { dwords: 2 }", "VReg_64_AlignTarget"),
+            ("AGPR_32", "Agpr { dwords: 1 }", "AGPR_32"),
+            ("SReg_32_XM0_XEXEC", "Source { dwords: 1, plus: 0 }", "SReg_32_XM0_XEXEC"),
+            ("VGPR_16RegisterClass", "Half", "VGPR_16"),
+            ("Operand_VSrcT16<16>", "HalfSource", "VS_16"),
+            ("decodeOperandVOPDDstY", "DualResultY", "VGPR_32"),
+            ("imm", "Imm", ""),
+        ];
+        for (decode, wanted, class) in cases {
+            let text = kind_expression(&kind(decode, "", class)).unwrap();
+            assert!(text.contains(&format!("decode: Decode::{wanted}, ")), "{decode}: {text}");
+        }
+        let text = kind_expression(&kind("imm", "OPERAND_REG_INLINE_C_V2FP16", "AV_LdSt_96_AlignTarget")).unwrap();
+        assert!(text.contains("OperandType::RegInlineCV2fp16"), "{text}");
+        assert!(text.contains("dwords: 3, holds: RegClass::VECTOR | RegClass::ACCUMULATION_LOADS | RegClass::EVEN_ON_TARGET"));
+    }
+
+    #[test]
+    fn unknown_words_are_errors_that_name_the_kind() {
+        for (decode, operand_type, class) in
+            [("Mystery<32>", "", ""), ("imm", "REG_IMM_INT7", ""), ("imm", "", "QReg_64"), ("AVLdSt<x>", "", "")]
+        {
+            let error = kind_expression(&kind(decode, operand_type, class)).unwrap_err().to_string();
+            assert!(error.starts_with("kind k: unknown "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Sizes of the data and addresses of image instructions, which depend on the mask, the dimension and flags.
+//!
+//! Invariants: a size that no variant of the instruction has changes nothing, and neither does one whose registers
+//! would run past the last one: then all stays as the encoding's own variant has it.
+//!
+//! Absent on purpose: anything about the resource; only the instruction is looked at.
+
+use crate::operand::Reader;
+use crate::reg::Reg;
+use crate::tables::{Feature, Image, ImageBase, Name};
+
+/// Coordinates and gradients of a dimension by its number in the encoding.
+const DIMENSIONS: [(u8, u8); 8] = [(1, 2), (2, 4), (3, 6), (3, 4), (2, 2), (3, 4), (3, 4), (4, 4)];
+
+/// Sizes of an image instruction as it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Dwords of data.
+    pub(crate) data: u8,
+    /// Dwords of address.
+    pub(crate) address: u8,
+    /// The addresses are registers of their own.
+    pub(crate) separate: bool,
+}
+
+/// The sizes; those of the encoding's own variant if they cannot be had.
+pub(crate) fn sizes(reader: &Reader, image: &Image) -> Sizes {
+    let own = Sizes { data: image.data, address: image.address, separate: is_separate(image) };
+    let Some(base) = image.base() else { return own };
+    if has(base, "bvh") {
+        return own;
+    }
+    let isa = reader.isa;
+    let mut wanted = Sizes { data: data(reader, base), ..own };
+    if isa.has(Feature::Gfx10Insts) {
+        wanted.address = address(reader, base);
+        let sample = reader.find(Name::Samp).is_some() && reader.find(Name::Rsrc).is_some();
+        if !own.separate {
+            if !sample && wanted.address > 12 {
+                wanted.address = 16;
+            }
+        } else if wanted.address > own.address && !isa.has(Feature::PartialNsaEncoding) {
+            return own;
+        }
+    }
+    let exists = base.variants.iter().any(|(encoding, data, address)| {
+        *encoding == image.encoding && *data == wanted.data && *address == wanted.address
+    });
+    if exists && fits(reader, wanted, own) { wanted } else { own }
+}
+
+/// Whether an instruction's addresses are registers of their own.
+fn is_separate(image: &Image) -> bool {
+    matches!(image.encoding, "Gfx10NSA" | "Gfx11NSA" | "Gfx12" | "Gfx13")
+}
+
+/// Whether an operation has a property.
+fn has(base: &ImageBase, property: &str) -> bool {
+    base.properties.binary_search(&property).is_ok()
+}
+
+/// Dwords of data: one for each set bit of the mask, half of that for packed 16-bit data, one more for the status.
+fn data(reader: &Reader, base: &ImageBase) -> u8 {
+    let mask = reader.raw_named(Name::Dmask) & 15;
+    let mut size = if has(base, "gather4") { 4 } else { mask.count_ones().max(1) as u8 };
+    if reader.raw_named(Name::D16) != 0 && !reader.isa.has(Feature::UnpackedD16Vmem) {
+        size = size.div_ceil(2);
+    }
+    if reader.raw_named(Name::Tfe) != 0 {
+        size += 1;
+    }
+    size
+}
+
+/// Dwords of address.
+fn address(reader: &Reader, base: &ImageBase) -> u8 {
+    let dimension = reader.raw_named(Name::Dim) as usize & 7;
+    let (coordinates, gradients) = DIMENSIONS[dimension];
+    let a16 = reader.raw_named(Name::A16) != 0;
+    let components = if has(base, "coordinates") { coordinates } else { 0 } + u8::from(has(base, "lod_or_clamp_or_mip"));
+    let mut words = base.extra_arguments + if a16 { components.div_ceil(2) } else { components };
+    if has(base, "gradients") {
+        let packed = a16 && !reader.isa.has(Feature::G16) || has(base, "g16");
+        words += if packed { (gradients / 2).next_multiple_of(2) } else { gradients };
+    }
+    words
+}
+
+/// Whether the registers of the wanted sizes exist.
+fn fits(reader: &Reader, wanted: Sizes, own: Sizes) -> bool {
+    let start = |name: Name| reader.raw_named(name) & 255;
+    let written = if reader.find(Name::Vdst).is_some() { Name::Vdst } else { Name::Vdata };
+    let data = || start(written) + u64::from(wanted.data) <= 256;
+    if wanted.data != own.data && !data() {
+        return false;
+    }
+    if wanted.address == own.address || !reader.isa.has(Feature::NsaEncoding) {
+        return true;
+    }
+    if !own.separate {
+        return start(Name::Vaddr0) + u64::from(wanted.address) <= 256;
+    }
+    let last = own.address.saturating_sub(1);
+    let slot = reader.find(Name::Vaddr0).unwrap_or(0) + usize::from(last);
+    wanted.address < own.address || (reader.raw(slot) & 255) + u64::from(wanted.address - last) <= 256
+}
+
+/// The register with the size that the instruction's other fields give it.
+pub(crate) fn adjusted(reader: &Reader, mut reg: Reg, name: Name) -> Reg {
+    let Some(image) = reader.inst.entry().image() else { return reg };
+    let sizes = sizes(reader, image);
+    match name {
+        Name::Vdata | Name::Vdst => {
+            if sizes.data != image.data {
+                reg.count = sizes.data;
+            }
+        }
+        Name::Vaddr0 | Name::Vaddr if !sizes.separate => {
+            if sizes.address != image.address && reader.isa.has(Feature::NsaEncoding) {
+                reg.count = sizes.address;
+            }
+        }
+        _ if sizes.separate && sizes.address > image.address => {
+            let first = reader.find(Name::Vaddr0).unwrap_or(0);
+            let last = first + usize::from(image.address) - 1;
+            if reader.slots.get(last).is_some_and(|slot| slot.name == name) {
+                reg.count = sizes.address - (image.address - 1);
+            }
+        }
+        _ => {}
+    }
+    reg
+}

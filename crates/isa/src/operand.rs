@@ -1,0 +1,281 @@
+//! Operands of a decoded instruction: fields become registers, constants and numbers.
+//!
+//! Invariants: nothing is allocated; a value depends on the instruction's words, its line of the tables and the target
+//! only. What the encoding leaves out (tied registers, sizes of image data, halves that a modifier selects) is filled
+//! in here, so that readers of operands need not know the encoding.
+//!
+//! Absent on purpose: registers that no operand names (see the effects), and whether fields decode (the decoder).
+
+use crate::image;
+use crate::inst::Inst;
+use crate::isa::Isa;
+use crate::kind::{self, Decode, KINDS, Kind, OperandType, Source};
+use crate::reg::{Half, Reg, RegFile};
+use crate::tables::{Feature, Name, Slot};
+use crate::text::program::Quirks;
+use crate::value::{Inline, Literal, Value};
+
+/// Whether an operand is read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Written.
+    Write,
+    /// Written, and read because a source must be the same register.
+    ReadWrite,
+}
+
+/// An operand of an instruction.
+#[derive(Debug, Clone, Copy)]
+pub struct Operand {
+    /// Its name.
+    pub name: Name,
+    /// Read or written.
+    pub access: Access,
+    /// Its value.
+    pub value: Value,
+    kind: &'static Kind,
+    isa: Isa,
+}
+
+impl Operand {
+    /// Its kind.
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// Whether its register belongs in the operand's class and its constant in a place for constants. Instructions for
+    /// which this is false decode, but assemblers do not accept them.
+    pub fn in_class(&self) -> bool {
+        match self.value {
+            Value::Reg(reg) => self.kind.class.contains(reg, self.isa),
+            Value::Inline(_) | Value::Literal(_) => self.kind.operand_type != OperandType::Register,
+            Value::Imm(_) | Value::None => true,
+        }
+    }
+}
+
+/// The operands of an instruction, in LLVM's order: written ones first.
+#[derive(Debug, Clone)]
+pub struct Operands {
+    reader: Reader,
+    next: usize,
+}
+
+impl Iterator for Operands {
+    type Item = Operand;
+
+    fn next(&mut self) -> Option<Operand> {
+        let slot = self.reader.slots.get(self.next)?;
+        let value = self.reader.value(self.next);
+        let tied = || self.reader.slots.iter().any(|other| other.tied == Some(self.next as u8));
+        let access = match slot.written {
+            false => Access::Read,
+            true if tied() => Access::ReadWrite,
+            true => Access::Write,
+        };
+        self.next += 1;
+        Some(Operand { name: slot.name, access, value, kind: kind_of(slot), isa: self.reader.isa })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.reader.slots.len().saturating_sub(self.next);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Operands {}
+
+impl Inst {
+    /// Its operands.
+    pub fn operands(&self, isa: Isa) -> Operands {
+        Operands { reader: Reader::new(*self, isa), next: 0 }
+    }
+
+    /// The value of the operand `name`.
+    pub fn operand(&self, isa: Isa, name: Name) -> Option<Value> {
+        let reader = Reader::new(*self, isa);
+        reader.find(name).map(|number| reader.value(number))
+    }
+}
+
+/// The kind of a slot.
+pub(crate) fn kind_of(slot: &Slot) -> &'static Kind {
+    KINDS.get(usize::from(slot.kind)).unwrap_or(&KINDS[0])
+}
+
+/// Reads the operands of one instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader {
+    pub(crate) inst: Inst,
+    pub(crate) isa: Isa,
+    pub(crate) slots: &'static [Slot],
+    quirks: Quirks,
+}
+
+impl Reader {
+    pub(crate) fn new(inst: Inst, isa: Isa) -> Reader {
+        let entry = inst.entry();
+        Reader { inst, isa, slots: entry.slots(), quirks: Quirks::of(entry) }
+    }
+
+    /// Number of the slot `name`.
+    pub(crate) fn find(&self, name: Name) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.name == name)
+    }
+
+    /// The raw number of an operand; 0 where the encoding does not hold it.
+    pub(crate) fn raw(&self, number: usize) -> u64 {
+        let raw = self.slots.get(number).map_or(0, |slot| self.inst.raw_slot(slot));
+        // The bit that says "returns the old value" is fixed in the encoding, so the field of the policy lacks it.
+        let policy = self.quirks.has(Quirks::RETURNS) && self.slots.get(number).is_some_and(|slot| slot.name == Name::Cpol);
+        if policy { raw | 1 } else { raw }
+    }
+
+    /// The raw number of the operand `name`; 0 if there is none.
+    pub(crate) fn raw_named(&self, name: Name) -> u64 {
+        self.find(name).map_or(0, |number| self.raw(number))
+    }
+
+    /// The slot that holds the value of slot `number`: of a tied pair only one is encoded.
+    fn holder(&self, number: usize) -> usize {
+        let Some(slot) = self.slots.get(number) else { return number };
+        match slot.tied {
+            Some(tied) => usize::from(tied),
+            None if slot.pieces().is_empty() && slot.written => {
+                self.slots.iter().position(|other| other.tied == Some(number as u8)).unwrap_or(number)
+            }
+            None => number,
+        }
+    }
+
+    /// The value of the operand in slot `number`.
+    pub(crate) fn value(&self, number: usize) -> Value {
+        let mut holder = number;
+        if self.quirks.has(Quirks::TIED) {
+            holder = self.holder(number);
+            let empty = |number: usize| self.slots.get(number).is_none_or(|slot| slot.pieces().is_empty());
+            if empty(holder) && !empty(number) {
+                holder = number;
+            }
+        }
+        let Some(slot) = self.slots.get(holder) else { return Value::None };
+        let kind = kind_of(slot);
+        let raw = self.raw(holder);
+        let value = self.decoded(kind, raw);
+        match value {
+            Value::Reg(reg) if self.quirks.has(Quirks::REGISTERS) => Value::Reg(self.adjusted(reg, slot.name)),
+            _ => value,
+        }
+    }
+
+    fn decoded(&self, kind: &Kind, raw: u64) -> Value {
+        let isa = self.isa;
+        let vector = |dwords: u8| Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords));
+        let half = |index: u64, high: bool| Value::Reg(Reg::half(index as u16, if high { Half::High } else { Half::Low }));
+        let source = match kind.decode {
+            Decode::Imm | Decode::BranchTarget | Decode::Dpp8FetchInvalid | Decode::Version => return Value::Imm(raw as i64),
+            Decode::Vgpr { dwords } => return vector(dwords),
+            Decode::VgprLow128 => return vector(1),
+            Decode::Agpr { dwords } => return Value::Reg(Reg::new(RegFile::Agpr, raw as u16 & 255, dwords)),
+            Decode::Half => return half(raw & 255, raw & 512 != 0),
+            Decode::HalfLow128 => return half(raw & 127, raw & 128 != 0),
+            Decode::HalfSource if raw & 256 != 0 => return half(raw & 255, raw & 512 != 0),
+            Decode::HalfSourceLow128 if raw & 256 != 0 => return half(raw & 127, raw & 128 != 0),
+            Decode::HalfSource | Decode::HalfSourceLow128 => kind::scalar_source(raw as u8, 1, isa),
+            Decode::Barrier => kind::source(raw as u16, 1, isa),
+            Decode::Source { dwords, plus } => kind::source(raw as u16 | plus, dwords, isa),
+            Decode::LaneMask => kind::source(raw as u16, kind::lane_mask_dwords(isa), isa),
+            Decode::SdwaSource => kind::sdwa_source(raw as u16, isa),
+            Decode::SdwaLaneMask => kind::sdwa_lane_mask(raw as u16, isa),
+            Decode::Literal32 => return Value::Literal(Literal { value: raw, wide: false, explicit: false }),
+            Decode::Literal64 => {
+                return Value::Literal(Literal { value: raw, wide: true, explicit: raw >> 32 == 0 });
+            }
+            Decode::ScalarOffset => return Value::Imm(scalar_offset(raw, isa)),
+            Decode::DualResultY => return Value::Reg(Reg::new(RegFile::Vgpr, self.dual_result(raw), 1)),
+        };
+        match source {
+            Source::Reg(reg) => Value::Reg(reg),
+            Source::Constant(code) => Value::Inline(Inline::new(code, kind.operand_type, isa)),
+            Source::Literal32 => self.literal(kind),
+            Source::Literal64 => Value::Literal(Literal::wide(self.inst.literal().unwrap_or(0))),
+            Source::Unknown => Value::None,
+        }
+    }
+
+    fn literal(&self, kind: &Kind) -> Value {
+        Value::Literal(Literal::narrow(self.inst.literal().unwrap_or(0), kind.operand_type, self.isa))
+    }
+
+    /// The second result of a dual instruction.
+    fn dual_result(&self, raw: u64) -> u16 {
+        let x = self.raw_named(Name::VdstX);
+        (raw | (!x & 1)) as u16 & 255
+    }
+
+    /// What the instruction says elsewhere about a register.
+    fn adjusted(&self, reg: Reg, name: Name) -> Reg {
+        if reg.half.is_some() {
+            return self.with_half(reg, name);
+        }
+        if self.quirks.has(Quirks::MATRIX_FORMATS) {
+            return self.with_format(reg, name);
+        }
+        match self.quirks.has(Quirks::IMAGE) {
+            true => image::adjusted(self, reg, name),
+            false => reg,
+        }
+    }
+
+    /// Halves that `op_sel` bits of the modifiers select.
+    fn with_half(&self, mut reg: Reg, name: Name) -> Reg {
+        let (modifiers, bit) = match name {
+            Name::Src0 => (Name::Src0Modifiers, 4),
+            Name::Src1 => (Name::Src1Modifiers, 4),
+            Name::Src2 => (Name::Src2Modifiers, 4),
+            Name::Vdst => (Name::Src0Modifiers, 8),
+            _ => return reg,
+        };
+        if self.raw_named(modifiers) & bit != 0 {
+            reg.half = Some(Half::High);
+        }
+        reg
+    }
+
+    /// Sources of f8f6f4 products: as many dwords as the format of the matrix needs. The encoding is that of the
+    /// widest format.
+    fn with_format(&self, mut reg: Reg, name: Name) -> Reg {
+        let wmma = self.find(Name::MatrixAFmt).is_some();
+        let names = if wmma { [Name::MatrixAFmt, Name::MatrixBFmt] } else { [Name::Cbsz, Name::Blgp] };
+        let [a, b] = names.map(|name| self.raw_named(name));
+        if a > 4 || b > 4 {
+            return reg;
+        }
+        let format = match name {
+            Name::Src0 => a,
+            Name::Src1 => b,
+            _ => return reg,
+        };
+        let eighths = match format {
+            0 | 1 => 8,
+            2 | 3 => 6,
+            _ => 4,
+        };
+        reg.count = if wmma { eighths * 2 } else { eighths };
+        reg
+    }
+}
+
+/// Offset of scalar memory: 24 bits from gfx12 on, 21 before, signed.
+fn scalar_offset(raw: u64, isa: Isa) -> i64 {
+    let bits = if isa.has(Feature::Gfx12Insts) { 24 } else { 21 };
+    sign_extended(raw, bits)
+}
+
+/// The number whose lowest `bits` bits are a signed one.
+pub(crate) fn sign_extended(raw: u64, bits: u32) -> i64 {
+    let shift = 64 - bits;
+    ((raw << shift) as i64) >> shift
+}

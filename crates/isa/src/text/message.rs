@@ -1,0 +1,124 @@
+//! Messages of `s_sendmsg`.
+//!
+//! Invariant: a message that the target does not have is written as numbers, and only if nothing is lost by that.
+
+use super::Writer;
+use super::number::decimal;
+use crate::isa::Isa;
+use crate::tables::Feature;
+use core::fmt::{self, Write};
+
+/// Generations that have a message: the first, and the first that has it no more.
+type Range = (u8, u8);
+/// No last generation.
+const ON: u8 = 255;
+
+/// Messages: number, name, generations.
+const MESSAGES: &[(u16, &str, Range)] = &[
+    (1, "MSG_INTERRUPT", (9, ON)),
+    (2, "MSG_GS", (9, 11)),
+    (2, "MSG_HS_TESSFACTOR", (11, ON)),
+    (3, "MSG_GS_DONE", (9, 11)),
+    (3, "MSG_DEALLOC_VGPRS", (11, ON)),
+    (4, "MSG_SAVEWAVE", (9, 11)),
+    (5, "MSG_STALL_WAVE_GEN", (9, 12)),
+    (6, "MSG_HALT_WAVES", (9, 12)),
+    (7, "MSG_ORDERED_PS_DONE", (9, 11)),
+    (8, "MSG_EARLY_PRIM_DEALLOC", (9, 11)),
+    (9, "MSG_GS_ALLOC_REQ", (9, ON)),
+    (10, "MSG_GET_DOORBELL", (9, 11)),
+    (11, "MSG_GET_DDID", (10, 11)),
+    (15, "MSG_SYSMSG", (9, ON)),
+    (128, "MSG_RTN_GET_DOORBELL", (11, ON)),
+    (129, "MSG_RTN_GET_DDID", (11, ON)),
+    (130, "MSG_RTN_GET_TMA", (11, ON)),
+    (131, "MSG_RTN_GET_REALTIME", (11, ON)),
+    (132, "MSG_RTN_SAVE_WAVE", (11, ON)),
+    (133, "MSG_RTN_GET_TBA", (11, ON)),
+    (134, "MSG_RTN_GET_TBA_TO_PC", (11, ON)),
+    (135, "MSG_RTN_GET_SE_AID_ID", (12, ON)),
+];
+
+/// Messages of gfx12.5.
+const MESSAGES_GFX1250: &[(u16, &str)] =
+    &[(136, "MSG_RTN_GET_CLUSTER_BARRIER_STATE"), (152, "MSG_RTN_SAVE_WAVE_HAS_TDM")];
+
+/// Operations of the system message.
+const SYSTEM: &[(u16, &str)] =
+    &[(1, "SYSMSG_OP_ECC_ERR_INTERRUPT"), (2, "SYSMSG_OP_REG_RD"), (4, "SYSMSG_OP_TTRACE_PC")];
+
+/// Operations of the messages about geometry streams.
+const STREAM: [&str; 4] = ["GS_OP_NOP", "GS_OP_CUT", "GS_OP_EMIT", "GS_OP_EMIT_CUT"];
+
+/// Numbers of messages with operations.
+const GS: u16 = 2;
+const GS_DONE: u16 = 3;
+const SYSMSG: u16 = 15;
+
+/// The generation, 9 to 12.
+pub(super) fn generation(isa: Isa) -> u8 {
+    match () {
+        () if isa.has(Feature::Gfx12Insts) => 12,
+        () if isa.has(Feature::Gfx11Insts) => 11,
+        () if isa.has(Feature::Gfx10Insts) => 10,
+        () => 9,
+    }
+}
+
+fn message_name(id: u16, isa: Isa) -> Option<&'static str> {
+    let generation = generation(isa);
+    let common = MESSAGES.iter().find(|(number, _, range)| *number == id && (range.0..range.1).contains(&generation));
+    let newest = || MESSAGES_GFX1250.iter().find(|(number, _)| *number == id && isa.has(Feature::Gfx1250Insts));
+    common.map(|found| found.1).or_else(|| newest().map(|found| found.1))
+}
+
+fn operation_name(id: u16, operation: u16) -> Option<&'static str> {
+    match id {
+        SYSMSG => SYSTEM.iter().find(|(number, _)| *number == operation).map(|found| found.1),
+        _ => STREAM.get(usize::from(operation)).copied(),
+    }
+}
+
+impl<W: Write> Writer<'_, '_, W> {
+    /// A message: number in bits 0 to 3 (0 to 7 from gfx11 on), operation in bits 4 to 6, stream in bits 8 and 9.
+    pub(super) fn message(&mut self, raw: u16) -> fmt::Result {
+        let gfx11 = self.isa.has(Feature::Gfx11Insts);
+        let (id, operation, stream) = match gfx11 {
+            true => (raw & 0xff, 0, 0),
+            false => (raw & 15, raw >> 4 & 7, raw >> 8 & 3),
+        };
+        let geometry = !gfx11 && (id == GS || id == GS_DONE);
+        let has_operation = id == SYSMSG || geometry;
+        let valid_operation = match has_operation {
+            true => !(geometry && id == GS && operation == 0) && operation_name(id, operation).is_some(),
+            false => operation == 0,
+        };
+        let has_stream = geometry && !(id == GS_DONE && operation == 0);
+        let valid_stream = has_stream || stream == 0;
+        match message_name(id, self.isa) {
+            Some(name) if valid_operation && valid_stream => {
+                self.out.write_str("sendmsg(")?;
+                self.out.write_str(name)?;
+                if has_operation {
+                    self.out.write_str(", ")?;
+                    self.out.write_str(operation_name(id, operation).unwrap_or(""))?;
+                    if geometry && operation != 0 {
+                        self.out.write_str(", ")?;
+                        decimal(self.out, u64::from(stream))?;
+                    }
+                }
+                self.out.write_char(')')
+            }
+            _ if id | operation << 4 | stream << 8 == raw => self.message_numbers([id, operation, stream]),
+            _ => decimal(self.out, u64::from(raw)),
+        }
+    }
+
+    fn message_numbers(&mut self, numbers: [u16; 3]) -> fmt::Result {
+        for (index, number) in numbers.into_iter().enumerate() {
+            self.out.write_str(if index == 0 { "sendmsg(" } else { ", " })?;
+            decimal(self.out, u64::from(number))?;
+        }
+        self.out.write_char(')')
+    }
+}

@@ -1,0 +1,289 @@
+//! Registers, constants and literals in text.
+//!
+//! Invariants: a literal that a constant could replace is written as `lit(…)`, so that text assembles to the same bytes;
+//! what does not belong in its place is written with a remark, as LLVM does.
+
+use super::Writer;
+use super::number::{decimal, hexadecimal, signed};
+use crate::image;
+use crate::kind::{Kind, OperandType};
+use crate::operand::kind_of;
+use crate::reg::Reg;
+use crate::tables::Feature;
+use crate::value::{self, Value};
+use core::fmt::{self, Write};
+
+impl<W: Write> Writer<'_, '_, W> {
+    /// The kind of the operand in a slot.
+    fn kind(&self, slot: usize) -> Option<&'static Kind> {
+        self.reader.slots.get(slot).map(kind_of)
+    }
+
+    /// An operand as it stands in most places.
+    pub(super) fn operand(&mut self, slot: usize) -> fmt::Result {
+        let Some(kind) = self.kind(slot) else { return Ok(()) };
+        let value = self.reader.value(slot);
+        self.value(value, kind)
+    }
+
+    fn value(&mut self, value: Value, kind: &Kind) -> fmt::Result {
+        match value {
+            Value::Reg(reg) => self.register(reg, kind),
+            Value::Inline(inline) => self.constant(inline.value as u64, kind.operand_type),
+            Value::Literal(literal) if literal.explicit => {
+                self.out.write_str(if literal.wide { "lit64(" } else { "lit(" })?;
+                hexadecimal(self.out, literal.value)?;
+                self.out.write_char(')')
+            }
+            Value::Literal(literal) => self.constant(literal.value, kind.operand_type),
+            Value::Imm(value) => match kind.operand_type {
+                OperandType::Unknown | OperandType::Pcrel => signed(self.out, value),
+                _ => self.constant32(value as u32),
+            },
+            Value::None => self.out.write_str("/*INV_OP*/"),
+        }
+    }
+
+    /// A register, with a remark if it is not of the operand's class.
+    fn register(&mut self, reg: Reg, kind: &Kind) -> fmt::Result {
+        reg.write(self.out)?;
+        if kind.class.contains(reg, self.isa) {
+            return Ok(());
+        }
+        let (name, suffix) = kind.class.target_name(self.isa);
+        self.out.write_str("/*Invalid register, operand has '")?;
+        self.out.write_str(name)?;
+        self.out.write_str(suffix)?;
+        self.out.write_str("' register class*/")
+    }
+
+    /// A register in a place whose class is not looked at.
+    pub(super) fn register_only(&mut self, slot: usize) -> fmt::Result {
+        match self.reader.value(slot) {
+            Value::Reg(reg) => reg.write(self.out),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bits as the type of the operand writes them.
+    fn constant(&mut self, bits: u64, operand_type: OperandType) -> fmt::Result {
+        use OperandType as T;
+        let low = bits as u16;
+        match operand_type {
+            T::RegImmInt64 | T::RegInlineCInt64 | T::RegImmV2int64 => self.constant64(bits, false),
+            T::RegImmFp64 | T::RegInlineCFp64 | T::RegInlineAcFp64 | T::RegImmV2fp64 => self.constant64(bits, true),
+            T::RegInlineCInt16 | T::RegImmInt16 => {
+                let known = value::single_text(bits as u32);
+                self.constant_or(i64::from(bits as u32 as i32), known, u64::from(low))
+            }
+            T::RegInlineCFp16 | T::RegImmFp16 => {
+                self.constant_or(i64::from(low as i16), value::half_text(low), u64::from(low))
+            }
+            T::RegInlineCBf16 | T::RegImmBf16 => {
+                self.constant_or(i64::from(low as i16), value::brain_text(low), bits & 0xffff_ffff)
+            }
+            T::Register => {
+                self.constant32(bits as u32)?;
+                self.out.write_str("/*Invalid immediate*/")
+            }
+            _ => self.packed_constant(bits as u32, operand_type),
+        }
+    }
+
+    /// Two values of 16 bits, or one of 32.
+    fn packed_constant(&mut self, bits: u32, operand_type: OperandType) -> fmt::Result {
+        use OperandType as T;
+        let low = bits as u16;
+        let upper = bits >> 16;
+        let known = match operand_type {
+            T::RegImmV2fp16 | T::RegInlineCV2fp16 if upper == 0 => value::half_text(low),
+            T::RegImmV2fp16Splat if self.isa.has(Feature::Gfx11Insts) => {
+                if upper == u32::from(low) { value::half_text(low) } else { None }
+            }
+            T::RegImmV2fp16Splat if upper == 0 => value::half_text(low),
+            T::RegImmV2bf16 | T::RegInlineCV2bf16 if upper == 0 => value::brain_text(low),
+            T::RegImmV2fp16 | T::RegInlineCV2fp16 | T::RegImmV2fp16Splat | T::RegImmV2bf16 | T::RegInlineCV2bf16 => None,
+            T::RegImmNoinlineV2fp16 => None,
+            _ => value::single_text(bits),
+        };
+        self.constant_or(i64::from(bits as i32), known, u64::from(bits))
+    }
+
+    /// A value of 32 bits.
+    pub(super) fn constant32(&mut self, bits: u32) -> fmt::Result {
+        self.constant_or(i64::from(bits as i32), value::single_text(bits), u64::from(bits))
+    }
+
+    fn constant64(&mut self, bits: u64, float: bool) -> fmt::Result {
+        let rest = if float && bits as u32 == 0 { bits >> 32 } else { bits };
+        self.constant_or(bits as i64, value::double_text(bits), rest)
+    }
+
+    /// An integer constant in decimal, a float constant by name, anything else in hexadecimal.
+    fn constant_or(&mut self, integer: i64, known: Option<&str>, otherwise: u64) -> fmt::Result {
+        if value::is_inline_integer(integer) {
+            return signed(self.out, integer);
+        }
+        match known {
+            Some(text) => self.out.write_str(text),
+            None => hexadecimal(self.out, otherwise),
+        }
+    }
+
+    /// A source with negation and absolute value before and around it. The modifiers are in `slot`, the source is the
+    /// next operand.
+    pub(super) fn float_modifiers(&mut self, slot: usize, modifiers: u64) -> fmt::Result {
+        let (negative, absolute) = (modifiers & 1 != 0, modifiers & 2 != 0);
+        let value = self.reader.value(slot + 1);
+        let plain = match value {
+            Value::Inline(_) | Value::Imm(_) => true,
+            Value::Literal(literal) => !literal.explicit,
+            _ => false,
+        };
+        // `-1` is another constant than the negation of 1, so that is spelled out.
+        let spelled = negative && !absolute && plain;
+        if negative {
+            self.out.write_str(if spelled { "neg(" } else { "-" })?;
+        }
+        if absolute {
+            self.out.write_char('|')?;
+        }
+        self.operand(slot + 1)?;
+        if absolute {
+            self.out.write_char('|')?;
+        }
+        if spelled { self.out.write_char(')') } else { Ok(()) }
+    }
+
+    /// A source that may be sign-extended.
+    pub(super) fn integer_modifiers(&mut self, slot: usize, modifiers: u64) -> fmt::Result {
+        let extended = modifiers & 16 != 0;
+        if extended {
+            self.out.write_str("sext(")?;
+        }
+        self.operand(slot + 1)?;
+        if extended { self.out.write_char(')') } else { Ok(()) }
+    }
+
+    /// Addresses of an image in registers of their own; only those that the dimension needs.
+    pub(super) fn address_list(&mut self, slot: usize, count: u8) -> fmt::Result {
+        let mut wanted = count;
+        if let Some(image) = self.reader.inst.entry().image() {
+            let sizes = image::sizes(&self.reader, image);
+            if sizes.address < image.address {
+                wanted = sizes.address;
+            }
+        }
+        if wanted == 1 {
+            return self.operand(slot);
+        }
+        for number in 0..usize::from(wanted) {
+            self.out.write_str(if number == 0 { "[" } else { ", " })?;
+            self.operand(slot + number)?;
+        }
+        self.out.write_char(']')
+    }
+
+    /// A number of 16 bits, or the version of `s_version`.
+    pub(super) fn number16(&mut self, slot: usize, raw: u64) -> fmt::Result {
+        let decode = self.kind(slot).map(|kind| kind.decode);
+        if decode == Some(crate::kind::Decode::Version) {
+            return self.version(raw as u16);
+        }
+        let bits = if decode == Some(crate::kind::Decode::Literal32) { mandatory(raw) } else { raw } as i64;
+        let short = (-0x8000..=0xffff).contains(&bits);
+        hexadecimal(self.out, bits as u64 & if short { 0xffff } else { 0xffff_ffff })
+    }
+
+    /// A number of 32 bits.
+    pub(super) fn number32(&mut self, slot: usize, raw: u64) -> fmt::Result {
+        let literal = self.kind(slot).is_some_and(|kind| kind.decode == crate::kind::Decode::Literal32);
+        hexadecimal(self.out, if literal { mandatory(raw) } else { raw } & 0xffff_ffff)
+    }
+
+    /// A literal of 64 bits that the encoding always has, as a float.
+    pub(super) fn literal_fp64(&mut self, slot: usize) -> fmt::Result {
+        match self.reader.value(slot) {
+            Value::Literal(literal) if literal.explicit => {
+                self.out.write_str("lit64(")?;
+                hexadecimal(self.out, literal.value)?;
+                self.out.write_char(')')
+            }
+            Value::Literal(literal) if literal.value as u32 == 0 => hexadecimal(self.out, literal.value >> 32),
+            Value::Literal(literal) => hexadecimal(self.out, literal.value),
+            _ => Ok(()),
+        }
+    }
+
+    /// `blgp`, or negations of the double-precision products of gfx940.
+    pub(super) fn blgp(&mut self, raw: u64, negates: bool) -> fmt::Result {
+        if raw == 0 {
+            return Ok(());
+        }
+        if negates && self.isa.has(Feature::Gfx940Insts) {
+            let bit = |number: u32| if raw >> number & 1 != 0 { "1" } else { "0" };
+            for text in [" neg:[", bit(0), ",", bit(1), ",", bit(2), "]"] {
+                self.out.write_str(text)?;
+            }
+            return Ok(());
+        }
+        self.out.write_str(" blgp:")?;
+        decimal(self.out, raw)
+    }
+
+    /// `r128` or `a16`.
+    pub(super) fn r128_a16(&mut self) -> fmt::Result {
+        self.out.write_str(if self.isa.has(Feature::R128A16) { " a16" } else { " r128" })
+    }
+
+    /// A source of an export, or `off`. Compressed exports have two sources that are written twice.
+    pub(super) fn export_source(&mut self, slot: usize, extra: [u8; 4]) -> fmt::Result {
+        let [number, enable, compressed, _] = extra.map(usize::from);
+        if self.reader.raw(enable) >> number & 1 == 0 {
+            return self.out.write_str("off");
+        }
+        let compressed = compressed != 255 && self.reader.raw(compressed) != 0;
+        self.register_only(if compressed { slot - number + number / 2 } else { slot })
+    }
+
+    /// The target of an export.
+    pub(super) fn export_target(&mut self, raw: u64) -> fmt::Result {
+        let (gfx10, gfx11) = (self.isa.has(Feature::Gfx10Insts), self.isa.has(Feature::Gfx11Insts));
+        let (name, index) = match raw & 63 {
+            id @ 0..=7 => (" mrt", Some(id)),
+            8 => (" mrtz", None),
+            9 if !gfx11 => (" null", None),
+            id @ 12..=15 => (" pos", Some(id - 12)),
+            16 if gfx10 => (" pos", Some(4)),
+            20 if gfx10 => (" prim", None),
+            id @ 21..=22 if gfx11 => (" dual_src_blend", Some(id - 21)),
+            id @ 32..=63 if !gfx11 => (" param", Some(id - 32)),
+            id => (" invalid_target_", Some(id)),
+        };
+        self.out.write_str(name)?;
+        index.map_or(Ok(()), |index| decimal(self.out, index))
+    }
+
+    /// The parameter of an interpolation.
+    pub(super) fn attribute_parameter(&mut self, raw: u64) -> fmt::Result {
+        match raw {
+            0 => self.out.write_str("p10"),
+            1 => self.out.write_str("p20"),
+            2 => self.out.write_str("p0"),
+            _ => {
+                self.out.write_str("invalid_param_")?;
+                decimal(self.out, raw)
+            }
+        }
+    }
+}
+
+/// LLVM takes the bits of a literal for the number of a source field where they are one; text follows it.
+fn mandatory(bits: u64) -> u64 {
+    match bits {
+        128..=192 => bits - 128,
+        193..=208 => 192u64.wrapping_sub(bits),
+        240..=248 => value::single_bits(bits as usize - 240),
+        _ => bits,
+    }
+}

@@ -1,0 +1,289 @@
+//! The 16-bit numbers of scalar instructions: hardware registers, counters, delays, modes, versions.
+
+use super::Writer;
+use super::message::generation;
+use super::number::{decimal, hexadecimal};
+use super::program::Part;
+use crate::isa::Isa;
+use crate::tables::Feature;
+use core::fmt::{self, Write};
+
+/// Which targets have a hardware register under a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// All.
+    Always,
+    /// Generations from the first number to before the second.
+    Generations(u8, u8),
+    /// gfx940 to gfx950.
+    Gfx940,
+    /// gfx10 before gfx1030.
+    FirstGfx10,
+    /// gfx1030 to gfx11.
+    Gfx1030To11,
+    /// gfx12.5.
+    Gfx1250,
+}
+
+const GFX12: When = When::Generations(12, 255);
+
+/// Names of hardware registers, after `HW_REG_`. The first that fits a target is the one.
+const HARDWARE_REGISTERS: &[(u16, &str, When)] = &[
+    (1, "WAVE_MODE", GFX12),
+    (1, "MODE", When::Always),
+    (2, "WAVE_STATUS", GFX12),
+    (2, "STATUS", When::Always),
+    (3, "TRAPSTS", When::Generations(9, 12)),
+    (4, "HW_ID", When::Generations(9, 10)),
+    (4, "WAVE_STATE_PRIV", GFX12),
+    (5, "WAVE_GPR_ALLOC", GFX12),
+    (5, "GPR_ALLOC", When::Always),
+    (6, "WAVE_LDS_ALLOC", GFX12),
+    (6, "LDS_ALLOC", When::Always),
+    (7, "IB_STS", When::Always),
+    (10, "PERF_SNAPSHOT_DATA", GFX12),
+    (11, "PERF_SNAPSHOT_PC_LO", GFX12),
+    (12, "PERF_SNAPSHOT_PC_HI", GFX12),
+    (15, "SH_MEM_BASES", When::Generations(9, 12)),
+    (15, "PERF_SNAPSHOT_DATA1", GFX12),
+    (16, "TBA_LO", When::Generations(9, 11)),
+    (16, "PERF_SNAPSHOT_DATA2", GFX12),
+    (17, "TBA_HI", When::Generations(9, 11)),
+    (17, "WAVE_EXCP_FLAG_PRIV", GFX12),
+    (18, "TMA_LO", When::Generations(9, 11)),
+    (18, "PERF_SNAPSHOT_PC_LO", When::Generations(11, 12)),
+    (18, "WAVE_EXCP_FLAG_USER", GFX12),
+    (19, "TMA_HI", When::Generations(9, 11)),
+    (19, "PERF_SNAPSHOT_PC_HI", When::Generations(11, 12)),
+    (19, "WAVE_TRAP_CTRL", GFX12),
+    (20, "FLAT_SCR_LO", When::Generations(10, 12)),
+    (20, "WAVE_SCRATCH_BASE_LO", GFX12),
+    (20, "XCC_ID", When::Gfx940),
+    (21, "FLAT_SCR_HI", When::Generations(10, 12)),
+    (21, "WAVE_SCRATCH_BASE_HI", GFX12),
+    (21, "SQ_PERF_SNAPSHOT_DATA", When::Gfx940),
+    (22, "XNACK_MASK", When::FirstGfx10),
+    (22, "SQ_PERF_SNAPSHOT_DATA1", When::Gfx940),
+    (23, "WAVE_HW_ID1", GFX12),
+    (23, "HW_ID1", When::Generations(10, 255)),
+    (23, "SQ_PERF_SNAPSHOT_PC_LO", When::Gfx940),
+    (24, "WAVE_HW_ID2", GFX12),
+    (24, "HW_ID2", When::Generations(10, 255)),
+    (24, "SQ_PERF_SNAPSHOT_PC_HI", When::Gfx940),
+    (25, "POPS_PACKER", When::Generations(10, 11)),
+    (26, "WAVE_SCHED_MODE", GFX12),
+    (27, "PERF_SNAPSHOT_DATA", When::Generations(11, 12)),
+    (28, "IB_STS2", When::Gfx1250),
+    (29, "SHADER_CYCLES", When::Gfx1030To11),
+    (29, "SHADER_CYCLES_LO", GFX12),
+    (30, "SHADER_CYCLES_HI", GFX12),
+    (31, "WAVE_DVGPR_ALLOC_LO", GFX12),
+    (32, "WAVE_DVGPR_ALLOC_HI", GFX12),
+    (33, "XNACK_STATE_PRIV", When::Gfx1250),
+    (34, "XNACK_MASK", When::Gfx1250),
+];
+
+fn holds(when: When, isa: Isa) -> bool {
+    let generation = generation(isa);
+    match when {
+        When::Always => true,
+        When::Generations(first, end) => (first..end).contains(&generation),
+        When::Gfx940 => isa.has(Feature::Gfx940Insts),
+        When::FirstGfx10 => generation == 10 && !isa.has(Feature::Gfx10BEncoding),
+        When::Gfx1030To11 => generation < 12 && isa.has(Feature::Gfx10BEncoding),
+        When::Gfx1250 => isa.has(Feature::Gfx1250Insts),
+    }
+}
+
+/// Dependency counters: name after `depctr_`, lowest bit, width. All are full by default.
+const DEPENDENCY_COUNTERS: [(&str, u16, u16); 7] = [
+    ("hold_cnt", 7, 1),
+    ("sa_sdst", 0, 1),
+    ("va_vdst", 12, 4),
+    ("va_sdst", 9, 3),
+    ("va_ssrc", 8, 1),
+    ("va_vcc", 1, 1),
+    ("vm_vsrc", 2, 3),
+];
+
+/// What a delay waits for.
+const DELAYS: [&str; 12] = [
+    "NO_DEP", "VALU_DEP_1", "VALU_DEP_2", "VALU_DEP_3", "VALU_DEP_4", "TRANS32_DEP_1", "TRANS32_DEP_2", "TRANS32_DEP_3",
+    "FMA_ACCUM_CYCLE_1", "SALU_CYCLE_1", "SALU_CYCLE_2", "SALU_CYCLE_3",
+];
+
+/// How far the second delay is away.
+const SKIPS: [&str; 6] = ["SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4"];
+
+impl<W: Write> Writer<'_, '_, W> {
+    /// Numbers of scalar control instructions.
+    pub(super) fn scalar_control(&mut self, part: Part, raw: u16) -> fmt::Result {
+        match part {
+            Part::HardwareRegister => self.hardware_register(raw),
+            Part::Message => self.message(raw),
+            Part::WaitCounters => self.wait_counters(raw),
+            Part::DependencyCounters => self.dependency_counters(raw),
+            Part::DelayAlu => self.delay_alu(raw),
+            Part::IndexMode => self.index_mode(raw),
+            Part::WaitEvent => self.wait_event(raw),
+            _ => Ok(()),
+        }
+    }
+
+    /// `name(number)`, with a separator unless it is the first.
+    fn call(&mut self, first: &mut bool, separator: &str, name: &str, number: u16) -> fmt::Result {
+        if !core::mem::replace(first, false) {
+            self.out.write_str(separator)?;
+        }
+        self.out.write_str(name)?;
+        self.out.write_char('(')?;
+        decimal(self.out, u64::from(number))?;
+        self.out.write_char(')')
+    }
+
+    /// Register in bits 0 to 5, first bit in bits 6 to 10, number of bits less one in bits 11 to 15.
+    fn hardware_register(&mut self, raw: u16) -> fmt::Result {
+        let (id, offset, size) = (raw & 63, raw >> 6 & 31, (raw >> 11) + 1);
+        let found = HARDWARE_REGISTERS.iter().find(|(number, _, when)| *number == id && holds(*when, self.isa));
+        self.out.write_str("hwreg(")?;
+        match found {
+            Some((_, name, _)) => {
+                self.out.write_str("HW_REG_")?;
+                self.out.write_str(name)?;
+            }
+            None => decimal(self.out, u64::from(id))?,
+        }
+        if offset != 0 || size != 32 {
+            for number in [offset, size] {
+                self.out.write_str(", ")?;
+                decimal(self.out, u64::from(number))?;
+            }
+        }
+        self.out.write_char(')')
+    }
+
+    /// Counters that are waited for; their places changed in gfx10 and gfx11.
+    fn wait_counters(&mut self, raw: u16) -> fmt::Result {
+        let (vector, export, other) = match generation(self.isa) {
+            9 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 15, 15)),
+            10 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 63, 63)),
+            _ => ((raw >> 10, 63), raw & 7, (raw >> 4 & 63, 63)),
+        };
+        let counters = [("vmcnt", vector.0, vector.1), ("expcnt", export, 7), ("lgkmcnt", other.0, other.1)];
+        let all = counters.iter().all(|(_, value, full)| value == full);
+        let mut first = true;
+        for (name, value, full) in counters {
+            if value != full || all {
+                self.call(&mut first, " ", name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dependency_counters(&mut self, raw: u16) -> fmt::Result {
+        let hold = self.isa.has(Feature::Gfx10BEncoding);
+        let counters = &DEPENDENCY_COUNTERS[usize::from(!hold)..];
+        let full = |width: u16| (1u16 << width) - 1;
+        let known = counters.iter().fold(0, |mask, (_, at, width)| mask | full(*width) << at);
+        if raw & !known != 0 {
+            return hexadecimal(self.out, u64::from(raw));
+        }
+        let value = |at: u16, width: u16| raw >> at & full(width);
+        let all = counters.iter().all(|(_, at, width)| value(*at, *width) == full(*width));
+        let mut first = true;
+        for (name, at, width) in counters {
+            let value = value(*at, *width);
+            if value != full(*width) || all {
+                if !core::mem::replace(&mut first, false) {
+                    self.out.write_char(' ')?;
+                }
+                self.out.write_str("depctr_")?;
+                self.call(&mut true, "", name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A delay in bits 0 to 3, the distance of another in bits 4 to 6, that one in bits 7 to 10.
+    fn delay_alu(&mut self, raw: u16) -> fmt::Result {
+        let parts = [
+            ("instid0(", usize::from(raw & 15), &DELAYS[..], "/* invalid instid value */"),
+            ("instskip(", usize::from(raw >> 4 & 7), &SKIPS[..], "/* invalid instskip value */"),
+            ("instid1(", usize::from(raw >> 7 & 15), &DELAYS[..], "/* invalid instid value */"),
+        ];
+        let mut first = true;
+        for (text, number, names, invalid) in parts {
+            if number == 0 {
+                continue;
+            }
+            if !core::mem::replace(&mut first, false) {
+                self.out.write_str(" | ")?;
+            }
+            self.out.write_str(text)?;
+            self.out.write_str(names.get(number).unwrap_or(&invalid))?;
+            self.out.write_char(')')?;
+        }
+        if first { self.out.write_char('0') } else { Ok(()) }
+    }
+
+    fn index_mode(&mut self, raw: u16) -> fmt::Result {
+        if raw & !15 != 0 {
+            return hexadecimal(self.out, u64::from(raw));
+        }
+        self.out.write_str("gpr_idx(")?;
+        let mut first = true;
+        for (bit, name) in ["SRC0", "SRC1", "SRC2", "DST"].into_iter().enumerate() {
+            if raw >> bit & 1 != 0 {
+                if !core::mem::replace(&mut first, false) {
+                    self.out.write_char(',')?;
+                }
+                self.out.write_str(name)?;
+            }
+        }
+        self.out.write_char(')')
+    }
+
+    /// Bit 0 means "do not wait" in gfx11, bit 1 "wait" from gfx12 on.
+    fn wait_event(&mut self, raw: u16) -> fmt::Result {
+        let text = match (generation(self.isa), raw) {
+            (12, 0) => "{ export_ready: 0 }",
+            (12, 2) => "{ export_ready: 1 }",
+            (11, 0) => "{ dont_wait_export_ready: 0 }",
+            (11, 1) => "{ dont_wait_export_ready: 1 }",
+            _ => return hexadecimal(self.out, u64::from(raw)),
+        };
+        self.out.write_str(text)
+    }
+
+    /// Version in bits 0 to 7, flags in bits 13 to 15.
+    pub(super) fn version(&mut self, raw: u16) -> fmt::Result {
+        if raw & 0x1f00 != 0 {
+            return hexadecimal(self.out, u64::from(raw));
+        }
+        let flags = [(13, "UC_VERSION_W64_BIT"), (14, "UC_VERSION_W32_BIT"), (15, "UC_VERSION_MDP_BIT")];
+        let set = raw.count_ones() - (raw & 0xff).count_ones();
+        // Every flag but the last puts what stands before it in parentheses.
+        for _ in 1..set {
+            self.out.write_char('(')?;
+        }
+        match raw & 0xff {
+            0 => self.out.write_str("UC_VERSION_GFX7")?,
+            4 => self.out.write_str("UC_VERSION_GFX10")?,
+            6 => self.out.write_str("UC_VERSION_GFX11")?,
+            9 => self.out.write_str("UC_VERSION_GFX12")?,
+            other => decimal(self.out, u64::from(other))?,
+        }
+        let mut left = set;
+        for (bit, name) in flags {
+            if raw >> bit & 1 != 0 {
+                self.out.write_char('|')?;
+                self.out.write_str(name)?;
+                left -= 1;
+                if left > 0 {
+                    self.out.write_char(')')?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
