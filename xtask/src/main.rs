@@ -12,6 +12,8 @@ mod console;
 mod demo;
 mod extras;
 mod install;
+mod isa;
+mod isa_source;
 mod outcome;
 mod paths;
 mod progress;
@@ -47,6 +49,7 @@ const TASKS: &[Task] = &[
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
     Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
+    Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];
 

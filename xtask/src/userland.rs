@@ -96,6 +96,11 @@ fn apt(words: &[&str]) -> Outcome {
     run::output(Command::new("apt-get").args(words).env("DEBIAN_FRONTEND", "noninteractive")).map(drop)
 }
 
+/// The machine's Debian mirror.
+pub(crate) fn mirror() -> Outcome<String> {
+    find_mirror().map_or_else(|| fail(format!("apt knows no Debian mirror; set {MIRROR} to the address of one")), Ok)
+}
+
 fn find_mirror() -> Option<String> {
     if let Ok(mirror) = std::env::var(MIRROR) {
         return Some(mirror);

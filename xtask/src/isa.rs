@@ -1,0 +1,158 @@
+//! The task `isa`: where the rows of the instruction set come from, and whether they are what they should be.
+//!
+//! LLVM's sources are downloaded once into the cache folder ([`isa_source`](crate::isa_source)); the importer is
+//! a program of `hotswap-isa-meta` and is built when it is needed, so that `xtask` stays small.
+
+use crate::outcome::{During, Outcome, fail};
+use crate::{isa_source, paths, remove, run};
+use clap::{Parser, Subcommand};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Works on the rows of the instruction set (crates/isa/rows).
+#[derive(Parser)]
+struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Download LLVM's AMDGPU sources into the cache folder, if they are not there.
+    Fetch {
+        /// Delete them and download again.
+        #[arg(long)]
+        again: bool,
+    },
+    /// Write the rows anew from LLVM's records and the overlay.
+    Import(Json),
+    /// Compare the rows with what an import would write.
+    Check(Json),
+}
+
+#[derive(clap::Args)]
+struct Json {
+    /// Take this output of `llvm-tblgen --dump-json` instead of making one.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    match Options::parse_from(words).action {
+        Action::Fetch { again } => {
+            if again {
+                remove::delete(&isa_source::folder()?)?;
+            }
+            println!("LLVM's sources: {}", isa_source::llvm_source()?.display());
+            Ok(())
+        }
+        Action::Import(json) => import(&json, &rows()),
+        Action::Check(json) => check(&json),
+    }
+}
+
+/// The folder of the rows.
+fn rows() -> PathBuf {
+    paths::workspace().join("crates/isa/rows")
+}
+
+/// Writes the rows into a folder.
+fn import(json: &Json, folder: &Path) -> Outcome {
+    let Some(json) = &json.json else {
+        let made = isa_source::json()?;
+        let result = run_importer(&made, folder);
+        fs::remove_file(&made).during("delete", &made)?;
+        return result;
+    };
+    run_importer(json, folder)
+}
+
+fn run_importer(json: &Path, folder: &Path) -> Outcome {
+    let overlay = rows().join("overlay.isa");
+    let mut command = Command::new(paths::cargo());
+    command.current_dir(paths::workspace()).args(["run", "--quiet", "--release", "--package", "hotswap-isa-meta"]);
+    command.args(["--features", "import", "--bin", "isa-import", "--"]).arg(json).arg(overlay).arg(folder);
+    run::show(&mut command)
+}
+
+/// Fails with a summary when an import would change the rows.
+fn check(json: &Json) -> Outcome {
+    let folder = paths::scratch("isa-rows");
+    remove::delete(&folder)?;
+    fs::create_dir_all(&folder).during("create", &folder)?;
+    import(json, &folder)?;
+    let complaints = differences(&rows(), &folder)?;
+    if complaints.is_empty() {
+        println!("The rows are what LLVM's records and the overlay say.");
+        return Ok(());
+    }
+    let advice = format!("the new rows are in {}; `cargo xtask isa import` writes them", folder.display());
+    fail(format!("{}\n{advice}", complaints.join("\n")))
+}
+
+/// How many lines of a difference are shown.
+const SHOWN: usize = 6;
+
+/// What differs between the committed rows and the new ones, file by file.
+fn differences(committed: &Path, new: &Path) -> Outcome<Vec<String>> {
+    let mut names = names(committed)?;
+    names.extend(self::names(new)?);
+    let mut complaints = Vec::new();
+    for name in names.iter().filter(|name| *name != "overlay.isa") {
+        let text = |folder: &Path| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        complaints.extend(difference(name, &text(committed), &text(new)));
+    }
+    Ok(complaints)
+}
+
+fn names(folder: &Path) -> Outcome<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(folder).during("read", folder)? {
+        names.insert(entry?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+/// A summary of one file's difference; lines that only moved are said to have moved.
+fn difference(name: &str, old: &str, new: &str) -> Option<String> {
+    if old == new {
+        return None;
+    }
+    let (old, new): (BTreeSet<&str>, BTreeSet<&str>) = (old.lines().collect(), new.lines().collect());
+    let gone: Vec<&str> = old.difference(&new).copied().collect();
+    let come: Vec<&str> = new.difference(&old).copied().collect();
+    if gone.is_empty() && come.is_empty() {
+        return Some(format!("{name}: the same lines in another order"));
+    }
+    let mut text = format!("{name}: {} lines only committed, {} only imported", gone.len(), come.len());
+    let shown = gone.iter().take(SHOWN).map(|line| ("-", line)).chain(come.iter().take(SHOWN).map(|line| ("+", line)));
+    for (sign, line) in shown {
+        text += &format!("\n  {sign} {line}");
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_files_do_not_differ() {
+        assert_eq!(difference("a", "x\ny\n", "x\ny\n"), None);
+    }
+
+    #[test]
+    fn a_difference_names_the_file_and_both_sides() {
+        let text = difference("sop.isa", "s_nop 1\ns_old\n", "s_nop 1\ns_new\n").unwrap();
+        assert_eq!(text, "sop.isa: 1 lines only committed, 1 only imported\n  - s_old\n  + s_new");
+        assert_eq!(difference("a", "x\ny\n", "y\nx\n").unwrap(), "a: the same lines in another order");
+    }
+
+    #[test]
+    fn a_long_difference_is_cut() {
+        let old: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        assert_eq!(difference("a", &old, "").unwrap().lines().count(), 1 + SHOWN);
+    }
+}

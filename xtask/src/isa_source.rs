@@ -1,0 +1,191 @@
+//! LLVM's sources for AMDGPU: records, C++ facts and tests, from Debian's source package.
+//!
+//! Invariants: the folder in the cache gets its name only when complete; the package comes from the machine's
+//! own mirror and is verified by apt; nothing of LLVM's enters the repository but the facts in the rows.
+
+use crate::outcome::{During, Outcome, fail};
+use crate::{paths, remove, run, setup, userland};
+use hotswap_userland::Mount;
+use rustix::fs::FlockOperation;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The source package; the rows are those of this version of LLVM.
+const PACKAGE: &str = "llvm-toolchain-23";
+/// What is unpacked of it.
+const PARTS: &[&str] =
+    &["llvm/lib/Target/AMDGPU", "llvm/include", "llvm/test/MC/AMDGPU", "llvm/test/MC/Disassembler/AMDGPU"];
+/// Where the sources are seen inside the userland.
+const INSIDE: &str = "/mnt/llvm";
+/// Where the folder for the JSON is seen inside the userland.
+const OUTPUT: &str = "/mnt/output";
+
+/// The folder of the sources, whether it exists or not.
+pub(crate) fn folder() -> Outcome<PathBuf> {
+    Ok(paths::cache()?.join("llvm-source-23"))
+}
+
+/// The folder that holds `llvm/lib/Target/AMDGPU` and the tests; downloaded now if it is not there.
+pub(crate) fn llvm_source() -> Outcome<PathBuf> {
+    let folder = folder()?;
+    let cache = paths::cache()?;
+    fs::create_dir_all(&cache).during("create", &cache)?;
+    let lock = cache.join("llvm-source.lock");
+    let lock_file = File::options().create(true).append(true).open(&lock).during("open", &lock)?;
+    rustix::fs::flock(&lock_file, FlockOperation::LockExclusive)?;
+    if !folder.exists() {
+        let partial = folder.with_extension("partial");
+        remove::delete(&partial)?;
+        fs::create_dir_all(&partial).during("create", &partial)?;
+        download(&partial)?;
+        fs::rename(&partial, &folder).during("rename", &partial)?;
+    }
+    Ok(folder)
+}
+
+/// Fills the folder with the parts of the newest version that the mirror really has.
+fn download(folder: &Path) -> Outcome {
+    let apt = Apt::new(folder)?;
+    run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
+    let versions = versions(&run::output(&mut apt.command("apt-cache", &["showsrc", "--only-source", PACKAGE]))?);
+    let mut failures = Vec::new();
+    for version in &versions {
+        let package = format!("{PACKAGE}={version}");
+        let words = ["source", "-q", "--download-only", "--tar-only", "--only-source", &package];
+        println!("Downloading the sources of {package} (about 200 MB)");
+        match run::output(apt.command("apt-get", &words).current_dir(folder)) {
+            Ok(_) => {
+                unpack(folder)?;
+                let file = folder.join("VERSION");
+                fs::write(&file, format!("{version}\n")).during("write", &file)?;
+                return apt.remove();
+            }
+            // A mirror's index may name versions that its pool no longer has.
+            Err(failure) => failures.push(failure.to_string()),
+        }
+    }
+    fail(format!("the mirror has no sources of {PACKAGE}\n{}", failures.join("\n")))
+}
+
+/// The versions that `apt-cache showsrc` lists, newest first.
+fn versions(text: &str) -> Vec<String> {
+    let mut versions: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("Version: ")).collect();
+    // Versions of one package differ in numbers, which compare as numbers.
+    versions.sort_by_key(|version| std::cmp::Reverse(numbers(version)));
+    versions.dedup();
+    versions.into_iter().map(str::to_owned).collect()
+}
+
+/// Runs of digits as numbers; `~` sorts before the end, as in Debian's order.
+fn numbers(version: &str) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    for part in version.split_inclusive('~') {
+        let digits = part.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
+        numbers.extend(digits.map(|run| run.parse().unwrap_or(u64::MAX).saturating_add(1)));
+        numbers.extend(part.ends_with('~').then_some(0));
+    }
+    numbers.push(1);
+    numbers
+}
+
+/// Unpacks the parts and deletes the archive.
+fn unpack(folder: &Path) -> Outcome {
+    let mut archives = Vec::new();
+    for entry in fs::read_dir(folder).during("read", folder)? {
+        let path = entry?.path();
+        if path.to_string_lossy().ends_with(".orig.tar.xz") {
+            archives.push(path);
+        }
+    }
+    let [archive] = archives.as_slice() else {
+        return fail(format!("{} archives came with the sources of {PACKAGE}, not one", archives.len()));
+    };
+    let mut command = Command::new("tar");
+    command.arg("-C").arg(folder).arg("-xJf").arg(archive).args(["--strip-components=1", "--no-same-owner"]);
+    command.arg("--wildcards").args(PARTS.iter().map(|part| format!("*/{part}")));
+    run::output(&mut command)?;
+    fs::remove_file(archive).during("delete", archive)
+}
+
+/// apt with lists and configuration of its own: the machine's know no source packages, and stay as they are.
+struct Apt {
+    folder: PathBuf,
+}
+
+impl Apt {
+    fn new(parent: &Path) -> Outcome<Self> {
+        let folder = parent.join("apt");
+        for name in ["lists/partial", "cache/archives/partial"] {
+            let path = folder.join(name);
+            fs::create_dir_all(&path).during("create", &path)?;
+        }
+        let mirror = userland::mirror()?;
+        let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
+        let source = |suite: &str| format!("deb-src [signed-by={keys}] {mirror} {suite} main\n");
+        let sources = folder.join("sources.list");
+        fs::write(&sources, source("sid") + &source("experimental")).during("write", &sources)?;
+        let place = folder.display();
+        let settings = [
+            format!("Dir::Etc::sourcelist \"{place}/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n"),
+            format!("Dir::State::lists \"{place}/lists\";\nDir::Cache \"{place}/cache\";\n"),
+            // A mirror's copy of the archive may be weeks old.
+            "Acquire::Check-Valid-Until \"false\";\nAcquire::Retries \"3\";\nAPT::Sandbox::User \"root\";\n".to_owned(),
+        ];
+        let file = folder.join("apt.conf");
+        fs::write(&file, settings.concat()).during("write", &file)?;
+        Ok(Self { folder })
+    }
+
+    fn command(&self, program: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.arg("-c").arg(self.folder.join("apt.conf")).args(words);
+        command
+    }
+
+    fn remove(&self) -> Outcome {
+        remove::delete(&self.folder)
+    }
+}
+
+/// LLVM's records as JSON (570 MB); the caller deletes the file.
+pub(crate) fn json() -> Outcome<PathBuf> {
+    let source = llvm_source()?;
+    let output = paths::scratch("isa-json");
+    fs::create_dir_all(&output).during("create", &output)?;
+    let (userland, _lock) = setup::ensure()?;
+    let machine = userland.is_machine();
+    let (llvm, out) =
+        if machine { (source.as_path(), output.as_path()) } else { (Path::new(INSIDE), Path::new(OUTPUT)) };
+    let target = llvm.join("llvm/lib/Target/AMDGPU");
+    let mut command = userland.command(&target, "llvm-tblgen-23");
+    command.arg("-I").arg(llvm.join("llvm/include")).arg("-I").arg(&target);
+    command.args(["--dump-json", "AMDGPU.td", "-o"]).arg(out.join("amdgpu.json"));
+    if !machine {
+        let namespace = userland
+            .namespace()
+            .with(Mount::ReadOnly { source, target: userland.outside(INSIDE) })
+            .with(Mount::Bind { source: output.clone(), target: userland.outside(OUTPUT) });
+        command = namespace.wrap(&command);
+    }
+    println!("Dumping LLVM's records (about two minutes)");
+    run::output(&mut command)?;
+    Ok(output.join("amdgpu.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_tried_from_the_newest() {
+        let text =
+            "Package: x\nVersion: 1:23.1.1-2\n\nVersion: 1:23.1.10-1\n\nVersion: 1:23.1.1~rc2-1\nVersion: 1:23.1.1-2\n";
+        assert_eq!(versions(text), ["1:23.1.10-1", "1:23.1.1-2", "1:23.1.1~rc2-1"]);
+    }
+
+    #[test]
+    fn a_list_without_versions_is_empty() {
+        assert!(versions("E: nothing\n").is_empty());
+    }
+}
