@@ -16,7 +16,7 @@ pub(crate) struct SizeRule {
     bytes: u8,
     /// How many sources may ask for a literal, or [`DECODE`].
     count: u8,
-    /// 254 in a source means eight more bytes.
+    /// 254 in a source means a literal of 64 bits.
     long: bool,
     /// The literal is in the encoding: 255 means no more bytes.
     inside: bool,
@@ -80,19 +80,23 @@ impl SizeRule {
     #[inline]
     fn more(&self, words: &[u32; 5]) -> u8 {
         let low = u64::from(words[0]) | u64::from(words[1]) << 32;
+        let high = u64::from(words[2]) | u64::from(words[3]) << 32;
         let (mut short, mut long) = (false, false);
-        if self.announces != NOTHING && matches!(low >> (self.announces & 63) & 511, 233 | 234 | 249 | 250) {
-            return 4;
-        }
+        let announced =
+            matches!(low >> (self.announces & 63) & 511, 233 | 234 | 249 | 250) && self.announces != NOTHING;
         for number in 0..usize::from(self.count).min(4) {
-            let raw = (low >> (self.at[number] & 63)) as u16 & self.mask[number];
+            let half = if self.at[number] < 64 { low } else { high };
+            let raw = (half >> (self.at[number] & 63)) as u16 & self.mask[number];
             short |= raw == 255;
             long |= raw == 254;
         }
         match (short, long && self.long) {
+            // A literal of 64 bits lies inside a 12-byte form.
+            (_, true) if announced => 4,
+            (_, true) if self.bytes >= 12 => 0,
             (_, true) => 8,
-            (true, _) if !self.inside => 4,
-            _ => 0,
+            (true, _) if !self.inside => 4 + 4 * u8::from(announced),
+            _ => 4 * u8::from(announced),
         }
     }
 }

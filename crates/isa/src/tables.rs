@@ -203,6 +203,12 @@ impl Entry {
         ENTRIES.get(usize::from(self.0)).unwrap_or(&NO_ENTRY)
     }
 
+    /// The number of its format, by which other tables go.
+    #[inline]
+    pub(crate) fn format_number(self) -> usize {
+        usize::from(self.data().format)
+    }
+
     fn format(self) -> &'static FormatData {
         FORMATS.get(usize::from(self.data().format)).unwrap_or(&NO_FORMAT)
     }
@@ -307,6 +313,29 @@ impl core::fmt::Debug for Entry {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(formatter, "Entry({} {})", self.0, self.mnemonic())
     }
+}
+
+/// The tables by name with their size in bytes, texts that they point to included.
+pub fn table_bytes() -> impl Iterator<Item = (&'static str, usize)> {
+    let texts = ROWS.iter().map(|row| row.mnemonic.len()).sum::<usize>();
+    let templates = TEMPLATES.iter().map(|template| template.len()).sum::<usize>();
+    [
+        ("entries", size_of_val(&ENTRIES)),
+        ("high bits", size_of_val(&HIGH_BITS)),
+        ("rows", size_of_val(&ROWS) + texts),
+        ("templates", size_of_val(&TEMPLATES) + templates),
+        ("formats", size_of_val(&FORMATS)),
+        ("slots", size_of_val(&SLOTS)),
+        ("layouts and fields", size_of_val(&LAYOUTS) + size_of_val(&FIELDS)),
+        ("pieces", size_of_val(&PIECES)),
+        ("checks", size_of_val(&CHECKS)),
+        ("accepted values", size_of_val(&ACCEPT)),
+        ("settings", size_of_val(&SETTINGS) + size_of_val(&AVAILABLE) + size_of_val(&FEATURE_SETS)),
+        ("tries", size_of_val(&ROOTS) + size_of_val(&NODES)),
+        ("candidates", size_of_val(&CANDIDATES)),
+        ("length tries", size_of_val(&SIZE_ROOTS) + size_of_val(&SIZE_NODES) + size_of_val(&SIZE_RULES)),
+    ]
+    .into_iter()
 }
 
 /// A part of a table; empty if the numbers are bad.

@@ -220,8 +220,8 @@ impl Emitter<'_> {
             }
         }
         let row = &self.model.rows[entry.row];
-        let buffer =
-            row.flags.iter().any(|flag| flag == "mubuf" || flag == "mtbuf") || row.mnemonic.starts_with("s_buffer_");
+        let buffer = row.flags.iter().any(|flag| flag == "mubuf" || flag == "mtbuf")
+            || row.flags.iter().any(|flag| flag == "smrd") && row.mnemonic.contains("buffer");
         let offset = self.expanded.names.number("offset").ok();
         let slot = format.slots.iter().find(|slot| Some(slot.name) == offset && buffer && width(&slot.pieces) == 24);
         if let Some(slot) = slot {

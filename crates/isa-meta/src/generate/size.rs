@@ -27,7 +27,7 @@ pub struct Rule {
     bytes: u8,
     /// Places of nine-bit (or narrower) sources; 255 there means four more bytes.
     sources: Vec<(u8, u8)>,
-    /// 254 in a source means eight more bytes.
+    /// 254 in a source means a literal of 64 bits: eight more bytes, none if the form has twelve.
     long: bool,
     /// The literal is in the encoding: 255 means no more bytes.
     inside: bool,
@@ -158,7 +158,7 @@ fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longe
     let format = &expanded.formats[expanded.entries[entry].format];
     let inside = format.slots.iter().any(|slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64));
     let sources = sources(format, methods);
-    let long = long && !sources.is_empty() && format.bytes < 12;
+    let long = long && !sources.is_empty();
     let mut rule = Rule { sources, long, inside, ..Rule::plain(format.bytes) };
     if (inside && !long) || format.bytes + 4 > longest {
         rule.sources.clear();
@@ -207,6 +207,10 @@ fn merge(items: &[&Item], base: u8) -> Option<Rule> {
         match item.announced {
             None if item.rule == plain.rule => {}
             Some(at) if item.rule.bytes == rule.bytes + 4 && rule.announces.is_none_or(|other| other == at) => {
+                // What has no source there (v_nop) takes any value, also one whose DPP or SDWA word is invalid.
+                rule.decode |= rule.sources.iter().all(|source| source.0 != at);
+                // The other sources of a DPP form may ask for a literal too.
+                rule.decode |= rule.sources.iter().filter(|source| source.0 != at).ne(&item.rule.sources);
                 rule.announces = Some(at);
             }
             _ => return None,
