@@ -3,16 +3,38 @@
 use crate::oracle::Word;
 use crate::setting::Setting;
 use crate::verdict::{Decoded, Subject};
+use hotswap_isa::{Isa, Target, Wave};
 
 /// The decoder under test.
 pub struct Ours;
 
+/// The decoder with that setting; `None` for a processor that it does not know.
+pub fn isa(setting: &Setting) -> Option<Isa> {
+    let mut isa = Isa::new(Target::find(&setting.cpu)?);
+    if let Some(wave) = setting.wave {
+        isa = isa.with_wave(if wave == 32 { Wave::W32 } else { Wave::W64 });
+    }
+    if let Some(true16) = setting.true16 {
+        isa = isa.with_true16(true16);
+    }
+    Some(isa)
+}
+
 impl Subject for Ours {
     fn knows(&self, setting: &Setting) -> bool {
-        setting.cpu.starts_with("gfx9") || (setting.cpu.starts_with("gfx1") && !setting.cpu.starts_with("gfx13"))
+        isa(setting).is_some()
     }
 
-    fn decode(&self, _: &Setting, _: &Word) -> Option<Decoded> {
-        None
+    fn decode(&self, setting: &Setting, word: &Word) -> Option<Decoded> {
+        let isa = isa(setting)?;
+        let inst = isa.decode(word.bytes()).ok()?;
+        let length = inst.len();
+        Some(Decoded {
+            length,
+            text: inst.text(isa).to_string(),
+            bytes: inst.bytes()[..usize::from(length)].to_vec(),
+            size: isa.size(word.bytes()),
+            defect: None,
+        })
     }
 }
