@@ -1,0 +1,227 @@
+//! The VGPR bank mode of gfx12.5: which 256 of the 1,024 VGPRs an operand's 8-bit number means.
+//!
+//! The mode is state of the wave, not of the instruction, so the caller threads it through: [`VgprBanks::after`]
+//! along a path, [`VgprBanks::join`] where paths meet, [`VgprBanks::bank`] to read an operand. The immediate of
+//! `s_set_vgpr_msb` has two bits for each role, source 0 lowest, destination highest, and above them the mode that
+//! was in force before; MODE[19:12] has the same bits rotated left by two.
+//!
+//! Invariants: a role is either known or not, never guessed; at the entry of a kernel everything is bank 0.
+//! Scale operands of WMMA have no role: the hardware reads them from bank 0 in every mode.
+//!
+//! Absent on purpose: the control flow. After a call every role is unknown here; the calling convention of LLVM
+//! (all banks 0 at entry and return) is the caller's to assume with [`VgprBanks::ENTRY`].
+
+use crate::reg::{Reg, RegFile};
+use crate::{Class, Feature, Flag, Inst, Isa, Name};
+
+/// Number of MODE in the operand of `s_setreg`.
+const HWREG_MODE: u32 = 1;
+/// Lowest bit of the banks in MODE.
+const MODE_SHIFT: u32 = 12;
+
+/// What an operand is to the bank mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Role {
+    /// First source, address.
+    Source0,
+    /// Second source, first data operand.
+    Source1,
+    /// Third source, second data operand.
+    Source2,
+    /// Destination.
+    Destination,
+}
+
+impl Role {
+    /// All, in the order of their bits in `s_set_vgpr_msb`.
+    pub const ALL: [Self; 4] = [Self::Source0, Self::Source1, Self::Source2, Self::Destination];
+
+    const fn bits(self) -> u8 {
+        3 << (2 * self as u8)
+    }
+}
+
+/// The mode at one point of a program, as far as it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VgprBanks {
+    /// As the low byte of `s_set_vgpr_msb`; unknown roles have 0.
+    value: u8,
+    /// Both bits of each role that is known.
+    known: u8,
+    /// The instruction before was an `s_setreg` of MODE, after which gfx1250 may drop an `s_set_vgpr_msb`.
+    after_setreg: bool,
+}
+
+impl VgprBanks {
+    /// At the entry of a kernel: bank 0 for every role.
+    pub const ENTRY: Self = Self::of_mode(0);
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { value: 0, known: 0, after_setreg: false };
+
+    /// The mode that the low byte of `s_set_vgpr_msb` sets.
+    #[must_use]
+    pub const fn of_mode(mode: u8) -> Self {
+        Self { value: mode, known: 0xff, after_setreg: false }
+    }
+
+    /// The mode as the low byte of `s_set_vgpr_msb`, if every role is known.
+    #[must_use]
+    pub const fn mode(self) -> Option<u8> {
+        if self.known == 0xff { Some(self.value) } else { None }
+    }
+
+    /// The bank of a role, 0 to 3, if it is known.
+    #[must_use]
+    pub const fn bank(self, role: Role) -> Option<u8> {
+        if self.known & role.bits() == 0 { None } else { Some(self.value >> (2 * role as u8) & 3) }
+    }
+
+    /// Where two paths meet: a role on which they disagree is unknown.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        let mut known = self.known & other.known;
+        for role in Role::ALL {
+            if (self.value ^ other.value) & role.bits() != 0 {
+                known &= !role.bits();
+            }
+        }
+        Self { value: self.value & known, known, after_setreg: self.after_setreg || other.after_setreg }
+    }
+
+    /// The mode after `inst`, on the path that goes on behind it.
+    #[must_use]
+    pub fn after(self, inst: &Inst, isa: Isa) -> Self {
+        if !isa.has(Feature::N1024AddressableVgprs) {
+            return self;
+        }
+        let before = Self { after_setreg: false, ..self };
+        if inst.entry().is(Flag::Call) {
+            return Self::UNKNOWN;
+        }
+        match Change::of(inst) {
+            None => before,
+            Some(Change::Banks(mode)) if self.after_setreg => before.join(Self::of_mode(mode)),
+            Some(Change::Banks(mode)) => Self::of_mode(mode),
+            Some(Change::Mode(part)) => before.after_setreg(part, isa),
+        }
+    }
+
+    fn after_setreg(self, part: ModePart, isa: Isa) -> Self {
+        let (set, value) = part.bits(isa.has(Feature::SetregVgprMsbFixup));
+        if set == 0 {
+            return self;
+        }
+        // Left by two in MODE: the destination is lowest there.
+        let set = ((set >> MODE_SHIFT) as u8).rotate_right(2);
+        let mut result = Self { after_setreg: true, ..self };
+        match value {
+            Some(value) => {
+                let value = ((value >> MODE_SHIFT) as u8).rotate_right(2);
+                result.value = self.value & !set | value & set;
+                // Half of an unknown role stays half unknown.
+                for role in Role::ALL {
+                    if set & role.bits() == role.bits() {
+                        result.known |= role.bits();
+                    }
+                }
+            }
+            None => {
+                for role in Role::ALL {
+                    if set & role.bits() != 0 {
+                        result.known &= !role.bits();
+                    }
+                }
+            }
+        }
+        result.value &= result.known;
+        result
+    }
+
+    /// The register that `reg`, as the encoding names it, is for an operand with this role. `None` where the bank is
+    /// not known; registers other than VGPRs and operands without a role are as they are named.
+    #[must_use]
+    pub fn resolve(self, reg: Reg, role: Option<Role>) -> Option<Reg> {
+        match (reg.file, role) {
+            (RegFile::Vgpr, Some(role)) => {
+                let bank = self.bank(role)?;
+                Some(Reg { index: reg.index + 256 * u16::from(bank), ..reg })
+            }
+            _ => Some(reg),
+        }
+    }
+}
+
+impl Default for VgprBanks {
+    fn default() -> Self {
+        Self::ENTRY
+    }
+}
+
+impl core::fmt::Debug for VgprBanks {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let [source0, source1, source2, destination] = Role::ALL.map(|role| self.bank(role));
+        formatter
+            .debug_struct("VgprBanks")
+            .field("source0", &source0)
+            .field("source1", &source1)
+            .field("source2", &source2)
+            .field("destination", &destination)
+            .finish()
+    }
+}
+
+/// The mode that `inst`, an `s_set_vgpr_msb`, says was in force before it.
+#[must_use]
+pub fn previous_mode(inst: &Inst) -> Option<u8> {
+    (inst.mnemonic() == "s_set_vgpr_msb").then(|| inst.raw(Name::Simm16).map(|immediate| (immediate >> 8) as u8))?
+}
+
+/// What an instruction does to the mode.
+enum Change {
+    Banks(u8),
+    Mode(ModePart),
+}
+
+impl Change {
+    fn of(inst: &Inst) -> Option<Self> {
+        match inst.class()? {
+            Class::Sopp if inst.mnemonic() == "s_set_vgpr_msb" => Some(Self::Banks(inst.raw(Name::Simm16)? as u8)),
+            Class::Sopk => {
+                let value = match inst.mnemonic() {
+                    "s_setreg_b32" => None,
+                    "s_setreg_imm32_b32" => Some(inst.raw(Name::Imm)? as u32),
+                    _ => return None,
+                };
+                let part = ModePart::new(inst.raw(Name::Simm16)? as u32, value);
+                (part.register == HWREG_MODE).then_some(Self::Mode(part))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The operand of `s_setreg`, and its value where it is an immediate.
+struct ModePart {
+    register: u32,
+    offset: u32,
+    size: u32,
+    value: Option<u32>,
+}
+
+impl ModePart {
+    fn new(simm16: u32, value: Option<u32>) -> Self {
+        Self { register: simm16 & 63, offset: simm16 >> 6 & 31, size: (simm16 >> 11 & 31) + 1, value }
+    }
+
+    /// Which bits of MODE[19:12] it sets, and to what. With `fixup` (gfx1250) the hardware takes bits 19:12 of the
+    /// immediate whatever the offset and the size are.
+    fn bits(&self, fixup: bool) -> (u32, Option<u32>) {
+        const BANKS: u32 = 0xff << MODE_SHIFT;
+        if fixup {
+            return (BANKS, self.value.map(|value| value & BANKS));
+        }
+        let mask = u32::MAX >> (32 - self.size) << self.offset;
+        (mask & BANKS, self.value.map(|value| value << self.offset & mask & BANKS))
+    }
+}

@@ -1,0 +1,21 @@
+//! Encoding: changing a field of an instruction, and building instructions from operands.
+//!
+//! A change never assembles anew: the bits of the field are replaced and everything else stays, bits that do not
+//! matter included ([`Inst::with_field`]). Building starts from the fixed bits of a line of the tables, puts the
+//! operands into their fields and sets the bits that do not matter as LLVM's assembler does ([`Builder`]).
+//!
+//! Invariants: what comes out was decoded again and is the line that was asked for; every refusal says which operand
+//! and why; nothing is allocated.
+//!
+//! Absent on purpose: assembly text, the rules of which registers a dual instruction may combine, and hazards.
+
+mod build;
+mod constant;
+mod error;
+mod field;
+mod fill;
+mod raw;
+mod rules;
+
+pub use build::{Arg, Builder, rebuild};
+pub use error::EncodeError;

@@ -1,0 +1,540 @@
+//! Building an instruction from its operands.
+//!
+//! Invariants: operands that print nothing when they have their usual value may be left out and get it; all others
+//! must be given. The result was decoded again: it is the line that was asked for, with the registers given.
+
+use super::constant::{self, Literal};
+use super::field::{decode, low_bits, scatter};
+use super::{EncodeError, fill, raw, rules};
+use crate::effects;
+use crate::kind::{Decode, Kind, OperandType};
+use crate::operand::kind_of;
+use crate::reg::{Reg, RegFile};
+use crate::value::Value;
+use crate::{Class, Entry, Feature, Flag, Inst, Isa, Name, Slot};
+
+/// No instruction has more operands: images with thirteen addresses have 25.
+const MOST: usize = 40;
+
+/// What an operand is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg {
+    /// A register.
+    Reg(Reg),
+    /// The value of a source: an inline constant if one has this value, otherwise a literal.
+    Constant(u64),
+    /// The inline constant with this number of the source field, 128 to 208 and 240 to 248.
+    Inline(u8),
+    /// A literal of 32 bits, as encoded.
+    Literal(u32),
+    /// A literal of 64 bits.
+    Literal64(u64),
+    /// A plain number: offset, modifier, mask. Negative ones as far as the field holds them.
+    Number(i64),
+}
+
+impl From<Reg> for Arg {
+    fn from(reg: Reg) -> Self {
+        Self::Reg(reg)
+    }
+}
+
+/// Where an operand went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// A register.
+    Reg(Reg),
+    /// A literal; its number in the field says so.
+    Literal(Literal),
+    /// Bits of the field.
+    Bits(u64),
+}
+
+/// Operands by slot.
+type Operands = [Option<Placed>; MOST];
+
+/// Collects operands; [`Builder::build`] makes the instruction.
+#[derive(Debug, Clone)]
+pub struct Builder<'a> {
+    isa: Isa,
+    mnemonic: &'a str,
+    class: Class,
+    args: [Option<(Name, Arg)>; MOST],
+    count: usize,
+}
+
+impl<'a> Builder<'a> {
+    /// Begins the instruction with this mnemonic (without encoding suffix) in an encoding class.
+    #[must_use]
+    pub fn new(isa: Isa, mnemonic: &'a str, class: Class) -> Self {
+        Self { isa, mnemonic, class, args: [None; MOST], count: 0 }
+    }
+
+    /// Gives an operand; the last value given for a name counts.
+    #[must_use]
+    pub fn set(mut self, name: Name, arg: impl Into<Arg>) -> Self {
+        let place = self.args.iter().position(|arg| arg.is_none_or(|(given, _)| given == name));
+        match place.and_then(|place| self.args.get_mut(place)) {
+            Some(place) => *place = Some((name, arg.into())),
+            None => self.count = MOST + 1,
+        }
+        self.count = self.count.max(self.args.iter().flatten().count());
+        self
+    }
+
+    /// Makes the instruction. Of several forms of the same name and class (with and without an address register, say)
+    /// the first is taken that has all the operands given and needs no others.
+    ///
+    /// # Errors
+    /// No form fits; the reason is that of the form that came closest.
+    pub fn build(&self) -> Result<Inst, EncodeError> {
+        if self.count > MOST {
+            return Err(EncodeError::TooMany);
+        }
+        let mut closest = EncodeError::UnknownInstruction;
+        for entry in Entry::all().filter(|entry| entry.class() == Some(self.class) && entry.mnemonic() == self.mnemonic) {
+            let result = match entry.available(self.isa) {
+                true => self.build_entry(entry),
+                false => Err(EncodeError::NotOnTarget),
+            };
+            match result {
+                Ok(inst) => return Ok(inst),
+                Err(error) if nearness(&error) > nearness(&closest) => closest = error,
+                Err(_) => {}
+            }
+        }
+        Err(closest)
+    }
+
+    fn build_entry(&self, entry: Entry) -> Result<Inst, EncodeError> {
+        let unknown = self.args.iter().flatten().find(|(name, _)| entry.slot(*name).is_none());
+        if let Some((name, _)) = unknown {
+            return Err(EncodeError::NoSuchOperand(*name));
+        }
+        let given = |name: Name| self.args.iter().flatten().find(|(given, _)| *given == name).map(|(_, arg)| *arg);
+        assemble(entry, self.isa, given)
+    }
+}
+
+/// How far a form got before it failed.
+fn nearness(error: &EncodeError) -> u8 {
+    match error {
+        EncodeError::UnknownInstruction => 0,
+        EncodeError::NotOnTarget => 1,
+        EncodeError::NoSuchOperand(_) => 2,
+        EncodeError::Missing(_) => 3,
+        EncodeError::WrongSort(_) => 4,
+        EncodeError::NotInClass { .. } | EncodeError::WrongSize { .. } => 5,
+        _ => 6,
+    }
+}
+
+/// The instruction again from its decoded operands: what an assembler would make of it. Bits that do not matter are
+/// as LLVM 23 sets them, whatever they were.
+///
+/// # Errors
+/// The operands break a rule that hardware or decoder do not enforce.
+pub fn rebuild(inst: &Inst, isa: Isa) -> Result<Inst, EncodeError> {
+    let entry = inst.entry();
+    let given = |name: Name| {
+        let slot = entry.slot(name)?;
+        if slot.pieces().is_empty() && !has_partner(entry, slot) {
+            return None;
+        }
+        match inst.operand(isa, name)? {
+            Value::Reg(reg) => Some(Arg::Reg(reg)),
+            Value::Inline(inline) => Some(Arg::Inline(inline.code)),
+            Value::Literal(literal) if literal.wide => Some(Arg::Literal64(literal.value)),
+            Value::Literal(literal) => {
+                let upper = constant::is_float64(kind_of(slot).operand_type) && !literal.explicit;
+                Some(Arg::Literal((literal.value >> if upper { 32 } else { 0 }) as u32))
+            }
+            Value::Imm(_) if kind_of(slot).decode == Decode::ScalarOffset => inst.operand(isa, name).and_then(number),
+            Value::Imm(_) => Some(Arg::Number(inst.raw_slot(slot) as i64)),
+            Value::None => None,
+        }
+    };
+    assemble(entry, isa, given)
+}
+
+fn number(value: Value) -> Option<Arg> {
+    match value {
+        Value::Imm(number) => Some(Arg::Number(number)),
+        _ => None,
+    }
+}
+
+/// Puts operands into an entry.
+fn assemble(entry: Entry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Result<Inst, EncodeError> {
+    let slots = entry.slots();
+    let mut operands: Operands = [None; MOST];
+    for (slot, operand) in slots.iter().zip(&mut operands) {
+        *operand = match given(slot.name) {
+            Some(arg) => place(entry, slot, arg, isa)?,
+            None if slot.pieces().is_empty() => None,
+            None => Some(Placed::Bits(usual(entry, slot).ok_or(EncodeError::Missing(slot.name))?)),
+        };
+    }
+    spread_modifiers(entry, &mut operands)?;
+    join_partners(slots, &mut operands);
+    rules::ties(entry, &operands)?;
+    let literal = one_literal(slots, &operands)?;
+    rules::constant_bus(entry, isa, &operands)?;
+    let mut words = fill::initial(entry, isa);
+    write(entry, isa, &operands, &mut words)?;
+    let len = append(entry, slots, literal, &mut words);
+    let inst = decode(isa, &words, len)?;
+    verify(entry, &inst, isa, &operands)?;
+    Ok(inst)
+}
+
+/// Checks one operand and finds what its field is to hold.
+fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<Placed>, EncodeError> {
+    let (kind, name) = (kind_of(slot), slot.name);
+    if slot.pieces().is_empty() && !has_partner(entry, slot) {
+        return implied(entry, slot, arg);
+    }
+    let literal = |literal: Literal| allow_literal(entry, kind, name, literal, isa).map(Placed::Literal);
+    let placed = match arg {
+        Arg::Reg(reg) => {
+            check_register(entry, slot, kind, reg, isa)?;
+            Placed::Reg(reg)
+        }
+        Arg::Inline(code @ (128..=208 | 240..=248)) => {
+            if !kind.operand_type.is_source() || kind.operand_type == OperandType::Register {
+                return Err(EncodeError::WrongSort(name));
+            }
+            Placed::Bits(raw::constant(kind.decode, name, u64::from(code))?)
+        }
+        Arg::Inline(code) => return Err(EncodeError::NotInline { name, value: u64::from(code) }),
+        Arg::Literal(value) => literal(Literal::Short(value))?,
+        Arg::Literal64(value) => literal(Literal::Long(value))?,
+        Arg::Constant(value) => match constant::inline(kind.operand_type, value, isa) {
+            Some(code) => Placed::Bits(raw::constant(kind.decode, name, u64::from(code))?),
+            None if !constant::takes_literal(kind.operand_type) => return Err(EncodeError::NotInline { name, value }),
+            None => {
+                let long = takes_long_literal(entry, isa);
+                let found = constant::literal(kind.operand_type, value, long);
+                literal(found.ok_or(EncodeError::LiteralNotAllowed(name))?)?
+            }
+        },
+        Arg::Number(value) => {
+            if kind.operand_type.is_source() && kind.decode != Decode::Dpp8FetchInvalid {
+                return Err(EncodeError::WrongSort(name));
+            }
+            // The field of the fetch-invalid flag is found as it is; what is asked for is the flag.
+            let value = if matches!(value, 0xe9 | 0xea) && kind.decode == Decode::Dpp8FetchInvalid {
+                value as u64
+            } else {
+                raw::number(kind.decode, name, value)?
+            };
+            Placed::Bits(fit(entry, slot, value)?)
+        }
+    };
+    Ok(Some(placed))
+}
+
+/// An operand without bits: modifiers are spread later, everything else must be what the encoding implies.
+fn implied(entry: Entry, slot: &Slot, arg: Arg) -> Result<Option<Placed>, EncodeError> {
+    match arg {
+        Arg::Number(value) if spread(slot.name).is_some() && value >= 0 => Ok(Some(Placed::Bits(value as u64))),
+        Arg::Number(0) => Ok(None),
+        Arg::Number(1) if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) => Ok(None),
+        _ => Err(EncodeError::Implied(slot.name)),
+    }
+}
+
+/// A number as the field holds it.
+fn fit(entry: Entry, slot: &Slot, value: u64) -> Result<u64, EncodeError> {
+    let held = slot.pieces().iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
+    // The bit that says "returns the old value" is fixed in the encoding.
+    let fixed = if slot.name == Name::Cpol && entry.is(Flag::AtomicRet) { 1 } else { 0 };
+    let value = if value & held != value && (value | fixed) == value { value & !fixed } else { value };
+    let negative = (value as i64) < 0 && (value | held >> 1) == u64::MAX;
+    match value & !held {
+        0 => Ok(value),
+        _ if negative => Ok(value & held),
+        _ => Err(EncodeError::OutOfRange { name: slot.name, value, bits: held }),
+    }
+}
+
+fn check_register(entry: Entry, slot: &Slot, kind: &Kind, reg: Reg, isa: Isa) -> Result<(), EncodeError> {
+    let name = slot.name;
+    if matches!(kind.decode, Decode::Imm | Decode::Literal32 | Decode::Literal64) {
+        return Err(EncodeError::WrongSort(name));
+    }
+    if let Some(multiple) = multiple(reg).filter(|multiple| reg.index % u16::from(*multiple) != 0) {
+        return Err(EncodeError::Unaligned { name, reg, multiple });
+    }
+    let is_vector = matches!(reg.file, RegFile::Vgpr | RegFile::Agpr);
+    if is_vector && reg.half.is_none() && u16::from(reg.count) + reg.index > 256 {
+        return Err(EncodeError::NotInClass { name, reg });
+    }
+    let wanted = raw::dwords(kind.decode, isa).filter(|wanted| *wanted != reg.count);
+    if let Some(wanted) = wanted.filter(|_| !effects::sized_by_fields(entry) && reg.file != RegFile::Special) {
+        return Err(EncodeError::WrongSize { name, wanted, found: reg.count });
+    }
+    if !kind.class.contains(reg, isa) {
+        let even = Reg { index: reg.index & !1, ..reg };
+        let unaligned = is_vector && reg.index & 1 != 0 && kind.class.contains(even, isa);
+        return Err(match unaligned {
+            true => EncodeError::Unaligned { name, reg, multiple: 2 },
+            false => EncodeError::NotInClass { name, reg },
+        });
+    }
+    Ok(())
+}
+
+/// What the number of a scalar tuple's first register must be a multiple of.
+fn multiple(reg: Reg) -> Option<u8> {
+    match (reg.file, reg.count) {
+        (RegFile::Sgpr | RegFile::Ttmp, 2) => Some(2),
+        (RegFile::Sgpr | RegFile::Ttmp, 3..) => Some(4),
+        _ => None,
+    }
+}
+
+/// Whether the encoding has room for a literal behind it.
+fn allow_literal(entry: Entry, kind: &Kind, name: Name, literal: Literal, isa: Isa) -> Result<Literal, EncodeError> {
+    let refused = Err(EncodeError::LiteralNotAllowed(name));
+    let literal = match (kind.decode, literal) {
+        (Decode::Literal32, Literal::Long(value)) => match u32::try_from(value) {
+            Ok(value) => Literal::Short(value),
+            Err(_) => return refused,
+        },
+        (Decode::Literal64, Literal::Short(value)) => Literal::Long(u64::from(value)),
+        (_, literal) => literal,
+    };
+    if matches!(kind.decode, Decode::Literal32 | Decode::Literal64) {
+        return Ok(literal);
+    }
+    let longest = if isa.has(Feature::Vop3Literal) { 8 } else { 4 };
+    let fits = match literal {
+        _ if has_literal_field(entry) => true,
+        Literal::Short(_) => entry.bytes() <= longest,
+        Literal::Long(_) => takes_long_literal(entry, isa),
+    };
+    if constant::takes_literal(kind.operand_type) && fits { Ok(literal) } else { refused }
+}
+
+fn takes_long_literal(entry: Entry, isa: Isa) -> bool {
+    isa.has(Feature::N64BitLiterals) && entry.bytes() == 4
+}
+
+fn has_literal_field(entry: Entry) -> bool {
+    entry.slots().iter().any(|slot| matches!(kind_of(slot).decode, Decode::Literal32 | Decode::Literal64))
+}
+
+/// The literal that all operands share.
+fn one_literal(slots: &[Slot], operands: &Operands) -> Result<Option<Literal>, EncodeError> {
+    let mut found = None;
+    for (slot, operand) in slots.iter().zip(operands) {
+        let Some(Placed::Literal(literal)) = operand else { continue };
+        if found.is_some_and(|found| found != *literal) {
+            return Err(EncodeError::TwoLiterals(slot.name));
+        }
+        found = Some(*literal);
+    }
+    Ok(found)
+}
+
+/// The value that an operand has when it is left out; `None` if it must be given.
+fn usual(entry: Entry, slot: &Slot) -> Option<u64> {
+    let kind = kind_of(slot);
+    let held = slot.pieces().iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
+    if kind.operand_type == OperandType::InputMods {
+        // `op_sel_hi` of packed operands, which is usually set.
+        return Some(if entry.slot(Name::OpSelHi).is_some() { 8 & held } else { 0 });
+    }
+    match slot.name {
+        Name::OpSelHi => Some(held),
+        Name::Fi if kind.decode == Decode::Dpp8FetchInvalid => Some(0xe9),
+        Name::DstSel | Name::Src0Sel | Name::Src1Sel => Some(6),
+        Name::DstUnused => Some(2),
+        Name::RowMask | Name::BankMask => Some(15),
+        Name::A16
+        | Name::Abid
+        | Name::Bitop3
+        | Name::Blgp
+        | Name::BoundCtrl
+        | Name::ByteSel
+        | Name::Cbsz
+        | Name::Clamp
+        | Name::Compr
+        | Name::Cpol
+        | Name::D16
+        | Name::Da
+        | Name::Fi
+        | Name::Gds
+        | Name::High
+        | Name::IndexKey8bit
+        | Name::IndexKey16bit
+        | Name::IndexKey32bit
+        | Name::IsAsync
+        | Name::Lwe
+        | Name::MatrixAFmt
+        | Name::MatrixAReuse
+        | Name::MatrixAScale
+        | Name::MatrixAScaleFmt
+        | Name::MatrixBFmt
+        | Name::MatrixBReuse
+        | Name::MatrixBScale
+        | Name::MatrixBScaleFmt
+        | Name::NegHi
+        | Name::NegLo
+        | Name::Offset
+        | Name::Offset0
+        | Name::Offset1
+        | Name::Omod
+        | Name::OpSel
+        | Name::R128
+        | Name::ScaleSel
+        | Name::Swz
+        | Name::Tfe
+        | Name::Unorm
+        | Name::Vm
+        | Name::Waitexp
+        | Name::Waitvdst
+        | Name::Waitvsrc => Some(0),
+        _ => None,
+    }
+}
+
+/// Modifiers of all sources in one operand: the bit of each source's own modifiers that it stands for.
+fn spread(name: Name) -> Option<u64> {
+    match name {
+        Name::NegLo => Some(1),
+        Name::NegHi => Some(2),
+        Name::OpSel => Some(4),
+        Name::OpSelHi => Some(8),
+        _ => None,
+    }
+}
+
+/// Puts `op_sel`, `op_sel_hi`, `neg_lo` and `neg_hi` that have no bits of their own into the sources' modifiers.
+fn spread_modifiers(entry: Entry, operands: &mut Operands) -> Result<(), EncodeError> {
+    const MODIFIERS: [Name; 3] = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers];
+    let slots = entry.slots();
+    for (number, slot) in slots.iter().enumerate() {
+        let (Some(bit), true) = (spread(slot.name), slot.pieces().is_empty()) else { continue };
+        let Some(Some(Placed::Bits(value))) = operands.get(number).copied() else { continue };
+        for (source, name) in MODIFIERS.into_iter().enumerate() {
+            let place = slots.iter().position(|slot| slot.name == name).and_then(|place| operands.get_mut(place));
+            match place {
+                Some(Some(Placed::Bits(bits))) if value >> source & 1 != 0 => *bits |= bit,
+                Some(Some(Placed::Bits(bits))) => *bits &= !bit,
+                _ if value >> source & 1 != 0 => return Err(EncodeError::Implied(slot.name)),
+                _ => {}
+            }
+        }
+        let result = slots.iter().position(|slot| slot.name == Name::Src0Modifiers);
+        if let (8.., Name::OpSel, Some(Some(Placed::Bits(bits)))) =
+            (value, slot.name, result.and_then(|place| operands.get_mut(place)))
+        {
+            *bits |= 8;
+        }
+        if let Some(operand) = operands.get_mut(number) {
+            *operand = None;
+        }
+    }
+    Ok(())
+}
+
+/// Whether another slot holds the register of this one.
+fn has_partner(entry: Entry, slot: &Slot) -> bool {
+    let number = entry.slots().iter().position(|other| other.name == slot.name);
+    slot.tied.is_some() || entry.slots().iter().any(|other| other.tied.map(usize::from) == number && number.is_some())
+}
+
+/// Gives each half of a tied pair what the other half was given.
+fn join_partners(slots: &[Slot], operands: &mut Operands) {
+    for (number, slot) in slots.iter().enumerate() {
+        let Some(partner) = slot.tied.map(usize::from) else { continue };
+        let own = operands.get(number).copied().flatten();
+        let other = operands.get(partner).copied().flatten();
+        if let (None, Some(place)) = (own, operands.get_mut(number)) {
+            *place = other;
+        }
+        if let (None, Some(place)) = (other, operands.get_mut(partner)) {
+            *place = own;
+        }
+    }
+}
+
+/// Puts the operands into the words: numbers first, because a half register also sets a bit of the modifiers.
+fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> Result<(), EncodeError> {
+    for (slot, operand) in entry.slots().iter().zip(operands) {
+        let value = match operand {
+            Some(Placed::Bits(bits)) => *bits,
+            Some(Placed::Literal(literal)) => literal_bits(kind_of(slot), slot.name, *literal)?,
+            Some(Placed::Reg(_)) | None => continue,
+        };
+        put(slot, words, value)?;
+    }
+    for (number, slot) in entry.slots().iter().enumerate() {
+        let Some(Some(Placed::Reg(reg))) = operands.get(number).copied() else { continue };
+        if slot.pieces().is_empty() {
+            continue;
+        }
+        let kind = kind_of(slot);
+        let value = raw::register(kind.decode, slot.name, reg, isa)?;
+        match effects::half_piece(entry, number as u8) {
+            Some(piece) if reg.half.is_some() => {
+                put(slot, words, value & !512)?;
+                // The shifted bit always fits: the piece holds exactly it.
+                let _ = scatter(words, &[piece], value & 512);
+            }
+            _ if kind.decode == Decode::DualResultY => put(slot, words, value & !1)?,
+            _ => put(slot, words, value)?,
+        }
+    }
+    Ok(())
+}
+
+fn put(slot: &Slot, words: &mut [u32; 5], value: u64) -> Result<(), EncodeError> {
+    scatter(words, slot.pieces(), value).map_err(|bits| EncodeError::OutOfRange { name: slot.name, value, bits })
+}
+
+fn literal_bits(kind: &Kind, name: Name, literal: Literal) -> Result<u64, EncodeError> {
+    match (kind.decode, literal) {
+        (Decode::Literal32 | Decode::Literal64, Literal::Short(value)) => Ok(u64::from(value)),
+        (Decode::Literal32 | Decode::Literal64, Literal::Long(value)) => Ok(value),
+        (decode, Literal::Short(_)) => raw::constant(decode, name, raw::LITERAL32),
+        (decode, Literal::Long(_)) => raw::constant(decode, name, raw::LITERAL64),
+    }
+}
+
+/// Puts the literal behind the encoding unless it is a field of it; the length.
+fn append(entry: Entry, slots: &[Slot], literal: Option<Literal>, words: &mut [u32; 5]) -> u8 {
+    let end = entry.bytes();
+    let field = slots.iter().any(|slot| matches!(kind_of(slot).decode, Decode::Literal32 | Decode::Literal64));
+    let (low, high) = match literal {
+        Some(Literal::Short(value)) if !field => (value, None),
+        Some(Literal::Long(value)) if !field => (value as u32, Some((value >> 32) as u32)),
+        _ => return end,
+    };
+    let place = usize::from(end / 4);
+    for (offset, value) in [Some(low), high].into_iter().enumerate() {
+        if let (Some(word), Some(value)) = (words.get_mut(place + offset), value) {
+            *word = value;
+        }
+    }
+    end + if high.is_some() { 8 } else { 4 }
+}
+
+/// Checks that the result is the entry and has the registers.
+fn verify(entry: Entry, inst: &Inst, isa: Isa, operands: &Operands) -> Result<(), EncodeError> {
+    if inst.entry() != entry {
+        return Err(EncodeError::OtherInstruction { wanted: entry, found: inst.entry() });
+    }
+    for (operand, placed) in inst.operands(isa).zip(operands) {
+        let (Some(Placed::Reg(wanted)), Value::Reg(found)) = (placed, operand.value) else { continue };
+        if found.count != wanted.count {
+            return Err(EncodeError::WrongSize { name: operand.name, wanted: found.count, found: wanted.count });
+        }
+        if found != *wanted {
+            return Err(EncodeError::NoEncoding(operand.name));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Changing bits of an instruction in place.
+//!
+//! Invariants: only the bits of the field change; what comes out decodes to the same line of the tables and has the
+//! same length, or it is an error. Bits that do not matter stay as they are.
+
+use super::EncodeError;
+use crate::{Inst, Isa, Name, Piece};
+
+impl Inst {
+    /// The same instruction with another value in the field or operand `name`, raw as [`Inst::raw`] gives it.
+    ///
+    /// # Errors
+    /// The field does not exist or does not hold the value; the result is not the same instruction.
+    pub fn with_field(&self, isa: Isa, name: Name, value: u64) -> Result<Self, EncodeError> {
+        let pieces = pieces(self, name).ok_or(EncodeError::NoSuchOperand(name))?;
+        let mut words = *self.words();
+        scatter(&mut words, pieces, value).map_err(|bits| EncodeError::OutOfRange { name, value, bits })?;
+        self.same(isa, &words)
+    }
+
+    /// `words` as this instruction.
+    pub(super) fn same(&self, isa: Isa, words: &[u32; 5]) -> Result<Self, EncodeError> {
+        let found = decode(isa, words, self.len())?;
+        if found.entry() != self.entry() {
+            return Err(EncodeError::OtherInstruction { wanted: self.entry(), found: found.entry() });
+        }
+        if found.len() != self.len() {
+            return Err(EncodeError::OtherLength { before: self.len(), after: found.len() });
+        }
+        Ok(found)
+    }
+}
+
+/// Where the field or operand `name` lies.
+fn pieces(inst: &Inst, name: Name) -> Option<&'static [Piece]> {
+    let entry = inst.entry();
+    let slot = entry.slot(name).map(|slot| slot.pieces()).filter(|pieces| !pieces.is_empty());
+    slot.or_else(|| entry.fields().find(|field| field.name == name).map(|field| field.pieces))
+}
+
+/// Decodes words of which `len` bytes are there.
+pub(super) fn decode(isa: Isa, words: &[u32; 5], len: u8) -> Result<Inst, EncodeError> {
+    let mut bytes = [0; 20];
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    let bytes = bytes.get(..usize::from(len)).unwrap_or(&bytes);
+    match isa.decode(bytes) {
+        Ok(inst) => Ok(inst),
+        // A literal is wanted that is not there.
+        Err(crate::Undecoded::Truncated { .. }) => Err(EncodeError::OtherLength { before: len, after: len + 4 }),
+        Err(crate::Undecoded::Opaque { .. }) => Err(EncodeError::Undecodable),
+    }
+}
+
+/// Puts `value` into the bits of `pieces`; the mask of bits that they hold if the value has others.
+pub(super) fn scatter(words: &mut [u32; 5], pieces: &[Piece], value: u64) -> Result<(), u64> {
+    let held = pieces.iter().fold(0, |held, piece| held | low_bits(piece.width) << piece.from.min(63));
+    if value & !held != 0 {
+        return Err(held);
+    }
+    for piece in pieces {
+        insert(words, piece.at, piece.width, value >> piece.from.min(63));
+    }
+    Ok(())
+}
+
+/// Puts the `width` lowest bits of `value` to bit `at`.
+fn insert(words: &mut [u32; 5], at: u8, width: u8, value: u64) {
+    for bit in 0..width {
+        let place = usize::from(at) + usize::from(bit);
+        if let Some(word) = words.get_mut(place / 32) {
+            let mask = 1 << (place % 32);
+            *word = *word & !mask | if value >> bit & 1 != 0 { mask } else { 0 };
+        }
+    }
+}
+
+/// The `width` lowest bits.
+pub(super) fn low_bits(width: u8) -> u64 {
+    1u64.checked_shl(u32::from(width)).map_or(u64::MAX, |bit| bit - 1)
+}

@@ -1,0 +1,82 @@
+//! Bits that do not matter, as LLVM 23's assembler sets them.
+//!
+//! Unused sources of a vector instruction are the constant 0 from gfx10 on, so that the hardware does not wait for
+//! scalar registers; the unused result of `v_cmpx` is EXEC; unused `op_sel_hi` bits are set. Everything else is 0.
+//!
+//! Invariant: only bits are set that are neither fixed nor part of a field.
+
+use crate::{Class, Entry, Feature, Flag, Isa, Name};
+
+/// Constant 0 as a source.
+const ZERO: u128 = 0x80;
+/// EXEC as a result.
+const EXEC: u128 = 0x7e;
+/// Where the three sources lie, nine bits each.
+const SOURCES: [u32; 3] = [32, 41, 50];
+/// `op_sel_hi` of the three sources.
+const OP_SEL_HI: [u32; 3] = [59, 60, 14];
+
+/// The fixed bits of an entry with the bits that do not matter.
+pub(super) fn initial(entry: Entry, isa: Isa) -> [u32; 5] {
+    let (value, mask) = entry.fixed();
+    let free = !(mask | fields(entry));
+    let value = value | vector_bits(entry, isa, free) & free;
+    core::array::from_fn(|word| value.checked_shr(32 * word as u32).unwrap_or(0) as u32)
+}
+
+/// The bits of all fields.
+fn fields(entry: Entry) -> u128 {
+    let fields = entry.fields().flat_map(|field| field.pieces);
+    let pieces = fields.chain(entry.slots().iter().flat_map(|slot| slot.pieces()));
+    pieces.fold(0, |bits, piece| {
+        let ones = 1u128.checked_shl(u32::from(piece.width)).map_or(u128::MAX, |bit| bit - 1);
+        bits | ones.checked_shl(u32::from(piece.at)).unwrap_or(0)
+    })
+}
+
+fn vector_bits(entry: Entry, isa: Isa, free: u128) -> u128 {
+    let mut bits = 0;
+    let compare = entry.is(Flag::Vopc) || is_compare(entry);
+    let plain = matches!(entry.class(), Some(Class::Vop3 | Class::Vop3p));
+    let promoted_compare = compare && matches!(entry.class(), Some(Class::Vop3Dpp16 | Class::Vop3Dpp8));
+    if isa.has(Feature::Gfx10Insts) && (plain || promoted_compare && !has_result(entry)) {
+        for at in SOURCES {
+            if free >> at & 0x1ff == 0x1ff {
+                bits |= ZERO << at;
+            }
+        }
+        if compare && !has_result(entry) && free & 0xff == 0xff {
+            bits |= EXEC;
+        }
+    }
+    // The halves that load scales keep their own source bits in the first eight bytes.
+    if entry.class() == Some(Class::Vop3px2) && isa.has(Feature::Gfx10Insts) && free >> SOURCES[2] & 0x1ff == 0x1ff {
+        bits |= ZERO << SOURCES[2];
+    }
+    bits | op_sel_hi(entry)
+}
+
+/// `op_sel_hi` of sources that the instruction does not have; all three where it has no such operand.
+fn op_sel_hi(entry: Entry) -> u128 {
+    let has = |name| entry.slot(name).is_some();
+    let reads_accumulators = matches!(entry.mnemonic(), "v_accvgpr_read_b32" | "v_accvgpr_write_b32");
+    let reused = has(Name::MatrixBFmt) || has(Name::MatrixBScale) || has(Name::MatrixBReuse);
+    if !(entry.is(Flag::Vop3p) || reads_accumulators) || reused {
+        return 0;
+    }
+    let used = match has(Name::OpSelHi) {
+        false => 0,
+        true if has(Name::Src2) => 3,
+        true if has(Name::Src1) => 2,
+        true => 1,
+    };
+    OP_SEL_HI.iter().skip(used).fold(0, |bits, at| bits | 1 << at)
+}
+
+fn is_compare(entry: Entry) -> bool {
+    entry.mnemonic().starts_with("v_cmpx_")
+}
+
+fn has_result(entry: Entry) -> bool {
+    entry.slots().iter().any(|slot| slot.written)
+}
