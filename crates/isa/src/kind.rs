@@ -120,7 +120,8 @@ pub(crate) fn source(raw: u16, dwords: u8, isa: Isa) -> Source {
 pub(crate) fn scalar_source(raw: u8, dwords: u8, isa: Isa) -> Source {
     let last_sgpr = if isa.has(Feature::Gfx10Insts) { 105 } else { 101 };
     match raw {
-        _ if raw <= last_sgpr => tuple(RegFile::Sgpr, raw, dwords, 106),
+        // The last tuples of most sizes end in VCC, which is the pair after s105.
+        _ if raw <= last_sgpr => tuple(RegFile::Sgpr, raw, dwords, if matches!(dwords, 9 | 10) { 106 } else { 108 }),
         108..=123 => tuple(RegFile::Ttmp, raw - 108, dwords, 16),
         128..=208 | 240..=248 => Source::Constant(raw),
         255 => Source::Literal32,

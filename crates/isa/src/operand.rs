@@ -125,12 +125,16 @@ impl Reader {
         self.slots.iter().position(|slot| slot.name == name)
     }
 
-    /// The raw number of an operand; 0 where the encoding does not hold it.
+    /// The raw number of an operand; 0 where the encoding does not hold it. Both halves of a dual instruction have one
+    /// literal, which is a field of one of them.
     pub(crate) fn raw(&self, number: usize) -> u64 {
-        let raw = self.slots.get(number).map_or(0, |slot| self.inst.raw_slot(slot));
+        let Some(slot) = self.slots.get(number) else { return 0 };
+        if slot.name == Name::ImmX && slot.pieces().is_empty() {
+            return self.inst.literal().unwrap_or(0);
+        }
+        let raw = self.inst.raw_slot(slot);
         // The bit that says "returns the old value" is fixed in the encoding, so the field of the policy lacks it.
-        let policy = self.quirks.has(Quirks::RETURNS) && self.slots.get(number).is_some_and(|slot| slot.name == Name::Cpol);
-        if policy { raw | 1 } else { raw }
+        if self.quirks.has(Quirks::RETURNS) && slot.name == Name::Cpol { raw | 1 } else { raw }
     }
 
     /// The raw number of the operand `name`; 0 if there is none.

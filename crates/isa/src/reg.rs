@@ -2,7 +2,7 @@
 //!
 //! Invariants: `count` is at least 1; a tuple of vector or scalar registers is contiguous; a [`Special`] of two
 //! dwords is named by its low half. Vector tuples may run past register 255: the encoding allows it and the
-//! hardware decides, so the decoder keeps them.
+//! hardware decides, so the decoder keeps them. Scalar tuples may end in VCC, which has the numbers 106 and 107.
 //!
 //! Absent on purpose: which registers an instruction reads without naming them (see the effects), and the classes
 //! of registers that an operand accepts (see [`crate::kind`]).
@@ -165,6 +165,9 @@ impl Reg {
             RegFile::Ttmp => "ttmp",
             RegFile::Special => return out.write_str(self.as_special().map_or("", |special| special.name(self.count))),
         };
+        if self.file == RegFile::Sgpr && self.index + u16::from(self.count) > FIRST_VCC {
+            return self.write_with_vcc(out);
+        }
         out.write_str(prefix)?;
         if self.count > 1 {
             out.write_char('[')?;
@@ -179,6 +182,27 @@ impl Reg {
             Some(Half::Low) => out.write_str(".l"),
             Some(Half::High) => out.write_str(".h"),
         }
+    }
+}
+
+/// The number that VCC has among the scalar registers.
+const FIRST_VCC: u16 = 106;
+
+impl Reg {
+    /// A scalar tuple that ends in VCC: all its registers, one by one.
+    fn write_with_vcc(self, out: &mut impl fmt::Write) -> fmt::Result {
+        for number in 0..u16::from(self.count) {
+            out.write_char(if number == 0 { '[' } else { ',' })?;
+            match self.index + number {
+                index if index < FIRST_VCC => {
+                    out.write_char('s')?;
+                    crate::text::number::decimal(out, u64::from(index))?;
+                }
+                FIRST_VCC => out.write_str("vcc_lo")?,
+                _ => out.write_str("vcc_hi")?,
+            }
+        }
+        out.write_char(']')
     }
 }
 

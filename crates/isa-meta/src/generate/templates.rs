@@ -196,7 +196,7 @@ impl Builder<'_> {
             "OperandAndFPInputMods" => self.push("FloatModifiers", slot, [0; 4]),
             "OperandAndIntInputMods" => self.push("IntegerModifiers", slot, [0; 4]),
             // Ray tests with 16-bit addresses say so in the opcode.
-            "NamedBit" if name == "a16" && self.flag("a16") => self.text(" a16"),
+            "NamedBit" if name == "a16" && self.tests_rays_with_a16() => self.text(" a16"),
             "NamedBit" => self.conditional(&format!(" {}", print.arguments[0]), "Flag", slot, [0; 4]),
             "NamedInt" => self.named_number(slot, &print)?,
             _ => self.special(slot, print.method)?,
@@ -210,6 +210,14 @@ impl Builder<'_> {
             self.push("TypedFormat", format, [0; 4]);
         }
         Ok(())
+    }
+
+    /// Whether this is a test of rays with 16-bit addresses.
+    fn tests_rays_with_a16(&self) -> bool {
+        let base = self.row.image.as_ref().map(|image| image.base.as_str());
+        let found = self.model.image_bases.iter().find(|other| Some(other.name.as_str()) == base);
+        let has = |property: &str| found.is_some_and(|base| base.properties.iter().any(|other| other == property));
+        has("bvh") && has("a16")
     }
 
     fn named_number(&mut self, slot: u8, print: &Print) -> Result<(), GenerateError> {
@@ -274,7 +282,9 @@ impl Builder<'_> {
         let signed = self.flag("flatglobal") || self.flag("flatscratch");
         match method {
             "FORMAT" => {}
-            "CPol" => self.conditional("", "CachePolicy", slot, [self.temporal_hint(), u8::from(self.flag("smrd")), 0, 0]),
+            "CPol" => {
+                self.conditional("", "CachePolicy", slot, [self.temporal_hint(), u8::from(self.flag("smrd")), 0, 0])
+            }
             "Offset" => self.conditional(" offset:", "Offset", slot, [u8::from(vector_buffer), 0, 0, 0]),
             "FlatOffset" => self.conditional(" offset:", "FlatOffset", slot, [u8::from(signed), 0, 0, 0]),
             "DPPCtrl" => self.push("DppControl", slot, [self.double_rate(), 0, 0, 0]),
@@ -334,8 +344,8 @@ impl Builder<'_> {
         if from_bytes && self.flag("vop3") && self.table("gfx12") {
             return self.conditional(" op_sel:[", "OpSelConvert", source0, [0; 4]);
         }
-        let permutes =
-            ["v_permlane16_b32", "v_permlanex16_b32", "v_permlane16_var_b32", "v_permlanex16_var_b32"].contains(&mnemonic);
+        let permutes = ["v_permlane16_b32", "v_permlanex16_b32", "v_permlane16_var_b32", "v_permlanex16_var_b32"]
+            .contains(&mnemonic);
         if permutes && !self.flag("dpp") {
             return self.conditional(" op_sel:[", "OpSelPermute", source0, [source1, 0, 0, 0]);
         }
@@ -345,7 +355,8 @@ impl Builder<'_> {
     /// A list of one modifier bit of each source. Extra: the three modifier operands, then how many are written in
     /// bits 0 and 1, 4 for "the result's selection too", 8 for packed arithmetic.
     fn packed(&mut self, text: &str, bit: u8) {
-        let modifiers = ["src0_modifiers", "src1_modifiers", "src2_modifiers"].map(|name| self.find(name).unwrap_or(NONE));
+        let modifiers =
+            ["src0_modifiers", "src1_modifiers", "src2_modifiers"].map(|name| self.find(name).unwrap_or(NONE));
         let sources = ["src0", "src1", "src2"].map(|name| self.find(name).is_some());
         let mut count = sources.iter().take_while(|present| **present).count() as u8;
         if sources == [true, false, true] || self.flag("wmma") || self.flag("swmmac") {
