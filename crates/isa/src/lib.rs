@@ -8,9 +8,13 @@
 
 extern crate alloc;
 
+pub mod bank;
+pub mod effects;
+pub mod encode;
 pub mod kind;
 pub mod operand;
 pub mod reg;
+pub mod regset;
 pub mod text;
 pub mod value;
 

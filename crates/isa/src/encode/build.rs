@@ -197,7 +197,10 @@ fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<Placed>
     let literal = |literal: Literal| allow_literal(entry, kind, name, literal, isa).map(Placed::Literal);
     let placed = match arg {
         Arg::Reg(reg) => {
-            check_register(entry, slot, kind, reg, isa)?;
+            // A tied operand has no bits; its partner is checked, and the two must be equal.
+            if !slot.pieces().is_empty() {
+                check_register(entry, slot, kind, reg, isa)?;
+            }
             Placed::Reg(reg)
         }
         Arg::Inline(code @ (128..=208 | 240..=248)) => {
@@ -267,7 +270,9 @@ fn check_register(entry: Entry, slot: &Slot, kind: &Kind, reg: Reg, isa: Isa) ->
         return Err(EncodeError::Unaligned { name, reg, multiple });
     }
     let is_vector = matches!(reg.file, RegFile::Vgpr | RegFile::Agpr);
-    if is_vector && reg.half.is_none() && u16::from(reg.count) + reg.index > 256 {
+    // A tuple may reach into the next bank where there is one.
+    let last = if isa.has(Feature::N1024AddressableVgprs) { 256 + 31 } else { 256 };
+    if is_vector && reg.half.is_none() && u16::from(reg.count) + reg.index > last {
         return Err(EncodeError::NotInClass { name, reg });
     }
     let wanted = raw::dwords(kind.decode, isa).filter(|wanted| *wanted != reg.count);
@@ -314,7 +319,15 @@ fn allow_literal(entry: Entry, kind: &Kind, name: Name, literal: Literal, isa: I
         Literal::Short(_) => entry.bytes() <= longest,
         Literal::Long(_) => takes_long_literal(entry, isa),
     };
-    if constant::takes_literal(kind.operand_type) && fits { Ok(literal) } else { refused }
+    let takes = constant::takes_literal(kind.operand_type) || mixes(entry, kind.operand_type);
+    if takes && fits { Ok(literal) } else { refused }
+}
+
+/// `v_fma_mix` and its kin: the rows say inline constants, LLVM's assembler takes literals as well (from gfx10 on).
+fn mixes(entry: Entry, operand: OperandType) -> bool {
+    entry.class() == Some(Class::Vop3p)
+        && matches!(operand, OperandType::RegInlineCFp16 | OperandType::RegInlineCBf16)
+        && entry.slot(Name::Src0Modifiers).is_some()
 }
 
 fn takes_long_literal(entry: Entry, isa: Isa) -> bool {
@@ -477,7 +490,7 @@ fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> R
             continue;
         }
         let kind = kind_of(slot);
-        let value = raw::register(kind.decode, slot.name, reg, isa)?;
+        let value = raw::register(kind.decode, slot.name, reg, isa)? | marks_vector(kind.decode, slot);
         match effects::half_piece(entry, number as u8) {
             Some(piece) if reg.half.is_some() => {
                 put(slot, words, value & !512)?;
@@ -489,6 +502,12 @@ fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> R
         }
     }
     Ok(())
+}
+
+/// Bit 8 of a field of nine bits, which says vector register also where nothing else is possible.
+fn marks_vector(decode: Decode, slot: &Slot) -> u64 {
+    let has_it = slot.pieces().iter().any(|piece| piece.from <= 8 && piece.from + piece.width > 8);
+    if decode == Decode::Half && has_it { 256 } else { 0 }
 }
 
 fn put(slot: &Slot, words: &mut [u32; 5], value: u64) -> Result<(), EncodeError> {

@@ -1,0 +1,64 @@
+//! Random instructions of every line of the tables.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use hotswap_isa::{Entry, Inst, Isa, Target, Wave};
+
+/// A generator of numbers that is the same on every run (xorshift*).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+/// Every target with every wave size and spelling that differ.
+pub(crate) fn settings() -> Vec<Isa> {
+    let mut settings: Vec<Isa> = Vec::new();
+    for target in Target::all() {
+        for wave in [Wave::W32, Wave::W64] {
+            for true16 in [true, false] {
+                let isa = Isa::new(target).with_wave(wave).with_true16(true16);
+                if !settings.contains(&isa) {
+                    settings.push(isa);
+                }
+            }
+        }
+    }
+    settings
+}
+
+/// For every entry, a few settings that have it.
+pub(crate) fn entries(most: usize) -> Vec<(Entry, Vec<Isa>)> {
+    let settings = settings();
+    let having = |entry: Entry| settings.iter().copied().filter(|isa| entry.available(*isa)).collect::<Vec<_>>();
+    let spread = |all: Vec<Isa>| {
+        let step = all.len().div_ceil(most).max(1);
+        all.into_iter().step_by(step).collect::<Vec<_>>()
+    };
+    Entry::all().map(|entry| (entry, spread(having(entry)))).collect()
+}
+
+/// An instruction of `entry` with random fields, if the bits that came up decode to it.
+pub(crate) fn random(entry: Entry, isa: Isa, random: &mut Random) -> Option<Inst> {
+    let (value, mask) = entry.fixed();
+    let noise = u128::from(random.next()) | u128::from(random.next()) << 64;
+    let word = value | noise & !mask;
+    let mut bytes = [0; 20];
+    bytes[..16].copy_from_slice(&word.to_le_bytes());
+    bytes[16..].copy_from_slice(&(random.next() as u32).to_le_bytes());
+    // What follows the encoding is a literal or nothing.
+    for at in usize::from(entry.bytes())..16 {
+        bytes[at] = random.next() as u8;
+    }
+    let inst = isa.decode(&bytes).ok()?;
+    (inst.entry() == entry).then_some(inst)
+}
