@@ -103,7 +103,7 @@ fn unpack(folder: &Path) -> Outcome {
     };
     let mut command = Command::new("tar");
     command.arg("-C").arg(folder).arg("-xJf").arg(archive).args(["--strip-components=1", "--no-same-owner"]);
-    command.arg("--wildcards").args(PARTS.iter().map(|part| format!("*/{part}")));
+    command.args(["--wildcards", "--no-wildcards-match-slash"]).args(PARTS.iter().map(|part| format!("*/{part}")));
     run::output(&mut command)?;
     fs::remove_file(archive).during("delete", archive)
 }

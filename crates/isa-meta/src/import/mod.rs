@@ -73,3 +73,6 @@ pub fn import(json: impl Read, corrections: &str) -> Result<Model, ImportError> 
     overlay::apply(&mut model, corrections)?;
     Ok(model)
 }
+
+#[cfg(test)]
+mod tests;

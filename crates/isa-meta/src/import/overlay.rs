@@ -80,6 +80,10 @@ fn predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
 
 /// Flags of mnemonics that LLVM does not set, in all their forms.
 fn flag(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), String> {
+    let named = |flag: &&&str| flag.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if let Some(flag) = flags.iter().find(|flag| !named(flag)) {
+        return Err(format!("not the name of a flag: {flag}"));
+    }
     for mnemonic in mnemonics.split(',') {
         for flag in flags {
             let rows = model.rows.iter_mut().filter(|row| matches(mnemonic, &row.mnemonic));

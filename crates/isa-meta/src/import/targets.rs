@@ -9,61 +9,23 @@ use std::collections::BTreeSet;
 /// Processors of these generations, generic ones included.
 const GENERATIONS: &[&str] = &["gfx9", "gfx10", "gfx11", "gfx12"];
 
-/// Features that LLVM's disassembler, printer or encoder asks for beside those in predicates.
-const ASKED: &[&str] = &[
-    "Feature1024AddressableVGPRs",
-    "Feature64BitLiterals",
-    "FeatureA16",
-    "FeatureArchitectedFlatScratch",
-    "FeatureDPALU_DPP",
-    "FeatureDPPSrc1SGPR",
-    "FeatureFlatSignedOffset",
-    "FeatureFmaMixInsts",
-    "FeatureG16",
-    "FeatureGCN3Encoding",
-    "FeatureGDS",
-    "FeatureGFX10",
-    "FeatureGFX10Insts",
-    "FeatureGFX10_3Insts",
-    "FeatureGFX10_AEncoding",
-    "FeatureGFX10_BEncoding",
-    "FeatureGFX11",
-    "FeatureGFX11Insts",
-    "FeatureGFX11_7Insts",
-    "FeatureGFX12",
-    "FeatureGFX12Insts",
-    "FeatureGFX1250Insts",
-    "FeatureGFX9",
-    "FeatureGFX9Insts",
-    "FeatureGFX90AInsts",
-    "FeatureGFX940Insts",
-    "FeatureGFX950Insts",
-    "FeatureInv2PiInlineImm",
-    "FeatureMAIInsts",
-    "FeatureMIMG_R128",
-    "FeatureNSAEncoding",
-    "FeaturePartialNSAEncoding",
-    "FeatureR128A16",
-    "FeatureRealTrue16Insts",
-    "FeatureTrue16BitInsts",
-    "FeatureSetregVGPRMSBFixup",
-    "FeatureSupportsXNACK",
-    "FeatureUnpackedD16VMem",
-    "FeatureVOP3Literal",
-    "FeatureVOPDInsts",
-    "FeatureWavefrontSize32",
-    "FeatureWavefrontSize64",
-    "FeatureXNACK",
-    "FeatureDX10ClampAndIEEEMode",
-    "FeatureOffset3fBug",
-    "FeatureKernargPreload",
-    "FeatureApertureRegs",
+/// Features that LLVM's disassembler, printer, assembler or object files ask for beside those in predicates.
+#[rustfmt::skip]
+pub(super) const ASKED: &[&str] = &[
+    "1024-addressable-vgprs", "64-bit-literals", "a16", "aperture-regs", "architected-flat-scratch",
+    "architected-sgprs", "clusters", "dpp-64bit", "dpp-src1-sgpr", "dx10-clamp-and-ieee-mode",
+    "flat-signed-offset", "fma-mix-insts", "g16", "gcn3-encoding", "gds", "gfx10", "gfx10-3-insts",
+    "gfx10-insts", "gfx10_a-encoding", "gfx10_b-encoding", "gfx11", "gfx11-7-insts", "gfx11-insts", "gfx12",
+    "gfx12-insts", "gfx1250-insts", "gfx9", "gfx9-insts", "gfx90a-insts", "gfx940-insts", "gfx950-insts", "gws",
+    "inv-2pi-inline-imm", "kernarg-preload", "mai-insts", "mimg-r128", "nsa-encoding", "offset-3f-bug",
+    "packed-tid", "partial-nsa-encoding", "r128-a16", "real-true16", "setreg-vgpr-msb-fixup", "sramecc-support",
+    "true16", "unpacked-d16-vmem", "user-sgpr-init16-bug", "vgpr-align2", "vop3-literal", "vopd",
+    "wavefrontsize32", "wavefrontsize64", "xnack", "xnack-support",
 ];
 
 /// Processors with all their features.
 pub(super) struct Processors {
     targets: Vec<Target>,
-    asked: BTreeSet<String>,
 }
 
 /// All processors of our generations.
@@ -84,8 +46,11 @@ pub(super) fn all(records: &Records) -> Result<Processors, ImportError> {
         }
     }
     targets.sort_by_key(|target| order(&target.name));
-    let asked = ASKED.iter().map(|name| records.find("targets", name).map(|record| record.text("Name").to_owned()));
-    Ok(Processors { targets, asked: asked.collect::<Result<_, _>>()? })
+    let known: BTreeSet<&str> = records.named.values().map(|record| record.text("Name")).collect();
+    match ASKED.iter().find(|name| !known.contains(**name)) {
+        Some(name) => wrong("targets", format!("there is no feature {name}")),
+        None => Ok(Processors { targets }),
+    }
 }
 
 /// gfx900 before gfx1010, generics after the processors of their generation.
@@ -128,7 +93,7 @@ impl Processors {
 
 /// Puts the processors into the model, with the features that somebody asks for.
 pub(super) fn fill(model: &mut Model, processors: Processors) {
-    let mut used: BTreeSet<&str> = processors.asked.iter().map(String::as_str).collect();
+    let mut used: BTreeSet<&str> = ASKED.iter().copied().collect();
     model.predicates.iter().for_each(|item| mentioned(&item.condition, &mut used));
     model.steps.iter().for_each(|item| mentioned(&item.condition, &mut used));
     let mut targets = processors.targets;

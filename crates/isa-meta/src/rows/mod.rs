@@ -211,3 +211,6 @@ pub fn family(class: &str) -> usize {
     };
     ROW_FILES.iter().position(|name| *name == file).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;
