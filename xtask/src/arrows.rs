@@ -16,7 +16,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),
+                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa"]),
     // Rows, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     ("hotswap-isa", &["hotswap-isa-meta"]),

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{Outcome, exec, extract, inspect, list, plan, retarget, tables};
+use crate::{Outcome, disasm, exec, extract, inspect, list, plan, retarget, tables};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotswap_families::manifest;
 use hotswap_report::Diagnostic;
@@ -31,6 +31,9 @@ pub(crate) enum Command {
     /// Say how the device code came to be, and check it against HotSwap's records
     #[command(after_help = EXIT_CODES)]
     Inspect(Files),
+    /// Show the instructions of a code object as assembly or JSON
+    #[command(after_help = EXIT_CODES)]
+    Disasm(disasm::Arguments),
     /// Explain an error code
     #[command(after_help = EXIT_CODES)]
     Explain {
@@ -145,6 +148,7 @@ impl Command {
             Self::List(files) => list::run(&files),
             Self::Extract(arguments) => extract::run(&arguments),
             Self::Inspect(files) => inspect::run(&files),
+            Self::Disasm(arguments) => disasm::run(&arguments),
             Self::Explain { code } => tables::explain(code.as_deref()),
             Self::Targets(output) => Ok(tables::targets(output.format)),
             Self::Compat { source, target, output } => tables::compat(&source, &target, output.format),

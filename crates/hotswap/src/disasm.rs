@@ -31,7 +31,7 @@ use select::{Chosen, Selected};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
-use walk::{Sink, Tally, View};
+use walk::{Tally, View};
 
 /// More names than this say nothing in a message.
 const LISTED: usize = 12;

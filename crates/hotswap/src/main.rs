@@ -1,12 +1,13 @@
 //! `hotswap`: look into programs with GPU code, make plans, change finished fat binaries.
 //!
-//! Each command collects its output and returns it; only this file prints and exits. Errors are
-//! one line on standard error, `hotswap: error: [HSxxxx] …`, and the exit code is that of the
-//! diagnostic's code.
+//! Each command collects its output and returns it; only this file prints and exits, but `disasm`
+//! writes as it goes, because its output can be larger than memory. Errors are one line on standard
+//! error, `hotswap: error: [HSxxxx] …`, and the exit code is that of the diagnostic's code.
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries do it).
 
 mod cli;
+mod disasm;
 mod exec;
 mod extract;
 mod inspect;

@@ -1,7 +1,10 @@
 //! The instruction set as the disassembler sees it: the one place that knows `hotswap-isa`.
 
 use super::out::Out;
-use hotswap_isa::{Isa, Target, Undecoded, Value, Wave};
+use hotswap_isa::reg::Reg;
+use hotswap_isa::text::Options;
+use hotswap_isa::value::Value;
+use hotswap_isa::{Isa, Target, Undecoded, Wave};
 use std::io::Write;
 
 pub(super) use hotswap_isa::Inst;
@@ -74,7 +77,7 @@ impl Reader {
 
     #[inline]
     pub(super) fn print<W: Write>(&self, inst: &Inst, out: &mut Out<W>) {
-        let _ = inst.write(self.isa, out);
+        let _ = inst.write_text(self.isa, Options::default(), out);
     }
 
     /// The registers that it reads, as elements of a JSON list.
@@ -93,10 +96,10 @@ impl Reader {
         for (place, operand) in found.iter_mut().zip(inst.operands(self.isa)) {
             *place = match operand.value {
                 Value::Reg(reg) => Some(Scalar::Reg(reg)),
-                Value::Literal { value, wide } => {
-                    Some(Scalar::Number(if wide { value } else { value as u32 as i32 as i64 as u64 }))
-                }
-                Value::Inline(inline) => inline.integer().map(|number| Scalar::Number(i64::from(number) as u64)),
+                // A literal of 32 bits is a signed number.
+                Value::Literal(literal) if literal.wide => Some(Scalar::Number(literal.value)),
+                Value::Literal(literal) => Some(Scalar::Number(literal.value as u32 as i32 as i64 as u64)),
+                Value::Inline(inline) => Some(Scalar::Number(inline.value as u64)),
                 _ => None,
             };
         }
@@ -104,7 +107,7 @@ impl Reader {
     }
 }
 
-fn list<W: Write>(registers: impl Iterator<Item = hotswap_isa::Reg>, out: &mut Out<W>) {
+fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut Out<W>) {
     for (index, register) in registers.enumerate() {
         out.text(if index > 0 { ",\"" } else { "\"" });
         let _ = register.write(out);
@@ -115,7 +118,7 @@ fn list<W: Write>(registers: impl Iterator<Item = hotswap_isa::Reg>, out: &mut O
 /// An operand of a scalar instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scalar {
-    Reg(hotswap_isa::Reg),
+    Reg(Reg),
     /// Sign-extended.
     Number(u64),
 }

@@ -8,7 +8,7 @@
 //! compilers keep the sequence in one block.
 
 use super::isa::{Inst, Reader, Scalar};
-use hotswap_isa::{Reg, RegFile};
+use hotswap_isa::reg::{Reg, RegFile};
 
 /// Instructions after which a half-finished sum is forgotten.
 const PATIENCE: u8 = 8;

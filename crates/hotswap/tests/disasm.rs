@@ -1,0 +1,203 @@
+//! `hotswap disasm` on files made here: one file in `tests/disasm` is one case.
+//!
+//! A case is what the input holds, the words of the command line, and what must come out:
+//!
+//! ```text
+//! # A sentence that says what the case is about.
+//! file relocatable | linked | raw           (ends with: flags N, osabi N)
+//! text 000080bf 0000b0bf ...                bytes of .text; `N * BYTES` repeats
+//! section NAME code|data BYTES
+//! symbol NAME function|data|label SECTION OFFSET SIZE
+//! kernel NAME OFFSET SIZE wave32|wave64     the code, its descriptor in .rodata and both symbols
+//! relocation SECTION OFFSET TYPE SYMBOL ADDEND
+//! patch SECTION-HEADER OFFSET BYTES         damage to a section header, or `patch file OFFSET BYTES`
+//! bundle TARGET ...                         the file is a bundle with one such object for each target
+//! run WORDS
+//! exit CODE
+//! stderr PART                               several; none: standard error is empty
+//! --- stdout
+//! ...
+//! ```
+//!
+//! With `HOTSWAP_BLESS=1` what comes out is written into the cases.
+
+#[path = "../../code-object/tests/common/device_elf.rs"]
+mod device_elf;
+
+use assert_cmd::Command;
+use device_elf::{CODE, DeviceElf, Relocation, Section, Symbol};
+use hotswap_bundle::Bundle;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const STDOUT: &str = "--- stdout\n";
+
+#[derive(Default)]
+struct Case {
+    elf: DeviceElf,
+    is_raw: bool,
+    kernels: Vec<(String, u64, bool)>,
+    patches: Vec<(String, usize, Vec<u8>)>,
+    bundle: Vec<String>,
+    words: Vec<String>,
+    exit: i32,
+    errors: Vec<String>,
+}
+
+fn number(text: &str) -> u64 {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.unwrap_or_else(|_| panic!("`{text}` is no number"))
+}
+
+/// Bytes as hexadecimal digits; `N * DIGITS` repeats.
+fn bytes(text: &str) -> Vec<u8> {
+    let (count, digits) = text.split_once('*').map_or((1, text), |(count, rest)| (number(count.trim()), rest));
+    let digits: String = digits.split_whitespace().collect();
+    let pair = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap_or_else(|_| panic!("`{text}`"));
+    (0..digits.len()).step_by(2).map(pair).collect::<Vec<_>>().repeat(count as usize)
+}
+
+impl Case {
+    fn parse(text: &str) -> Self {
+        let mut case = Self::default();
+        case.elf.sections.push(Section { name: ".text".into(), flags: CODE, bytes: Vec::new() });
+        for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            case.line(word, rest);
+        }
+        case
+    }
+
+    fn line(&mut self, word: &str, rest: &str) {
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        match word {
+            "file" => {
+                (self.is_raw, self.elf.linked) = (words[0] == "raw", words[0] == "linked");
+                for pair in words[1..].chunks(2) {
+                    match pair {
+                        ["flags", value] => self.elf.flags = number(value) as u32,
+                        ["osabi", value] => self.elf.os_abi = number(value) as u8,
+                        other => panic!("{other:?}"),
+                    }
+                }
+            }
+            "text" => self.elf.sections[0].bytes.extend(bytes(rest)),
+            "section" => {
+                let flags = if words[1] == "code" { CODE } else { 2 };
+                let bytes = bytes(&words[2..].join(" "));
+                self.elf.sections.push(Section { name: words[0].into(), flags, bytes });
+            }
+            "symbol" => self.symbol(words[0], words[1], number(words[2]) as u16, number(words[3]), number(words[4])),
+            "kernel" => {
+                self.symbol(words[0], "function", 1, number(words[1]), number(words[2]));
+                self.kernels.push((words[0].into(), number(words[1]), words[3] == "wave32"));
+            }
+            "relocation" => self.elf.relocations.push(Relocation {
+                section: number(words[0]) as usize,
+                offset: number(words[1]),
+                kind: number(words[2]) as u32,
+                symbol: number(words[3]) as u32,
+                addend: words[4].parse().unwrap(),
+            }),
+            "patch" => self.patches.push((words[0].into(), number(words[1]) as usize, bytes(words[2]))),
+            "bundle" => self.bundle = words.iter().map(|word| (*word).to_owned()).collect(),
+            "run" => self.words = words.iter().map(|word| (*word).to_owned()).collect(),
+            "exit" => self.exit = number(rest) as i32,
+            "stderr" => self.errors.push(rest.to_owned()),
+            other => panic!("`{other}` means nothing in a case"),
+        }
+    }
+
+    fn symbol(&mut self, name: &str, kind: &str, section: u16, offset: u64, size: u64) {
+        let kind = match kind {
+            "label" => 0,
+            "data" => 1,
+            "function" => 2,
+            other => panic!("{other}"),
+        };
+        let name = name.replace("%20", " ").replace("%1b", "\x1b");
+        self.elf.symbols.push(Symbol { name, kind, global: true, section, offset, size });
+    }
+
+    /// Descriptors behind the text, with the distances that a linker would write.
+    fn add_kernels(&mut self) {
+        if self.kernels.is_empty() {
+            return;
+        }
+        let text = self.elf.sections[0].bytes.len().next_multiple_of(64) as i64;
+        let section = self.elf.sections.len() as u16 + 1;
+        let mut bytes = Vec::new();
+        for (index, (name, offset, wave32)) in std::mem::take(&mut self.kernels).into_iter().enumerate() {
+            let mut descriptor = [0; 64];
+            let distance = offset as i64 - text - 64 * index as i64;
+            descriptor[..12].copy_from_slice(&[64, 0, 0, 0, 16, 0, 0, 0, 24, 0, 0, 0]);
+            descriptor[16..24].copy_from_slice(&distance.to_le_bytes());
+            descriptor[57] = if wave32 { 4 } else { 0 };
+            bytes.extend(descriptor);
+            self.symbol(&format!("{name}.kd"), "data", section, 64 * index as u64, 64);
+        }
+        self.elf.sections.push(Section { name: ".rodata".into(), flags: 2, bytes });
+    }
+
+    fn input(&mut self) -> Vec<u8> {
+        if self.is_raw {
+            return self.elf.sections[0].bytes.clone();
+        }
+        self.add_kernels();
+        let mut file = self.elf.build();
+        for (place, offset, bytes) in &self.patches {
+            let at = if place == "file" { 0 } else { DeviceElf::header_of(&file, number(place) as usize) } + offset;
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        if self.bundle.is_empty() {
+            return file;
+        }
+        let mut bundle = Bundle::default();
+        bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+        for target in &self.bundle {
+            let content = if target == "amdgcnspirv" { b"\x03\x02\x23\x07".to_vec() } else { file.clone() };
+            bundle.push(format!("hipv4-amdgcn-amd-amdhsa--{target}"), content).unwrap();
+        }
+        bundle.to_bytes().unwrap().into_owned()
+    }
+}
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/disasm");
+    let mut cases: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+#[test]
+fn cases_come_out_as_written() {
+    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut wrong = Vec::new();
+    let cases = cases();
+    assert!(cases.len() > 20, "the cases are there");
+    for path in &cases {
+        let text = fs::read_to_string(path).unwrap();
+        let (given, expected) = text.split_once(STDOUT).unwrap_or((&text, ""));
+        let mut case = Case::parse(given);
+        fs::write(folder.path().join("in"), case.input()).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        let output = command.current_dir(folder.path()).args(["disasm", "in"]).args(&case.words).output().unwrap();
+        let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let missing: Vec<_> = case.errors.iter().filter(|part| !stderr.contains(*part)).collect();
+        let is_silent = case.errors.is_empty() && !stderr.is_empty();
+        let lines = stderr.lines().count() > case.errors.len().max(1);
+        if output.status.code() != Some(case.exit) || !missing.is_empty() || is_silent || lines {
+            wrong.push(format!("{}: exit {:?}, {stderr}", path.display(), output.status.code()));
+        } else if stdout != expected && bless {
+            fs::write(path, format!("{given}{STDOUT}{stdout}")).unwrap();
+        } else if stdout != expected {
+            wrong.push(format!("{}: expected\n{expected}\nfound\n{stdout}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    println!("{} cases", cases.len());
+}
