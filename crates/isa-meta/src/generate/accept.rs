@@ -102,7 +102,11 @@ impl Method {
 
     /// Whether a value of 255 means a literal that follows (and 254 one of 64 bits, where the target has those).
     pub fn takes_literal(self) -> bool {
-        matches!(self, Self::Source { .. } | Self::HalfSource | Self::WaveMask)
+        match self {
+            // With bit 8 set it is always a register.
+            Self::Source { set, .. } => set & 256 == 0,
+            _ => matches!(self, Self::HalfSource | Self::WaveMask),
+        }
     }
 
     /// Whether `raw` decodes.
