@@ -18,9 +18,9 @@ pub use memory::{Counter, Counters, Memory, Space};
 
 use crate::bank::{Role, VgprBanks};
 use crate::kind::{self, Decode, KINDS, Source};
+use crate::operand::{Access, Operands};
 use crate::reg::{Half, Reg, RegFile, Special};
 use crate::regset::RegSet;
-use crate::operand::{Access, Operands};
 use crate::value::Value;
 use crate::{Entry, Flag, Implicit, Inst, Isa, Name, Piece, Wave};
 
@@ -174,8 +174,11 @@ impl<'a> Effects<'a> {
         match &mut self.named {
             Named::Places(places) => {
                 let isa = self.isa;
-                let (inst, partial) = (self.inst, self.partial);
-                places.find_map(|place| effect(place.register(inst, isa)?, place.role, Some(place.slot), partial))
+                let (inst, written, partial) = (self.inst, self.written, self.partial);
+                places.find_map(|place| {
+                    let reg = place.register(inst, isa)?;
+                    effect(reg, place.role, place.slot, written && (partial || reg.half.is_some()))
+                })
             }
             Named::Operands(operands, number) => {
                 for operand in operands {
@@ -185,7 +188,7 @@ impl<'a> Effects<'a> {
                     // A tied operand stands in the list twice, written and read.
                     let touched = self.written == (operand.access != Access::Read);
                     let role = role(self.inst.entry(), slot);
-                    if let (true, Some(effect)) = (touched, effect(reg, role, Some(slot), self.partial)) {
+                    if let (true, Some(effect)) = (touched, effect(reg, role, slot, self.partial)) {
                         return Some(effect);
                     }
                 }
@@ -215,18 +218,17 @@ impl Iterator for Effects<'_> {
 
 /// `reg` as an effect; NULL is none.
 #[inline]
-fn effect(reg: Reg, role: Option<Role>, slot: Option<u8>, partial: bool) -> Option<Effect> {
+fn effect(reg: Reg, role: Option<Role>, slot: u8, partial: bool) -> Option<Effect> {
     if reg.is(Special::Null) {
         return None;
     }
-    let partial = reg.half.is_some() || partial && reg.file == RegFile::Vgpr;
-    Some(Effect { reg, role, partial, slot })
+    Some(Effect { reg, role, partial: partial && reg.file == RegFile::Vgpr, slot: Some(slot) })
 }
 
 /// Whether a vector result keeps bits of what was there.
 #[inline]
 fn keeps_bits(inst: &Inst, entry: Entry) -> bool {
-    entry.is(Flag::TiedSourceNotRead) || entry.is(Flag::Sdwa) && preserves(inst)
+    entry.is(Flag::Dst16) || entry.is(Flag::TiedSourceNotRead) || entry.is(Flag::Sdwa) && preserves(inst)
 }
 
 /// SDWA: the result is less than the dword (`dst_sel` 6), and what is beside it stays (`dst_unused` 2).

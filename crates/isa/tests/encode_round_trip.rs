@@ -29,7 +29,11 @@ fn each_instruction(rounds: usize, mut check: impl FnMut(&Inst, Isa)) {
             without.push(entry);
         }
     }
-    println!("{accepted} instructions; {} entries came up with none: {:?}", without.len(), &without[..without.len().min(40)]);
+    println!(
+        "{accepted} instructions; {} entries came up with none: {:?}",
+        without.len(),
+        &without[..without.len().min(40)]
+    );
     assert!(accepted > 100_000, "only {accepted} instructions");
 }
 
@@ -49,9 +53,10 @@ fn a_field_takes_its_bounds_or_says_why_not() {
     let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
     each_instruction(3, |inst, isa| {
         for field in inst.entry().fields() {
-            let held = field.pieces.iter().fold(0, |held: u64, piece| {
-                held | (u64::MAX >> (64 - u32::from(piece.width))) << piece.from
-            });
+            let held = field
+                .pieces
+                .iter()
+                .fold(0, |held: u64, piece| held | (u64::MAX >> (64 - u32::from(piece.width))) << piece.from);
             let top = 1 << (63 - held.leading_zeros());
             for value in [0, held, top, held & !top, held & held.wrapping_neg()] {
                 match inst.with_field(isa, field.name, value) {

@@ -87,9 +87,9 @@ fn places(
     number: usize,
     slot: &Slot,
 ) -> Option<(usize, Vec<Piece>)> {
-    let partner = if slot.pieces.is_empty() { partner(format, number, slot)? } else { number };
+    let partner = if slot.pieces.is_empty() { partner(shape, format, number, slot)? } else { number };
     let mut pieces = format.slots[partner].pieces.clone();
-    if shape.operands[partner].name == "vdstY" {
+    if method(model, format, partner) == "OperandVOPDDstY" {
         // Bit 0 of the second result is the opposite of the first result's.
         let first = layout.fields.iter().find(|field| field.name == "vdstX")?;
         pieces.extend(first.pieces.first().map(|piece| Piece { at: piece.at, from: 0, width: 1 }));
@@ -116,12 +116,17 @@ fn half_in_modifiers(shape: &Shape, format: &Format, number: usize) -> Option<Pi
     Some(Piece { at: piece.at + (bit - piece.from), from: 9, width: 1 })
 }
 
-fn partner(format: &Format, number: usize, slot: &Slot) -> Option<usize> {
+/// The operand whose register slot `number` shares: tied either way, or the result whose old value it stands for.
+fn partner(shape: &Shape, format: &Format, number: usize, slot: &Slot) -> Option<usize> {
+    let placed = |partner: usize| (!format.slots[partner].pieces.is_empty()).then_some(partner);
     let tied_to_it = |other: &Slot| other.tied.map(usize::from) == Some(number) && !other.pieces.is_empty();
-    match slot.tied.map(usize::from) {
-        Some(partner) if !format.slots[partner].pieces.is_empty() => Some(partner),
-        _ => format.slots.iter().position(tied_to_it),
-    }
+    let result = match shape.operands[number].name.as_str() {
+        "old" => "vdst",
+        name => name.strip_suffix("_in").unwrap_or_default(),
+    };
+    let by_name = || shape.operands.iter().position(|operand| operand.written && operand.name == result);
+    let tied = slot.tied.and_then(|partner| placed(usize::from(partner)));
+    tied.or_else(|| format.slots.iter().position(tied_to_it)).or_else(|| placed(by_name()?))
 }
 
 fn line(

@@ -99,11 +99,8 @@ impl Inst {
                 _ => Counter::LgkmAll,
             });
         }
-        let others = [
-            (Flag::ExpCnt, Counter::Export),
-            (Flag::AsyncCnt, Counter::Async),
-            (Flag::TensorCnt, Counter::Tensor),
-        ];
+        let others =
+            [(Flag::ExpCnt, Counter::Export), (Flag::AsyncCnt, Counter::Async), (Flag::TensorCnt, Counter::Tensor)];
         for (_, counter) in others.into_iter().filter(|(flag, _)| self.is(*flag)) {
             counters.add(counter);
         }

@@ -92,7 +92,8 @@ impl<'a> Builder<'a> {
             return Err(EncodeError::TooMany);
         }
         let mut closest = EncodeError::UnknownInstruction;
-        for entry in Entry::all().filter(|entry| entry.class() == Some(self.class) && entry.mnemonic() == self.mnemonic) {
+        for entry in Entry::all().filter(|entry| entry.class() == Some(self.class) && entry.mnemonic() == self.mnemonic)
+        {
             let result = match entry.available(self.isa) {
                 true => self.build_entry(entry),
                 false => Err(EncodeError::NotOnTarget),

@@ -108,7 +108,9 @@ pub(super) fn ties(entry: Entry, operands: &[Option<Placed>]) -> Result<(), Enco
     let slots = entry.slots();
     for (slot, placed) in slots.iter().zip(operands) {
         let Some(partner) = slot.tied.map(usize::from) else { continue };
-        let (Some(Some(Placed::Reg(wanted))), Some(Placed::Reg(reg))) = (operands.get(partner), placed) else { continue };
+        let (Some(Some(Placed::Reg(wanted))), Some(Placed::Reg(reg))) = (operands.get(partner), placed) else {
+            continue;
+        };
         if reg != wanted {
             let partner = slots.get(partner).map_or(slot.name, |slot| slot.name);
             return Err(EncodeError::Tied { name: slot.name, partner });

@@ -1,0 +1,149 @@
+//! Reads and writes: the quick path against the operands for every line of the tables, and cases by hand.
+
+mod common;
+
+use common::{Random, entries, random};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::{Counter, Effect, Flow, Space};
+use hotswap_isa::reg::{Reg, Special};
+use hotswap_isa::{Access, Inst, Isa, Target, Value, Wave};
+
+fn isa(target: &str) -> Isa {
+    Isa::new(Target::find(target).expect("a target of the rows"))
+}
+
+fn decode(isa: Isa, words: &[u32]) -> Inst {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    isa.decode(&bytes).unwrap_or_else(|error| panic!("{words:08x?}: {error}"))
+}
+
+/// Whether the encoding or a tie says which register the operand is.
+fn is_placed(inst: &Inst, number: usize) -> bool {
+    let slots = inst.entry().slots();
+    let tied_to_it = |slot: &hotswap_isa::Slot| slot.tied.map(usize::from) == Some(number);
+    !slots[number].pieces().is_empty() || slots[number].tied.is_some() || slots.iter().any(tied_to_it)
+}
+
+/// Registers of operands: read or written.
+fn named(inst: &Inst, isa: Isa, written: bool) -> Vec<Reg> {
+    let touched = |access| if written { access != Access::Read } else { access == Access::Read };
+    let operands = inst.operands(isa).enumerate().filter(|(number, _)| is_placed(inst, *number));
+    let registers =
+        operands.filter(|(_, operand)| touched(operand.access)).filter_map(|(_, operand)| match operand.value {
+            Value::Reg(reg) if !reg.is(Special::Null) => Some(reg),
+            _ => None,
+        });
+    registers.collect()
+}
+
+#[test]
+fn effects_are_the_registers_of_the_operands() {
+    let mut source = Random::new(11);
+    let mut checked = 0;
+    for (entry, settings) in entries(3) {
+        for isa in settings {
+            for inst in (0..4).filter_map(|_| random(entry, isa, &mut source)) {
+                let of = |effects: Vec<Effect>| -> Vec<Reg> {
+                    let named = |effect: &Effect| effect.slot.is_some_and(|slot| is_placed(&inst, slot.into()));
+                    effects.into_iter().filter(named).map(|effect| effect.reg).collect()
+                };
+                let (reads, writes) = (of(inst.reads(isa).collect()), of(inst.writes(isa).collect()));
+                assert_eq!(reads, named(&inst, isa, false), "reads of {inst:?} on {isa:?}");
+                assert_eq!(writes, named(&inst, isa, true), "writes of {inst:?} on {isa:?}");
+                checked += 1;
+            }
+        }
+    }
+    println!("{checked} instructions");
+    assert!(checked > 100_000);
+}
+
+/// Target, words, what it reads and writes; `~` marks a partial write, `w64` after the target its wave size.
+const CASES: &[(&str, &[u32], &str, &str)] = &[
+    ("gfx900", &[0xd100_0001, 0x0002_0702], "v2 v3 s[0:1] exec", "v1"),
+    ("gfx1100", &[0x0202_0702], "v2 v3 exec_lo vcc_lo", "v1"),
+    ("gfx1100 w64", &[0x0202_0702], "v2 v3 exec vcc", "v1"),
+    ("gfx1100", &[0x7c02_0702], "v2.l v3.l exec_lo mode", "vcc_lo"),
+    ("gfx1100 w64", &[0x7c02_0702], "v2.l v3.l exec mode", "vcc"),
+    ("gfx1100", &[0x6402_0702], "v2.l v3.l exec_lo mode", "~v1.l"),
+    ("gfx1010", &[0x6402_0702], "v2 v3 exec_lo mode", "~v1"),
+    ("gfx1100", &[0x5602_0702], "v2 v3 v1 exec_lo mode", "v1"),
+    ("gfx1100", &[0x8002_0302], "s2 s3", "s2 src_scc"),
+    ("gfx1100", &[0xbe80_0102], "s[2:3]", "s[0:1]"),
+    ("gfx1100", &[0xbfa3_0004], "vcc_lo", ""),
+    ("gfx1250", &[0xd8dc_0201, 0x0200_0001], "v1 exec_lo", "v[2:3]"),
+    ("gfx1250", &[0xee05_007c, 1, 2], "v[2:3] exec_lo", "v1"),
+];
+
+#[test]
+fn cases_by_hand() {
+    let list = |effects: Vec<Effect>| {
+        let words = effects.iter().map(|effect| format!("{}{}", if effect.partial { "~" } else { "" }, effect.reg));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    for (target, words, reads, writes) in CASES {
+        let wide = target.ends_with(" w64");
+        let mut isa = isa(target.trim_end_matches(" w64"));
+        if wide {
+            isa = isa.with_wave(Wave::W64);
+        }
+        let inst = decode(isa, words);
+        assert_eq!(list(inst.reads(isa).collect()), *reads, "reads of {inst:?} on {target}");
+        assert_eq!(list(inst.writes(isa).collect()), *writes, "writes of {inst:?} on {target}");
+    }
+}
+
+#[test]
+fn sets_follow_the_bank_mode() {
+    let isa = isa("gfx1250");
+    // v_add_f32_e32 v1, v2, v3 with sources in banks 1 and 2, result in bank 3.
+    let inst = decode(isa, &[0x0602_0702]);
+    let banks = VgprBanks::of_mode(0b11_00_10_01);
+    let vector = |index| Reg::new(hotswap_isa::reg::RegFile::Vgpr, index, 1);
+    let reads = inst.read_set(isa, banks);
+    assert!(reads.contains(vector(258)) && reads.contains(vector(515)) && !reads.touches(vector(2)));
+    assert!(inst.overwritten_set(isa, banks).contains(vector(769)));
+    let unknown = VgprBanks::UNKNOWN;
+    let written = inst.written_set(isa, unknown);
+    assert!((0..4).all(|bank| written.contains(vector(1 + 256 * bank))));
+    assert!(inst.overwritten_set(isa, unknown).is_empty());
+}
+
+#[test]
+fn flow_of_control() {
+    let cases: [(&str, &[u32], Flow); 9] = [
+        ("gfx1100", &[0xbfa0_0004], Flow::Branch { target: 0x1014, conditional: false }),
+        ("gfx1100", &[0xbfa0_ffff], Flow::Branch { target: 0x1000, conditional: false }),
+        ("gfx900", &[0xbf84_0001], Flow::Branch { target: 0x1008, conditional: true }),
+        ("gfx1100", &[0xbfb0_0000], Flow::End),
+        ("gfx1100", &[0xbe80_4804], Flow::Indirect { conditional: false }),
+        ("gfx1100", &[0xbe80_4904], Flow::Call { target: None }),
+        ("gfx1250", &[0xbe80_4bff, 0x100], Flow::Branch { target: 0x1108, conditional: false }),
+        ("gfx1250", &[0xbe80_4b04], Flow::Indirect { conditional: false }),
+        ("gfx1100", &[0x0602_0702], Flow::Next),
+    ];
+    for (target, words, flow) in cases {
+        let isa = isa(target);
+        let inst = decode(isa, words);
+        assert_eq!(inst.flow(0x1000, isa), flow, "{inst:?} on {target}");
+    }
+}
+
+#[test]
+fn memory_and_counters() {
+    let cases: [(&str, &[u32], Space, &[Counter]); 6] = [
+        ("gfx900", &[0xdc50_8000, 0x0100_0002], Space::Global, &[Counter::Load]),
+        ("gfx1100", &[0xdc6a_0000, 0x007c_0102], Space::Global, &[Counter::Store]),
+        ("gfx1100", &[0xd8dc_0000, 0x0100_0002], Space::Lds, &[Counter::LgkmAll]),
+        ("gfx1200", &[0xd8dc_0000, 0x0100_0002], Space::Lds, &[Counter::Lds]),
+        ("gfx1200", &[0xf400_0000, 0xf800_0000], Space::Scalar, &[Counter::Scalar]),
+        ("gfx1250", &[0xee05_007c, 1, 2], Space::Global, &[Counter::Load]),
+    ];
+    for (target, words, space, counters) in cases {
+        let isa = isa(target);
+        let inst = decode(isa, words);
+        assert_eq!(inst.memory().map(|memory| memory.space), Some(space), "{inst:?} on {target}");
+        assert!(counters.iter().all(|counter| inst.counters(isa).has(*counter)), "{inst:?} on {target}");
+    }
+    assert_eq!(decode(isa("gfx1100"), &[0x0602_0702]).memory(), None);
+}
