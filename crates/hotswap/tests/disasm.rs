@@ -11,7 +11,7 @@
 //! kernel NAME OFFSET SIZE wave32|wave64     the code, its descriptor in .rodata and both symbols
 //! relocation SECTION OFFSET TYPE SYMBOL ADDEND
 //! patch SECTION-HEADER OFFSET BYTES         damage to a section header, or `patch file OFFSET BYTES`
-//! bundle TARGET ...                         the file is a bundle with one such object for each target
+//! bundle ENTRY[=TARGET] ...                 the file is a bundle with one such object for each entry
 //! run WORDS
 //! exit CODE
 //! stderr PART                               several; none: standard error is empty
@@ -27,6 +27,7 @@ mod device_elf;
 use assert_cmd::Command;
 use device_elf::{CODE, DeviceElf, Relocation, Section, Symbol};
 use hotswap_bundle::Bundle;
+use hotswap_targets::{EFlags, TargetId};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -147,21 +148,32 @@ impl Case {
             return self.elf.sections[0].bytes.clone();
         }
         self.add_kernels();
+        if self.bundle.is_empty() {
+            return self.object();
+        }
+        let mut bundle = Bundle::default();
+        bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+        for entry in std::mem::take(&mut self.bundle) {
+            let (entry, target) = entry.split_once('=').unwrap_or((&entry, &entry));
+            let content = match target.parse::<TargetId>() {
+                Ok(target) => {
+                    self.elf.flags = EFlags::of(&target).encode();
+                    self.object()
+                }
+                Err(_) => b"\x03\x02\x23\x07".to_vec(),
+            };
+            bundle.push(format!("hipv4-amdgcn-amd-amdhsa--{entry}"), content).unwrap();
+        }
+        bundle.to_bytes().unwrap().into_owned()
+    }
+
+    fn object(&self) -> Vec<u8> {
         let mut file = self.elf.build();
         for (place, offset, bytes) in &self.patches {
             let at = if place == "file" { 0 } else { DeviceElf::header_of(&file, number(place) as usize) } + offset;
             file[at..at + bytes.len()].copy_from_slice(bytes);
         }
-        if self.bundle.is_empty() {
-            return file;
-        }
-        let mut bundle = Bundle::default();
-        bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
-        for target in &self.bundle {
-            let content = if target == "amdgcnspirv" { b"\x03\x02\x23\x07".to_vec() } else { file.clone() };
-            bundle.push(format!("hipv4-amdgcn-amd-amdhsa--{target}"), content).unwrap();
-        }
-        bundle.to_bytes().unwrap().into_owned()
+        file
     }
 }
 

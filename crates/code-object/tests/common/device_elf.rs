@@ -68,6 +68,7 @@ fn name(strings: &mut Vec<u8>, text: &str) -> u32 {
 /// Name, type, flags, place, size, link, info, size of an entry.
 struct Row(String, u32, u64, usize, usize, usize, usize, u64);
 
+#[allow(dead_code, reason = "not every test that includes this file builds by hand")]
 impl DeviceElf {
     /// With one section of instructions.
     pub(crate) fn with_text(bytes: Vec<u8>) -> Self {
@@ -81,7 +82,6 @@ impl DeviceElf {
     }
 
     /// Where the header of section `number` lies in a file that was built here.
-    #[allow(dead_code, reason = "not every test that includes this file damages headers")]
     pub(crate) fn header_of(file: &[u8], number: usize) -> usize {
         u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize + 64 * number
     }

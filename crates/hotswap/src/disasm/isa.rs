@@ -1,7 +1,7 @@
 //! The instruction set as the disassembler sees it: the one place that knows `hotswap-isa`.
 
 use super::out::Out;
-use hotswap_isa::reg::Reg;
+use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::text::Options;
 use hotswap_isa::value::Value;
 use hotswap_isa::{Isa, Target, Undecoded, Wave};
@@ -110,7 +110,13 @@ impl Reader {
 fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut Out<W>) {
     for (index, register) in registers.enumerate() {
         out.text(if index > 0 { ",\"" } else { "\"" });
-        let _ = register.write(out);
+        // As a register, not as a source operand.
+        match register.as_special() {
+            Some(Special::Scc) => out.text("scc"),
+            Some(Special::Vccz) => out.text("vccz"),
+            Some(Special::Execz) => out.text("execz"),
+            _ => drop(register.write(out)),
+        }
         out.byte(b'"');
     }
 }

@@ -259,7 +259,10 @@ impl<'s> View<'s> {
         if let What::Instruction(inst) = &what {
             let end = address.wrapping_add(len as u64);
             target = reader.branch(inst, address).map(|address| self.target(address));
-            refers = addresses.follow(reader, inst, end).map(|address| self.target(address));
+            // In a relocatable file the numbers are not there yet.
+            if self.map.kind == Kind::Linked {
+                refers = addresses.follow(reader, inst, end).map(|address| self.target(address));
+            }
         }
         let relocations = if relocations.is_empty() { &[] } else { take(relocations, offset, offset + len) };
         Item { offset, address, bytes, what, is_label: self.targets.has(offset), target, refers, relocations }
