@@ -32,9 +32,11 @@ pub(super) fn read(
     record: &Record,
 ) -> Result<Instruction, ImportError> {
     let name = record.name();
-    let operands = shapes::operands(records, kinds, record)?;
+    let mut operands = shapes::operands(records, kinds, record)?;
     let names: Vec<&str> = operands.iter().map(|operand| operand.name.as_str()).collect();
+    let dpp8 = names.contains(&"dpp8");
     let mut encoding = encoding::read(record, &names)?;
+    shapes::tie_old_values(&mut operands, |name| encoding.fields.contains_key(name));
     for operand in &operands {
         // The field of a tied pair is that of the written operand, whichever name the record gives it.
         if let Some(written) = operand.tied.as_ref().filter(|written| !encoding.fields.contains_key(*written)) {
@@ -49,7 +51,7 @@ pub(super) fn read(
     if steps::age(&table).is_none() {
         return wrong(name, format!("unknown table: {table}"));
     }
-    let class = classes::class(name, &encoding, &flags, names.contains(&"dpp8"))?;
+    let class = classes::class(name, &encoding, &flags, dpp8)?;
     let (layout, opcode) = layouts::split(name, encoding, &class, steps::generation(&table))?;
     let predicates = predicates(records, record)?;
     let sorted = |field: &str| record.names(field).map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();

@@ -83,6 +83,16 @@ fn tie(record: &str, constraint: &str, operands: &mut [OperandKey]) -> Result<()
     }
 }
 
+/// Ties operands that stand for the old value of a result. Some records have lost the constraint that their pseudo
+/// instructions have; such an operand has no field, and its name says what it is.
+pub(super) fn tie_old_values(operands: &mut [OperandKey], has_field: impl Fn(&str) -> bool) {
+    let written: Vec<String> = operands.iter().filter(|o| o.written).map(|o| o.name.clone()).collect();
+    for operand in operands.iter_mut().filter(|o| !o.written && o.tied.is_none() && !has_field(&o.name)) {
+        let result = if operand.name == "old" { "vdst" } else { operand.name.strip_suffix("_in").unwrap_or_default() };
+        operand.tied = written.iter().find(|name| *name == result).cloned();
+    }
+}
+
 /// Shapes without duplicates, with their names.
 #[derive(Default)]
 pub(super) struct Shapes(BTreeMap<ShapeKey, Shape>);

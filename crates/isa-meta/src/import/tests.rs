@@ -126,6 +126,16 @@ fn a_tied_pair_has_one_field_with_the_name_of_the_written_operand() {
 }
 
 #[test]
+fn an_old_value_without_constraint_and_field_is_tied_by_its_name() {
+    let mut records = records();
+    let inputs = [("SSrc", "ssrc0"), ("SReg_32", "sdst_in"), ("SReg_32", "other_in")];
+    records["S_MOV_gfx9"]["InOperandList"] = operands(&inputs);
+    let model = import(&records, "").unwrap();
+    let tied: Vec<Option<&str>> = model.shapes[0].operands.iter().map(|operand| operand.tied.as_deref()).collect();
+    assert_eq!(tied, [None, None, Some("sdst"), None]);
+}
+
+#[test]
 fn records_that_are_not_understood_are_errors() {
     let complex = |text: &str| {
         let mut bits = bits("101111101 ddddddd 00000011 ssssssss", &[('d', "sdst"), ('s', "ssrc0")]);
