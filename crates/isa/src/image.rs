@@ -1,10 +1,11 @@
 //! Sizes of the data and addresses of image instructions, which depend on the mask, the dimension and flags.
 //!
 //! Invariants: a size that no variant of the instruction has changes nothing, and neither does one whose registers
-//! would run past the last one: then all stays as the encoding's own variant has it.
+//! would run past the last one or begin at an odd one where that is not allowed: then all stays as the encoding's own variant has it.
 //!
 //! Absent on purpose: anything about the resource; only the instruction is looked at.
 
+use crate::kind;
 use crate::operand::Reader;
 use crate::reg::Reg;
 use crate::tables::{Feature, Image, ImageBase, Name};
@@ -90,7 +91,8 @@ fn address(reader: &Reader, base: &ImageBase) -> u8 {
 fn fits(reader: &Reader, wanted: Sizes, own: Sizes) -> bool {
     let start = |name: Name| reader.raw_named(name) & 255;
     let written = if reader.find(Name::Vdst).is_some() { Name::Vdst } else { Name::Vdata };
-    let data = || start(written) + u64::from(wanted.data) <= 256;
+    let aligned = |start: u64, size: u8| size < 2 || start & 1 == 0 || !kind::aligns_tuples(reader.isa);
+    let data = || start(written) + u64::from(wanted.data) <= 256 && aligned(start(written), wanted.data);
     if wanted.data != own.data && !data() {
         return false;
     }
@@ -98,7 +100,8 @@ fn fits(reader: &Reader, wanted: Sizes, own: Sizes) -> bool {
         return true;
     }
     if !own.separate {
-        return start(Name::Vaddr0) + u64::from(wanted.address) <= 256;
+        let first = start(Name::Vaddr0);
+        return first + u64::from(wanted.address) <= 256 && aligned(first, wanted.address);
     }
     let last = own.address.saturating_sub(1);
     let slot = reader.find(Name::Vaddr0).unwrap_or(0) + usize::from(last);

@@ -138,9 +138,6 @@ fn tuple(file: RegFile, raw: u8, dwords: u8, size: u16) -> Source {
         3 | 4 | 8..=12 | 16 => 4,
         _ => return Source::Unknown,
     };
-    if file == RegFile::Ttmp && dwords == 3 {
-        return Source::Unknown;
-    }
     let index = u16::from(raw & !(stride - 1));
     if index + u16::from(dwords) > size {
         return Source::Unknown;
@@ -442,58 +439,33 @@ impl RegClass {
         }
     }
 
-    /// The two parts of the name that LLVM gives the class on this target.
-    pub(crate) fn target_name(self, isa: Isa) -> (&'static str, &'static str) {
-        let (aligned, matrix) = (aligns_tuples(isa), isa.has(Feature::MaiInsts));
-        let Some(stem) = self.name.strip_suffix("_AlignTarget").or(self.name.strip_suffix("_Target")) else {
-            return (self.name, "");
-        };
-        let suffix = if aligned && self.dwords > 1 { "_Align2" } else { "" };
-        let vector = if self.dwords == 1 { "VGPR" } else { "VReg" };
-        let accumulation = self.holds_accumulation(isa);
-        match stem.strip_prefix("AV_LdSt") {
-            Some(_) if accumulation => (av_name(self.dwords), suffix),
-            Some(_) => (vector_name(vector, self.dwords), suffix),
-            None if stem.starts_with("AV_") && aligned && !matrix => (vector_name(vector, self.dwords), suffix),
-            None => (stem, suffix),
+    /// The name that LLVM gives the class on this target, for registers of `dwords` dwords: text, bits, text.
+    pub(crate) fn target_name(self, dwords: u8, isa: Isa) -> (&'static str, Option<u16>, &'static str) {
+        let (vector, accumulation) = (self.has(RegClass::VECTOR), self.holds_accumulation(isa));
+        let plain = (self.name, None, "");
+        if self.has(RegClass::SCALAR | RegClass::LOW_128 | RegClass::LOW_256 | RegClass::LDS) || self.name == "VGPR_16" {
+            let stem = self.name.strip_suffix("_AlignTarget");
+            return stem.map_or(plain, |stem| (stem, None, if aligns_tuples(isa) { "_Align2" } else { "" }));
         }
+        let stem = match (vector, accumulation, dwords) {
+            (true, true, _) => "AV_",
+            (true, false, 1) => "VGPR_",
+            (true, false, _) => "VReg_",
+            (false, _, 1) => "AGPR_",
+            (false, ..) => "AReg_",
+        };
+        (stem, Some(u16::from(dwords) * 32), if dwords > 1 && self.even(isa) { "_Align2" } else { "" })
     }
 }
 
 /// Whether vector tuples must begin at an even register: gfx90a to gfx950 and gfx12.5.
-fn aligns_tuples(isa: Isa) -> bool {
+pub(crate) fn aligns_tuples(isa: Isa) -> bool {
     isa.has(Feature::Gfx90aInsts) || isa.has(Feature::Gfx1250Insts)
 }
 
 /// Whether it is a half of the scratch base, which is a constant like the registers from NULL on.
 fn is_scratch_base(special: Special) -> bool {
     matches!(special, Special::FlatScratchBaseLo | Special::FlatScratchBaseHi)
-}
-
-/// Name of a class of vector and accumulation registers.
-fn av_name(dwords: u8) -> &'static str {
-    match dwords {
-        1 => "AV_32",
-        2 => "AV_64",
-        3 => "AV_96",
-        4 => "AV_128",
-        5 => "AV_160",
-        _ => "AV",
-    }
-}
-
-/// Name of a class of vector registers.
-fn vector_name(stem: &'static str, dwords: u8) -> &'static str {
-    match dwords {
-        1 => "VGPR_32",
-        2 => "VReg_64",
-        3 => "VReg_96",
-        4 => "VReg_128",
-        5 => "VReg_160",
-        6 => "VReg_192",
-        8 => "VReg_256",
-        _ => stem,
-    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/kinds.rs"));

@@ -254,18 +254,15 @@ impl Reader {
         let wmma = self.find(Name::MatrixAFmt).is_some();
         let names = if wmma { [Name::MatrixAFmt, Name::MatrixBFmt] } else { [Name::Cbsz, Name::Blgp] };
         let [a, b] = names.map(|name| self.raw_named(name));
-        if a > 4 || b > 4 {
-            return reg;
-        }
         let format = match name {
             Name::Src0 => a,
             Name::Src1 => b,
             _ => return reg,
         };
         let eighths = match format {
-            0 | 1 => 8,
             2 | 3 => 6,
-            _ => 4,
+            4 => 4,
+            _ => 8,
         };
         reg.count = if wmma { eighths * 2 } else { eighths };
         reg

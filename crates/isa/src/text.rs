@@ -19,6 +19,7 @@ mod typed;
 use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::operand::Reader;
+use crate::tables::Feature;
 use core::fmt::{self, Write};
 use number::{decimal, signed, signed_hexadecimal};
 use program::{Part, Step};
@@ -114,6 +115,9 @@ impl<W: Write> Writer<'_, '_, W> {
         let raw = self.reader.raw(usize::from(step.slot));
         let text = step.text;
         match step.part {
+            // Where there is no global data share, its bit says nothing.
+            Part::GdsFlag if raw == 0 || !self.isa.has(Feature::Gds) => Ok(()),
+            Part::GdsFlag => self.out.write_str(text),
             Part::CachePolicy => self.cache_policy(raw, step.extra),
             Part::Offset => self.offset(raw, step),
             Part::FlatOffset => self.flat_offset(raw, step),
@@ -159,7 +163,7 @@ impl<W: Write> Writer<'_, '_, W> {
             Part::DppControl => self.dpp_control(raw, step.extra[0]),
             Part::Dpp8 => self.dpp8(raw),
             Part::SdwaSelect => self.out.write_str(dpp::SDWA_SELECTS.get(raw as usize).unwrap_or(&"")),
-            Part::SdwaUnused => self.out.write_str(dpp::SDWA_UNUSED.get(raw as usize).unwrap_or(&"")),
+            Part::SdwaUnused => self.out.write_str(dpp::SDWA_UNUSED[raw as usize & 3]),
             Part::Dim => self.out.write_str(DIMENSIONS[raw as usize & 7]),
             Part::Attribute => decimal(self.out, raw),
             Part::AttributeComponent => self.out.write_str([".x", ".y", ".z", ".w"][raw as usize & 3]),

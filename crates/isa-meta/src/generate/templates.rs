@@ -197,6 +197,7 @@ impl Builder<'_> {
             "OperandAndIntInputMods" => self.push("IntegerModifiers", slot, [0; 4]),
             // Ray tests with 16-bit addresses say so in the opcode.
             "NamedBit" if name == "a16" && self.tests_rays_with_a16() => self.text(" a16"),
+            "NamedBit" if name == "gds" => self.conditional(" gds", "GdsFlag", slot, [0; 4]),
             "NamedBit" => self.conditional(&format!(" {}", print.arguments[0]), "Flag", slot, [0; 4]),
             "NamedInt" => self.named_number(slot, &print)?,
             _ => self.special(slot, print.method)?,

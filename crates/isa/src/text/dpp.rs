@@ -7,8 +7,8 @@ use core::fmt::{self, Write};
 
 /// Selections of SDWA.
 pub(super) const SDWA_SELECTS: [&str; 7] = ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD"];
-/// What SDWA does with the rest of the result.
-pub(super) const SDWA_UNUSED: [&str; 3] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"];
+/// What SDWA does with the rest of the result. The last number has no meaning; LLVM writes the first one's name.
+pub(super) const SDWA_UNUSED: [&str; 4] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "UNUSED_PAD"];
 
 impl<W: Write> Writer<'_, '_, W> {
     /// Eight lanes of three bits.

@@ -50,9 +50,12 @@ impl<W: Write> Writer<'_, '_, W> {
         if kind.class.contains(reg, self.isa) {
             return Ok(());
         }
-        let (name, suffix) = kind.class.target_name(self.isa);
+        let (name, bits, suffix) = kind.class.target_name(reg.count, self.isa);
         self.out.write_str("/*Invalid register, operand has '")?;
         self.out.write_str(name)?;
+        if let Some(bits) = bits {
+            decimal(self.out, u64::from(bits))?;
+        }
         self.out.write_str(suffix)?;
         self.out.write_str("' register class*/")
     }

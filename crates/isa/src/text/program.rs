@@ -18,6 +18,7 @@ pub(crate) enum Part {
     TypedFormat,
     AddressList,
     Flag,
+    GdsFlag,
     HexAlways,
     HexNonzero,
     DecimalAlways,
