@@ -20,7 +20,7 @@ const MOST_OPERANDS: usize = 40;
 const LONGEST_LINE: usize = 400;
 
 /// The setting and the code of an input; `None` without code.
-pub fn split(input: &[u8]) -> Option<(Isa, &[u8])> {
+pub(crate) fn split(input: &[u8]) -> Option<(Isa, &[u8])> {
     let [target, mode, code @ ..] = input else { return None };
     let all = Target::all();
     let target = all.get(usize::from(*target) % all.len())?;
@@ -29,7 +29,7 @@ pub fn split(input: &[u8]) -> Option<(Isa, &[u8])> {
 }
 
 /// An input for [`split`] that chooses this setting.
-pub fn join(target: &str, wave: Wave, true16: bool, code: &[u8]) -> Vec<u8> {
+pub(crate) fn join(target: &str, wave: Wave, true16: bool, code: &[u8]) -> Vec<u8> {
     let number = Target::all().iter().position(|one| one.name == target).unwrap_or(0) as u8;
     let mode = u8::from(wave == Wave::W64) | u8::from(!true16) << 1;
     [&[number, mode], code].concat()
@@ -47,7 +47,7 @@ impl Write for Line {
 }
 
 /// Walks over the code and looks at everything that can be asked.
-pub fn decode(input: &[u8]) {
+pub(crate) fn decode(input: &[u8]) {
     let Some((isa, code)) = split(input) else { return };
     let mut expected = 0;
     for (offset, result) in isa.walk(code) {
@@ -70,7 +70,10 @@ pub fn decode(input: &[u8]) {
 
 fn opaque(isa: Isa, rest: &[u8], len: Option<u8>) -> usize {
     let skipped = usize::from(len.unwrap_or(4)).min(rest.len());
-    assert!(len.is_none_or(|len| (4..=20).contains(&len) && usize::from(len) <= rest.len()), "{isa:?}: {len:?} {rest:x?}");
+    assert!(
+        len.is_none_or(|len| (4..=20).contains(&len) && usize::from(len) <= rest.len()),
+        "{isa:?}: {len:?} {rest:x?}"
+    );
     skipped
 }
 
@@ -118,7 +121,7 @@ fn effects(isa: Isa, inst: &Inst) {
     let (written, overwritten) = (inst.written_set(isa, banks), inst.overwritten_set(isa, banks));
     assert!(overwritten.iter().all(|reg| written.touches(reg)), "{isa:?}: {inst:?} overwrites what it does not write");
     let _ = (inst.read_set(isa, banks), inst.memory(), inst.counters(isa), banks.after(inst, isa));
-    let pc = 0x1000;
+    let pc = 1 << 20;
     if let Some(target) = inst.branch_target(pc, isa) {
         // 16 bits of dwords from the end of the instruction.
         assert!(target.abs_diff(pc + 4) <= 4 << 16, "{isa:?}: {inst:?} goes to {target:#x}");
@@ -139,7 +142,7 @@ fn register(isa: Isa, inst: &Inst, reg: Reg) {
 }
 
 /// Changes fields of what decodes, and builds it again. The last eight bytes are the value for fields.
-pub fn round_trip(input: &[u8]) {
+pub(crate) fn round_trip(input: &[u8]) {
     let Some((isa, code)) = split(input) else { return };
     let value = code.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     for inst in isa.walk(code).filter_map(|(_, result)| result.ok()) {
@@ -159,7 +162,11 @@ fn field(isa: Isa, inst: &Inst, name: hotswap_isa::Name, value: u64) {
     for value in [value, value & 0xff, value & 0x1ff, 255, 0] {
         let Ok(changed) = inst.with_field(isa, name, value) else { continue };
         assert_eq!(changed.raw(name), Some(value), "{isa:?}: {name:?} of {inst:?}");
-        assert_eq!(changed.with_field(isa, name, old), Ok(*inst), "{isa:?}: {name:?} of {inst:?} to {value:#x} and back");
+        assert_eq!(
+            changed.with_field(isa, name, old),
+            Ok(*inst),
+            "{isa:?}: {name:?} of {inst:?} to {value:#x} and back"
+        );
     }
 }
 
