@@ -17,7 +17,7 @@ use std::fmt::{self, Write};
 /// No instruction has more operands.
 const MOST_OPERANDS: usize = 40;
 /// No line of assembly is longer.
-const LONGEST_LINE: usize = 400;
+const LONGEST_LINE: usize = 800;
 
 /// The setting and the code of an input; `None` without code.
 pub(crate) fn split(input: &[u8]) -> Option<(Isa, &[u8])> {
