@@ -53,6 +53,7 @@ fn known_words() {
         let found = match isa(target).decode(&bytes) {
             Ok(inst) => {
                 assert_eq!(usize::from(inst.len()), bytes.len(), "{line}");
+                assert_eq!(isa(target).size(&bytes), Some(inst.len()), "{line}");
                 inst.mnemonic().to_owned()
             }
             Err(Undecoded::Opaque { len: Some(len) }) => format!("opaque {len}"),

@@ -117,16 +117,17 @@ fn needs<'a>(model: &'a Model, expanded: &Expanded) -> Result<(Vec<Need<'a>>, Ve
     Ok((needs, entries))
 }
 
-/// Features in the asked wave size and spelling. Targets before gfx10 have one wave size, targets without 16-bit
-/// register names one spelling; asking them for the other changes nothing.
+/// Features in the asked wave size and spelling. Targets before gfx10 and from gfx12.5 on have one wave size,
+/// targets without 16-bit register names one spelling; asking them for the other changes nothing.
 fn features(target: &[String], wave64: bool, true16: bool) -> BTreeSet<String> {
     let mut features: BTreeSet<String> = target.iter().cloned().collect();
     let mut set = |name: &str, on: bool| if on { features.insert(name.to_owned()) } else { features.remove(name) };
-    if target.iter().any(|feature| feature == "gfx10-insts") {
+    let has = |name: &str| target.iter().any(|feature| feature == name);
+    if has("gfx10-insts") && !has("gfx1250-insts") {
         set("wavefrontsize64", wave64);
         set("wavefrontsize32", !wave64);
     }
-    if target.iter().any(|feature| feature == "true16") {
+    if has("true16") {
         set("real-true16", true16);
     }
     features

@@ -9,7 +9,7 @@
 use super::GenerateError;
 use super::accept::Method;
 use super::emit_array;
-use super::expand::{Expanded, Format};
+use super::expand::{Expanded, Format, Slot};
 use super::settings::Settings;
 use super::trie::{Window, entries_of, matching, window};
 use crate::model::{Model, Piece};
@@ -169,10 +169,12 @@ fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longe
     Item { entry, rule, announced: announced(expanded, format, methods, entry) }
 }
 
-/// Where sources lie that may ask for a literal. Their value is in the low nine bits of the field.
+/// Where sources lie that may ask for a literal of their own. Their value is in the low nine bits of the field.
 fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
     let mut result = Vec::new();
-    for slot in &format.slots {
+    // Behind a literal that is in the encoding, sources share it.
+    let inside = |slot: &&Slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64);
+    for slot in format.slots.iter().take_while(|slot| !inside(slot)) {
         let low = |piece: &&Piece| piece.from == 0 && piece.width >= 8;
         if let (true, Some(piece)) = (methods[slot.kind].takes_literal(), slot.pieces.iter().find(low)) {
             // A field of eight bits has no vector registers; one of nine or ten tells them by bit 8.
