@@ -39,10 +39,10 @@ pub(super) fn read(
     shapes::tie_old_values(&mut operands, |name| encoding.fields.contains_key(name));
     for operand in &operands {
         // The field of a tied pair is that of the written operand, whichever name the record gives it.
-        if let Some(written) = operand.tied.as_ref().filter(|written| !encoding.fields.contains_key(*written)) {
-            if let Some(bits) = encoding.fields.remove(&operand.name) {
-                encoding.fields.insert(written.clone(), bits);
-            }
+        if let Some(written) = operand.tied.as_ref().filter(|written| !encoding.fields.contains_key(*written))
+            && let Some(bits) = encoding.fields.remove(&operand.name)
+        {
+            encoding.fields.insert(written.clone(), bits);
         }
     }
     let (mnemonic, template) = shapes::assembly(record)?;
