@@ -80,13 +80,20 @@ fn one(line: &mut Line<'_>) -> Result<Layout, RowError> {
 fn part(word: &str, layout: &mut Layout) -> Option<()> {
     let (name, value) = word.split_once('=')?;
     if name == "op" {
+        if !layout.opcode.is_empty() {
+            return None;
+        }
         layout.opcode = bits::parse(value)?;
     } else if name.starts_with(|c: char| c.is_ascii_digit()) {
         let (at, width) = bits::parse_range(name)?;
         if value.len() != usize::from(width) || value.contains(|c| c != '0' && c != '1') {
             return None;
         }
-        layout.fixed_mask |= (u128::MAX >> (128 - u32::from(width))) << at;
+        let mask = (u128::MAX >> (128 - u32::from(width))) << at;
+        if layout.fixed_mask & mask != 0 {
+            return None;
+        }
+        layout.fixed_mask |= mask;
         layout.fixed_value |= u128::from_str_radix(value, 2).ok()? << at;
     } else {
         layout.fields.push(Field { name: name.to_owned(), pieces: bits::parse(value)? });

@@ -88,6 +88,8 @@ fn broken_rows_are_refused_with_their_place() {
         ("layouts.isa", "    A\n", "layouts.isa:1: a continuation without a line before it"),
         ("layouts.isa", "A SOP1 32 0..1=101\n", "layouts.isa:1: not a field, fixed bits or opcode: 0..1=101"),
         ("layouts.isa", "A SOP1 32 0..1=12\n", "layouts.isa:1: not a field, fixed bits or opcode: 0..1=12"),
+        ("layouts.isa", "A SOP1 32 0..3=1010 2..5=1111\n", "layouts.isa:1: not a field, fixed bits or opcode: 2..5=1111"),
+        ("layouts.isa", "A SOP1 32 op=1 op=2\n", "layouts.isa:1: not a field, fixed bits or opcode: op=2"),
         ("layouts.isa", "A SOP1 32 x=200\n", "layouts.isa:1: not a field, fixed bits or opcode: x=200"),
         ("layouts.isa", "A SOP1 32 x=7..3\n", "layouts.isa:1: not a field, fixed bits or opcode: x=7..3"),
         ("layouts.isa", "A SOP1 32 op=0..7 x=7..8\n", "layouts.isa:1: bits of x are used twice"),
