@@ -41,7 +41,7 @@ KERNEL void matrix_scaled(GLOBAL float4 *out, GLOBAL const int8 *a, GLOBAL const
 }
 #endif
 
-#if defined(__gfx1100__)
+#if defined(__gfx1100__) && !defined(WAVE64)
 KERNEL void matrix_f16(GLOBAL float8 *out, GLOBAL const half16 *a, GLOBAL const half16 *b) {
     out[lane()] = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a[lane()], b[lane()], out[lane()]);
 }

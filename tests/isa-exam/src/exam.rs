@@ -15,6 +15,9 @@ use std::sync::Mutex;
 /// Words of one piece of work.
 const PIECE: usize = 8192;
 
+/// What names of words hold that LLVM's assembler made.
+const ASSEMBLED: &str = ".s#";
+
 /// Both sides, and how many threads compare them.
 pub struct Exam<'a> {
     /// Programs of the userland.
@@ -100,7 +103,7 @@ impl Exam<'_> {
         for ((word, source), answer) in items.iter().zip(&answers) {
             // Where LLVM crashed, ours must still come to an end.
             let ours = self.subject.decode(setting, word);
-            let verdict: Verdict = compare(setting, word, answer, ours.as_ref());
+            let verdict: Verdict = compare(setting, word, answer, ours.as_ref(), source.contains(ASSEMBLED));
             report.enter(self.list, setting, verdict, || (*source).to_owned());
         }
         Ok(answers)

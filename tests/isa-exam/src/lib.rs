@@ -10,6 +10,7 @@
 //! Absent on purpose: LLVM's test files (the set-up fetches them), and any answer of `hotswap-isa` that is right by
 //! definition: what is expected always comes from LLVM.
 
+pub mod code;
 pub mod exam;
 pub mod left_out;
 pub mod normal;

@@ -3,10 +3,12 @@
 //! Invariant: it ends with exit code 1 when a difference is left that no line of the lists explains.
 
 use clap::{Args, Parser, Subcommand};
+use hotswap_isa_exam::code::{self, Bytes};
 use hotswap_isa_exam::exam::{Exam, by_target};
 use hotswap_isa_exam::oracle::Oracle;
 use hotswap_isa_exam::ours::Ours;
 use hotswap_isa_exam::report::Report;
+use hotswap_isa_exam::setting::Setting;
 use hotswap_isa_exam::sweep::{FAMILIES, Sweep};
 use hotswap_isa_exam::tools::Tools;
 use hotswap_isa_exam::verdict::Subject;
@@ -67,6 +69,11 @@ enum Which {
         #[arg(long)]
         family: Option<String>,
     },
+    /// Kernels that clang compiles, and the code objects of libraries.
+    Code {
+        /// Libraries or code objects beside the kernels.
+        files: Vec<PathBuf>,
+    },
 }
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -93,6 +100,7 @@ fn run(options: &Options) -> Outcome<bool> {
     match options.exam {
         Which::Vectors => run_vectors(&exam, &options.common),
         Which::Sweep { count, seed, ref family } => run_sweep(&exam, &options.common, count, seed, family.as_deref()),
+        Which::Code { ref files } => run_code(&exam, &options.common, files),
     }
 }
 
@@ -146,7 +154,46 @@ fn run_sweep(exam: &Exam<'_>, common: &Common, count: usize, seed: u64, only: Op
     Ok(good)
 }
 
-fn starts_with(setting: &hotswap_isa_exam::setting::Setting, target: &str) -> bool {
+fn run_code(exam: &Exam<'_>, common: &Common, files: &[PathBuf]) -> Outcome<bool> {
+    let program = Oracle::build(exam.tools, code::VERSION)?.ok_or("the userland has no LLVM 23")?;
+    let mut oracle = Oracle::start(exam.tools, &program)?;
+    let sources: PathBuf = [env!("CARGO_MANIFEST_DIR"), "kernels"].iter().collect();
+    let (mut report, mut sum, mut problems) = (Report::default(), Bytes::default(), Vec::new());
+    let settings = code::TARGETS.iter().filter_map(|text| Setting::parse(text));
+    for setting in settings.filter(|setting| starts_with(setting, &common.target)) {
+        for level in code::LEVELS {
+            let object = code::compile(exam.tools, &sources, &setting, level)?;
+            let name = format!("kernels {setting} {level}");
+            let (bytes, found) = code::compare(exam, &mut oracle, &setting, &object, &name, &mut report)?;
+            println!("{}", bytes.line(&name));
+            sum.add(&bytes);
+            problems.extend(found);
+        }
+    }
+    for file in files {
+        let content = hotswap_files::open(file)?;
+        for (setting, objects) in code::objects(&content)? {
+            if !starts_with(&setting, &common.target) || !Ours.knows(&setting) {
+                continue;
+            }
+            let mut part = Bytes::default();
+            let name = format!("{} {setting}", file.file_name().unwrap_or_default().to_string_lossy());
+            for object in objects {
+                let (bytes, found) = code::compare(exam, &mut oracle, &setting, &object, &name, &mut report)?;
+                part.add(&bytes);
+                problems.extend(found);
+            }
+            println!("{}", part.line(&name));
+            sum.add(&part);
+        }
+    }
+    println!("{}", sum.line("all"));
+    println!("{} places where llvm-objdump says something else", problems.len());
+    problems.iter().take(40).for_each(|problem| println!("  {problem}"));
+    Ok(finish(&report, common, "code")? && problems.is_empty())
+}
+
+fn starts_with(setting: &Setting, target: &str) -> bool {
     setting.cpu.starts_with(target)
 }
 

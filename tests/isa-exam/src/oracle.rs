@@ -27,6 +27,11 @@ impl Word {
         word
     }
 
+    /// Only the first `size` bytes of it.
+    pub fn cut(&self, size: usize) -> Self {
+        Self::new(&self.bytes()[..size.min(usize::from(self.size))])
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.size)]

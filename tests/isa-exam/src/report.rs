@@ -202,14 +202,15 @@ fn look(difference: &Difference) -> String {
     match difference.kind {
         Kind::Missing => theirs.split(' ').next().unwrap_or_default().to_owned(),
         Kind::Invented | Kind::Size => ours.split(' ').next().unwrap_or_default().to_owned(),
-        Kind::Defect => without_numbers(ours),
+        Kind::Rebuilt => without_numbers(ours),
         _ => {
             let (left, right) = (words(theirs), words(ours));
             let head = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
             let rest = left.len().min(right.len()) - head;
             let tail = left.iter().rev().zip(right.iter().rev()).take(rest).take_while(|(l, r)| l == r).count();
             let part = |words: &[&str]| without_numbers(&words[head..words.len() - tail].join(" "));
-            format!("`{}` is `{}` in ours", part(&left), part(&right))
+            let (left, right) = (part(&left), part(&right));
+            if left == right { format!("a number in `{left}`") } else { format!("`{left}` is `{right}` in ours") }
         }
     }
 }

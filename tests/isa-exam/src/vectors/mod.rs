@@ -101,6 +101,9 @@ impl Vectors {
 
     fn setting(&mut self, run: &run_line::Run, knows: &dyn Fn(&Setting) -> bool) -> Option<Setting> {
         let reason = match run.setting() {
+            Some(setting) if setting.wave == Some(64) && run.cpu.starts_with("gfx125") => {
+                format!("wave64, which {} does not have", run.cpu)
+            }
             Some(setting) if knows(&setting) => return Some(setting),
             Some(_) => format!("no target of ours: {}", run.cpu),
             None => format!("changes the processor: {}", run.attributes.join(",")),
