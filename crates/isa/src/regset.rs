@@ -217,7 +217,7 @@ impl Iterator for Iter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec::Vec;
+    use alloc::vec::Vec;
 
     fn reg(file: RegFile, index: u16, count: u8) -> Reg {
         Reg { file, index, count, half: None }

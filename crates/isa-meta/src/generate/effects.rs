@@ -3,11 +3,10 @@
 //! Invariants: one list for each format, in the formats' order, written registers first; an operand without bits of
 //! its own (tied) stands at the bits of its partner; operands that cannot be a register are left out.
 
-use super::GenerateError;
 use super::expand::{Expanded, Format, Slot};
+use super::{GenerateError, emit_array};
 use crate::model::{Layout, Model, Piece, Shape};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Kinds whose field never names a register.
 const NUMBERS: [&str; 7] = ["imm", "SMEMOffset", "SOPPBrTarget", "VersionImm", "KImmFP", "KImmFP64", "Dpp8FI"];
@@ -18,30 +17,68 @@ const HALVES: [&str; 2] = ["VGPR_16", "VSrcT16<16>"];
 /// Encoding classes in which other fields decide how many registers an operand has.
 const SIZED_BY_FIELDS: [&str; 3] = ["MIMG", "VIMAGE", "VSAMPLE"];
 
-/// Writes the lists: `PLACES`, and for each format its part of them (`FORMAT_PLACES`).
+/// Flags of an entry, see `EntryEffects` of `hotswap-isa`.
+const SIZED: u8 = 1;
+const KEEPS: u8 = 2;
+const SDWA: u8 = 4;
+
+/// Writes the lists: `PLACES`, for each entry its part of them (`ENTRY_EFFECTS`), and for each target how the numbers
+/// of its scalar registers are arranged.
 pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
-    let mut places: Vec<String> = Vec::new();
-    let mut starts: BTreeMap<Vec<String>, usize> = BTreeMap::new();
-    let mut formats = String::new();
+    let mut formats = Vec::new();
     for format in &expanded.formats {
         let (shape, layout) = (&model.shapes[format.shape], &model.layouts[format.layout]);
-        let list = Lists::new(model, shape, layout, format)?;
-        let (writes, reads, sized) = (list.writes, list.lines.len() - list.writes, sized_by_fields(shape, layout));
-        let start = *starts.entry(list.lines).or_insert_with_key(|lines| {
+        formats
+            .push((Lists::new(model, shape, layout, format)?, if sized_by_fields(shape, layout) { SIZED } else { 0 }));
+    }
+    let mut places: Vec<String> = Vec::new();
+    let mut starts: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    let mut entries = Vec::new();
+    for entry in &expanded.entries {
+        let (row, (list, sized)) = (&model.rows[entry.row], &formats[entry.format]);
+        let (named_writes, named_reads) = list.lines.split_at(list.writes);
+        let writes = [named_writes, &implicit(expanded, &row.writes)?].concat();
+        let reads = [named_reads, &implicit(expanded, &row.reads)?].concat();
+        let counts = format!("{}, {}", writes.len(), reads.len());
+        let start = *starts.entry([writes, reads].concat()).or_insert_with_key(|lines| {
             places.extend_from_slice(lines);
             places.len() - lines.len()
         });
-        let _ = writeln!(formats, "    Places {{ start: {start}, writes: {writes}, reads: {reads}, sized: {sized} }},");
+        if start > usize::from(u16::MAX) {
+            return Err(GenerateError::new(&row.mnemonic, "more registers of operands than 16 bits count"));
+        }
+        let has = |flag: &str| row.flags.iter().any(|name| name == flag);
+        let keeps = if has("dst16") || has("tied_source_not_read") { KEEPS } else { 0 };
+        entries.push(format!("e({start}, {counts}, {})", sized | keeps | if has("sdwa") { SDWA } else { 0 }));
     }
-    let _ = writeln!(out, "/// Registers of operands.\npub(crate) static PLACES: [Place; {}] = [", places.len());
-    for place in &places {
-        let _ = writeln!(out, "    {place},");
-    }
-    let count = expanded.formats.len();
-    let _ =
-        writeln!(out, "];\n\n/// Each format's part of them.\npub(crate) static FORMAT_PLACES: [Places; {count}] = [");
-    let _ = writeln!(out, "{formats}];");
+    emit_array(out, "PLACES", "Place", &places, String::clone);
+    emit_array(out, "ENTRY_EFFECTS", "EntryEffects", &entries, String::clone);
+    write_arrangements(out, model);
     Ok(())
+}
+
+/// Lines of registers that no operand names, in the order of their numbers.
+fn implicit(expanded: &Expanded, names: &[String]) -> Result<Vec<String>, GenerateError> {
+    let mut numbers: Vec<u8> = names.iter().map(|name| expanded.implicit.number(name)).collect::<Result<_, _>>()?;
+    numbers.sort_unstable();
+    Ok(numbers.iter().map(|number| format!("i({number})")).collect())
+}
+
+/// How the numbers of scalar registers are arranged: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
+fn write_arrangements(out: &mut String, model: &Model) {
+    let arrangements: Vec<usize> = model
+        .targets
+        .iter()
+        .map(|target| {
+            let has = |feature: &&str| target.features.iter().any(|name| name == feature);
+            ["gfx10-insts", "gfx11-insts", "64-bit-literals"].iter().take_while(|feature| has(feature)).count()
+        })
+        .collect();
+    emit_array(out, "ARRANGEMENTS", "u8", &arrangements, usize::to_string);
+    out.push_str(
+        "/// The arrangement of scalar registers on a target.\n#[inline]\npub(super) fn arrangement(target: u16) -> u8 {\n    \
+         ARRANGEMENTS.get(usize::from(target)).copied().unwrap_or(0)\n}\n",
+    );
 }
 
 /// The registers of one format.
@@ -137,37 +174,40 @@ fn line(
     partner: usize,
     pieces: &[Piece],
 ) -> Result<String, GenerateError> {
-    let piece = |index: usize| {
-        let none = Piece { at: 0, from: 0, width: 0 };
-        let Piece { at, from, width } = pieces.get(index).copied().unwrap_or(none);
-        format!("Piece {{ at: {at}, from: {from}, width: {width} }}")
+    let (first, second) = match pieces {
+        [first] => (*first, None),
+        [first, second] if second.width == 1 => (*first, Some(*second)),
+        [first, second] if first.width == 1 => (*second, Some(*first)),
+        _ => return Err(GenerateError::new(&shape.name, "a register's number lies in places that are not foreseen")),
     };
-    if pieces.len() > 2 {
-        return Err(GenerateError::new(&shape.name, "a register's number lies in more than two places"));
-    }
+    // The parity of a dual result's partner, which lies at bit 0, is handed over as bit 9.
+    let from = |piece: Piece| if piece.from == 0 { 9 } else { piece.from };
+    let (extra, extra_from) = second.map_or((255, 9), |second| (second.at, from(second)));
+    // Address registers of their own behind the instruction are read with the image's sizes.
+    let at = first.at.min(127);
     let (kind, role) = (format.slots[partner].kind, role(shape, layout, partner));
-    let (first, second) = (piece(0), piece(1));
-    Ok(format!("Place {{ decode: KINDS[{kind}].decode, slot: {number}, role: {role}, pieces: [{first}, {second}] }}"))
+    let Piece { width, from, .. } = first;
+    Ok(format!("p(KINDS[{kind}].decode, {at}, {width}, {from}, {extra}, {extra_from}, {role}, {number})"))
 }
 
 /// What the operand is to the bank mode, see `bank::Role` of `hotswap-isa`.
-fn role(shape: &Shape, layout: &Layout, number: usize) -> &'static str {
+fn role(shape: &Shape, layout: &Layout, number: usize) -> u8 {
     let names: Vec<&str> = shape.operands.iter().map(|operand| operand.name.as_str()).collect();
     // The halves of a scaled WMMA that load the scales read v0 to v255 in every mode (llvm#157526).
     if names.contains(&"matrix_a_scale") && !names.contains(&"vdst") {
-        return "None";
+        return 4;
     }
     // `v_fmamk` has its literal in the middle, and the operand behind it is the third source.
     let after_literal = number > 0 && names[number - 1].starts_with("imm");
     match names[number] {
-        "src0" | "src0X" | "src0Y" | "addr" | "vaddr" | "vaddr0" => "Some(Role::Source0)",
-        "src1" | "vsrc1X" | "vsrc1Y" if after_literal => "Some(Role::Source2)",
-        "src1" | "vsrc1X" | "vsrc1Y" | "data0" | "vaddr1" => "Some(Role::Source1)",
-        "src2" | "vsrc2X" | "vsrc2Y" | "data1" | "vaddr2" => "Some(Role::Source2)",
-        "vdst" | "vdstX" | "vdstY" => "Some(Role::Destination)",
-        "vdata" if layout.class.starts_with("FLAT") || layout.class.starts_with("VFLAT") => "Some(Role::Source1)",
-        "vdata" => "Some(Role::Destination)",
-        _ => "None",
+        "src0" | "src0X" | "src0Y" | "addr" | "vaddr" | "vaddr0" => 0,
+        "src1" | "vsrc1X" | "vsrc1Y" if after_literal => 2,
+        "src1" | "vsrc1X" | "vsrc1Y" | "data0" | "vaddr1" => 1,
+        "src2" | "vsrc2X" | "vsrc2Y" | "data1" | "vaddr2" => 2,
+        "vdst" | "vdstX" | "vdstY" => 3,
+        "vdata" if layout.class.starts_with("FLAT") || layout.class.starts_with("VFLAT") => 1,
+        "vdata" => 3,
+        _ => 4,
     }
 }
 

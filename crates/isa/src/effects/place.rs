@@ -1,0 +1,199 @@
+//! Where the registers lie that an encoding reads and writes.
+//!
+//! Invariants: one list for each kind of entry, made by the build script: what it writes, then what it reads,
+//! operands before registers without one. A register's number lies in one run of bits of the first four words, and
+//! at most one bit more elsewhere (accumulation register, upper half, parity of a dual result).
+
+use super::lookup::{self, Lookup};
+use crate::bank::Role;
+use crate::kind::{Decode, KINDS};
+use crate::reg::Reg;
+use crate::{Entry, Piece};
+
+include!(concat!(env!("OUT_DIR"), "/effects.rs"));
+
+/// Where a register's number lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// The run: its word, its lowest bit there, its bits as a mask, and where they go in the number.
+    word: u8,
+    shift: u8,
+    from: u8,
+    /// The bit elsewhere: word in the upper three bits; [`NONE`] if there is none.
+    extra: u8,
+    mask: u16,
+    /// Bits of the number that are always set: the section and what the kind adds.
+    plus: u16,
+    /// Where the bit elsewhere goes.
+    extra_from: u8,
+    dwords: u8,
+    pub(super) role: Option<Role>,
+    /// Number of the operand; [`NONE`] if there is none.
+    slot: u8,
+}
+
+const NONE: u8 = 255;
+
+/// A line of the table: an operand.
+#[expect(clippy::too_many_arguments, reason = "a line of a table")]
+const fn p(decode: Decode, at: u8, width: u8, from: u8, extra: u8, extra_from: u8, role: u8, slot: u8) -> Place {
+    let role = match role {
+        0 => Some(Role::Source0),
+        1 => Some(Role::Source1),
+        2 => Some(Role::Source2),
+        3 => Some(Role::Destination),
+        _ => None,
+    };
+    let (plus, dwords) = meaning(decode);
+    // A field of nine bits may say vector register where nothing else is possible; it is one anyway.
+    let width = if matches!(decode, Decode::Half) && width > 8 { 8 } else { width };
+    Place {
+        word: at / 32,
+        shift: at % 32,
+        from,
+        extra,
+        mask: !(u16::MAX << width),
+        plus,
+        extra_from: if matches!(decode, Decode::DualResultY) { 8 } else { extra_from },
+        dwords,
+        role,
+        slot,
+    }
+}
+
+/// A line of the table: a register without an operand.
+const fn i(number: u8) -> Place {
+    Place {
+        word: 0,
+        shift: 0,
+        from: 0,
+        extra: NONE,
+        mask: 0,
+        plus: lookup::IMPLICIT + number as u16,
+        extra_from: 0,
+        dwords: 2,
+        role: None,
+        slot: NONE,
+    }
+}
+
+/// Section and added bits, and the size of the register.
+const fn meaning(decode: Decode) -> (u16, u8) {
+    match decode {
+        Decode::Vgpr { dwords } => (lookup::SOURCE | 256, dwords),
+        Decode::VgprLow128 => (lookup::SOURCE | 256, 1),
+        Decode::Agpr { dwords } => (lookup::SOURCE | 768, dwords),
+        Decode::Source { dwords, plus } => (lookup::SOURCE | plus, dwords),
+        Decode::Barrier => (lookup::SOURCE, 1),
+        Decode::LaneMask => (lookup::LANE_MASK, 2),
+        Decode::Half => (lookup::HALF | 256, 1),
+        Decode::HalfSource => (lookup::HALF, 1),
+        Decode::HalfLow128 => (lookup::HALF_LOW_128 | 256, 1),
+        Decode::HalfSourceLow128 => (lookup::HALF_LOW_128, 1),
+        Decode::SdwaSource => (lookup::SDWA, 1),
+        Decode::SdwaLaneMask => (lookup::SDWA_LANE_MASK, 2),
+        Decode::DualResultY => (lookup::DUAL_Y, 1),
+        // Numbers: the build script leaves them out, and no register is there.
+        Decode::Imm
+        | Decode::Literal32
+        | Decode::Literal64
+        | Decode::ScalarOffset
+        | Decode::BranchTarget
+        | Decode::Dpp8FetchInvalid
+        | Decode::Version => (u16::MAX, 0),
+    }
+}
+
+/// What an entry reads and writes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntryEffects {
+    start: u16,
+    writes: u8,
+    reads: u8,
+    flags: u8,
+}
+
+/// A line of the table.
+const fn e(start: u16, writes: u8, reads: u8, flags: u8) -> EntryEffects {
+    EntryEffects { start, writes, reads, flags }
+}
+
+impl EntryEffects {
+    /// Other fields decide how many registers an operand has.
+    const SIZED: u8 = 1;
+    /// Vector results keep bits of what was there.
+    const KEEPS: u8 = 2;
+    /// SDWA, whose fields say whether it keeps bits.
+    const SDWA: u8 = 4;
+
+    #[inline]
+    pub(super) fn of(entry: Entry) -> Self {
+        const EMPTY: EntryEffects = e(0, 0, 0, 0);
+        ENTRY_EFFECTS.get(usize::from(entry.id())).copied().unwrap_or(EMPTY)
+    }
+
+    #[inline]
+    pub(super) fn written(self) -> &'static [Place] {
+        let start = usize::from(self.start);
+        PLACES.get(start..start + usize::from(self.writes)).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn read(self) -> &'static [Place] {
+        let start = usize::from(self.start) + usize::from(self.writes);
+        PLACES.get(start..start + usize::from(self.reads)).unwrap_or_default()
+    }
+
+    pub(super) fn all(self) -> &'static [Place] {
+        let start = usize::from(self.start);
+        PLACES.get(start..start + usize::from(self.writes) + usize::from(self.reads)).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(super) fn is_sized(self) -> bool {
+        self.flags & Self::SIZED != 0
+    }
+
+    #[inline]
+    pub(super) fn keeps_bits(self) -> bool {
+        self.flags & Self::KEEPS != 0
+    }
+
+    #[inline]
+    pub(super) fn is_sdwa(self) -> bool {
+        self.flags & Self::SDWA != 0
+    }
+}
+
+/// Whether other fields decide how many registers an operand has.
+pub(crate) fn sized_by_fields(entry: Entry) -> bool {
+    EntryEffects::of(entry).is_sized()
+}
+
+/// The bit elsewhere that says which half of its register operand number `slot` is.
+pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
+    let place = EntryEffects::of(entry).all().iter().find(|place| place.slot == slot)?;
+    let is_half = place.plus & !256 == lookup::HALF && place.extra != NONE;
+    is_half.then_some(Piece { at: place.extra, from: place.extra_from, width: 1 })
+}
+
+impl Place {
+    /// Number of the operand.
+    #[inline]
+    pub(super) fn slot(&self) -> Option<u8> {
+        (self.slot != NONE).then_some(self.slot)
+    }
+
+    /// The register that its bits name; `None` if they name a constant or NULL.
+    #[inline]
+    pub(super) fn register(&self, words: &[u32; 5], lookup: &Lookup) -> Option<Reg> {
+        let word = usize::from(self.word & 3);
+        let bits = (u64::from(words[word]) | u64::from(words[word + 1]) << 32) >> (self.shift & 31);
+        let mut number = (bits as u16 & self.mask) << (self.from & 15) | self.plus;
+        if self.extra != NONE {
+            let bit = words[usize::from(self.extra >> 5 & 3)] >> (self.extra & 31) & 1;
+            number |= (bit as u16) << (self.extra_from & 15);
+        }
+        lookup.register(number, self.dwords)
+    }
+}
