@@ -1,6 +1,6 @@
 //! Walking over a code section: what stands at each offset, and where branches go.
 //!
-//! Two passes with the same eyes. The first marks where instructions begin and which of these places
+//! Two passes with the same eyes. The first, which knows lengths only, marks where instructions begin and which of these places
 //! branches go to, two bits for each dword; the second hands every item to a [`Sink`], with labels known.
 //!
 //! Invariants: the items of a section follow each other without gap and cover it; no item crosses the end
@@ -15,6 +15,10 @@ use std::ops::Range;
 
 /// Runs of equal padding words are shown as one from this length on.
 const RUN: usize = 4;
+/// The same between functions, where nothing else is to be expected.
+const RUN_IN_GAP: usize = 2;
+/// No instruction is longer.
+const LONGEST: usize = 20;
 /// What assemblers fill the space between functions with before GFX10.
 const S_NOP: u32 = 0xbf80_0000;
 /// `s_code_end`, which fills the space behind code since GFX10.
@@ -148,17 +152,40 @@ impl<'s> View<'s> {
             let reader = view.reader_of(chunk);
             let mut at = chunk.start;
             while at < chunk.end {
-                let (what, len) = view.at(&reader, chunk, at);
                 starts.set(at);
-                if let What::Instruction(inst) = what {
-                    let target = reader.branch(&inst, view.address(at)).and_then(|address| view.offset(address));
-                    target.filter(|target| target % 4 == 0).into_iter().for_each(|target| targets.set(target));
+                if let Some(target) = view.branch_at(&reader, chunk, at) {
+                    targets.set(target);
                 }
-                at += len;
+                at += view.length(&reader, chunk, at);
             }
         }
         (view.starts, view.targets) = (starts, targets);
         view
+    }
+
+    /// Length of what stands at an offset, as [`View::at`] has it, without decoding.
+    #[inline]
+    fn length(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> usize {
+        match self.plain(chunk, at) {
+            Some((_, len)) => len,
+            None => {
+                match self.section.bytes.get(at..at + LONGEST) {
+                    Some(bytes) => reader.size(bytes).unwrap_or(4).min(chunk.end - at),
+                    // Near the end an instruction may be cut off.
+                    None => self.at(reader, chunk, at).1,
+                }
+            }
+        }
+    }
+
+    /// Where in this section the branch at an offset goes to.
+    #[inline]
+    fn branch_at(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> Option<usize> {
+        let bytes =
+            self.section.bytes.get(at..).filter(|bytes| chunk.role != Role::Data && reader.may_branch(bytes))?;
+        let Decoded::Instruction(inst) = reader.decode(bytes) else { return None };
+        let target = reader.branch(&inst, self.address(at)).and_then(|address| self.offset(address));
+        target.filter(|target| target % 4 == 0 && at + usize::from(inst.len()) <= chunk.end)
     }
 
     /// Where in this section an address is.
@@ -180,20 +207,28 @@ impl<'s> View<'s> {
         self.section.address.wrapping_add(offset as u64)
     }
 
+    /// What can be said about an offset of a chunk without knowing instructions.
+    #[inline]
+    fn plain(&self, chunk: &Chunk<'_>, at: usize) -> Option<(What, usize)> {
+        let rest = chunk.end - at;
+        if chunk.role == Role::Data {
+            return Some((What::Bytes(Why::Data), rest.min(DATA_LINE - at % DATA_LINE)));
+        }
+        if at % 4 != 0 {
+            return Some((What::Bytes(Why::Unaligned), rest.min(4 - at % 4)));
+        }
+        let bytes = self.section.bytes.get(at..).unwrap_or_default();
+        self.padding(chunk, bytes, rest).map(|(word, len)| (What::Padding(word), len))
+    }
+
     /// What stands at an offset of a chunk, and how many bytes it has.
     #[inline]
     fn at(&self, reader: &Reader, chunk: &Chunk<'_>, at: usize) -> (What, usize) {
+        if let Some(plain) = self.plain(chunk, at) {
+            return plain;
+        }
         let rest = chunk.end - at;
-        if chunk.role == Role::Data {
-            return (What::Bytes(Why::Data), rest.min(DATA_LINE - at % DATA_LINE));
-        }
-        if at % 4 != 0 {
-            return (What::Bytes(Why::Unaligned), rest.min(4 - at % 4));
-        }
         let bytes = self.section.bytes.get(at..).unwrap_or_default();
-        if let Some((word, len)) = self.padding(chunk, bytes, rest) {
-            return (What::Padding(word), len);
-        }
         match reader.decode(bytes) {
             Decoded::Instruction(inst) if usize::from(inst.len()) <= rest => {
                 (What::Instruction(inst), usize::from(inst.len()))
@@ -215,7 +250,8 @@ impl<'s> View<'s> {
         }
         let bytes = bytes.get(..rest)?;
         let same = bytes.as_chunks::<4>().0.iter().take_while(|other| *other == words).count();
-        (same >= RUN).then_some((word, same * 4))
+        let run = if chunk.role == Role::Gap { RUN_IN_GAP } else { RUN };
+        (same >= run).then_some((word, same * 4))
     }
 
     /// Hands everything inside of `wanted` to the sink.
