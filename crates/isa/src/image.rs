@@ -78,7 +78,8 @@ fn address(reader: &Reader, base: &ImageBase) -> u8 {
     let dimension = reader.raw_named(Name::Dim) as usize & 7;
     let (coordinates, gradients) = DIMENSIONS[dimension];
     let a16 = reader.raw_named(Name::A16) != 0;
-    let components = if has(base, "coordinates") { coordinates } else { 0 } + u8::from(has(base, "lod_or_clamp_or_mip"));
+    let coordinates = if has(base, "coordinates") { coordinates } else { 0 };
+    let components = coordinates + u8::from(has(base, "lod_or_clamp_or_mip"));
     let mut words = base.extra_arguments + if a16 { components.div_ceil(2) } else { components };
     if has(base, "gradients") {
         let packed = a16 && !reader.isa.has(Feature::G16) || has(base, "g16");

@@ -443,7 +443,8 @@ impl RegClass {
     pub(crate) fn target_name(self, dwords: u8, isa: Isa) -> (&'static str, Option<u16>, &'static str) {
         let (vector, accumulation) = (self.has(RegClass::VECTOR), self.holds_accumulation(isa));
         let plain = (self.name, None, "");
-        if self.has(RegClass::SCALAR | RegClass::LOW_128 | RegClass::LOW_256 | RegClass::LDS) || self.name == "VGPR_16" {
+        if self.has(RegClass::SCALAR | RegClass::LOW_128 | RegClass::LOW_256 | RegClass::LDS) || self.name == "VGPR_16"
+        {
             let stem = self.name.strip_suffix("_AlignTarget");
             return stem.map_or(plain, |stem| (stem, None, if aligns_tuples(isa) { "_Align2" } else { "" }));
         }

@@ -112,12 +112,16 @@ pub(crate) struct Reader {
     pub(crate) isa: Isa,
     pub(crate) slots: &'static [Slot],
     quirks: Quirks,
+    /// The first four words in one number: almost every field lies in them.
+    low: u128,
 }
 
 impl Reader {
     pub(crate) fn new(inst: Inst, isa: Isa) -> Reader {
         let entry = inst.entry();
-        Reader { inst, isa, slots: entry.slots(), quirks: Quirks::of(entry) }
+        let [a, b, c, d, _] = inst.words().map(u128::from);
+        let low = a | b << 32 | c << 64 | d << 96;
+        Reader { inst, isa, slots: entry.slots(), quirks: Quirks::of(entry), low }
     }
 
     /// Number of the slot `name`.
@@ -129,11 +133,20 @@ impl Reader {
     /// literal, which is a field of one of them.
     pub(crate) fn raw(&self, number: usize) -> u64 {
         let Some(slot) = self.slots.get(number) else { return 0 };
-        if slot.name == Name::ImmX && slot.pieces().is_empty() {
-            return self.inst.literal().unwrap_or(0);
+        match slot.pieces() {
+            [piece] if piece.at + piece.width <= 128 && piece.width < 64 => {
+                let raw = (self.low >> piece.at) as u64 & ((1 << piece.width) - 1);
+                self.with_fixed(slot, raw << piece.from)
+            }
+            [] if slot.name == Name::ImmX => self.inst.literal().unwrap_or(0),
+            [] => self.with_fixed(slot, 0),
+            pieces => self.with_fixed(slot, self.inst.gather(pieces)),
         }
-        let raw = self.inst.raw_slot(slot);
-        // The bit that says "returns the old value" is fixed in the encoding, so the field of the policy lacks it.
+    }
+
+    /// The bit of the cache policy that says "returns the old value" is fixed in the encoding, so the field lacks it.
+    #[inline]
+    fn with_fixed(&self, slot: &Slot, raw: u64) -> u64 {
         if self.quirks.has(Quirks::RETURNS) && slot.name == Name::Cpol { raw | 1 } else { raw }
     }
 
@@ -144,26 +157,20 @@ impl Reader {
 
     /// The slot that holds the value of slot `number`: of a tied pair only one is encoded.
     fn holder(&self, number: usize) -> usize {
-        let Some(slot) = self.slots.get(number) else { return number };
-        match slot.tied {
-            Some(tied) => usize::from(tied),
-            None if slot.pieces().is_empty() && slot.written => {
+        let empty = |number: usize| self.slots.get(number).is_none_or(|slot| slot.pieces().is_empty());
+        match self.slots.get(number).map(|slot| slot.tied) {
+            Some(Some(tied)) if !empty(usize::from(tied)) || empty(number) => usize::from(tied),
+            Some(None) if empty(number) => {
                 self.slots.iter().position(|other| other.tied == Some(number as u8)).unwrap_or(number)
             }
-            None => number,
+            _ => number,
         }
     }
 
     /// The value of the operand in slot `number`.
+    #[inline]
     pub(crate) fn value(&self, number: usize) -> Value {
-        let mut holder = number;
-        if self.quirks.has(Quirks::TIED) {
-            holder = self.holder(number);
-            let empty = |number: usize| self.slots.get(number).is_none_or(|slot| slot.pieces().is_empty());
-            if empty(holder) && !empty(number) {
-                holder = number;
-            }
-        }
+        let holder = if self.quirks.has(Quirks::TIED) { self.holder(number) } else { number };
         let Some(slot) = self.slots.get(holder) else { return Value::None };
         let kind = kind_of(slot);
         let raw = self.raw(holder);
@@ -177,9 +184,12 @@ impl Reader {
     fn decoded(&self, kind: &Kind, raw: u64) -> Value {
         let isa = self.isa;
         let vector = |dwords: u8| Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords));
-        let half = |index: u64, high: bool| Value::Reg(Reg::half(index as u16, if high { Half::High } else { Half::Low }));
+        let half =
+            |index: u64, high: bool| Value::Reg(Reg::half(index as u16, if high { Half::High } else { Half::Low }));
         let source = match kind.decode {
-            Decode::Imm | Decode::BranchTarget | Decode::Dpp8FetchInvalid | Decode::Version => return Value::Imm(raw as i64),
+            Decode::Imm | Decode::BranchTarget | Decode::Dpp8FetchInvalid | Decode::Version => {
+                return Value::Imm(raw as i64);
+            }
             Decode::Vgpr { dwords } => return vector(dwords),
             Decode::VgprLow128 => return vector(1),
             Decode::Agpr { dwords } => return Value::Reg(Reg::new(RegFile::Agpr, raw as u16 & 255, dwords)),
@@ -254,6 +264,9 @@ impl Reader {
         let wmma = self.find(Name::MatrixAFmt).is_some();
         let names = if wmma { [Name::MatrixAFmt, Name::MatrixBFmt] } else { [Name::Cbsz, Name::Blgp] };
         let [a, b] = names.map(|name| self.raw_named(name));
+        if wmma && (a > 4 || b > 4) {
+            return reg;
+        }
         let format = match name {
             Name::Src0 => a,
             Name::Src1 => b,

@@ -7,6 +7,7 @@
 //! Absent on purpose: which registers an instruction reads without naming them (see the effects), and the classes
 //! of registers that an operand accepts (see [`crate::kind`]).
 
+use crate::text::number;
 use core::fmt;
 
 /// A file of registers.
@@ -158,30 +159,43 @@ impl Reg {
 
     /// Writes the name as assembly has it: `v3`, `s[4:7]`, `vcc_lo`, `v1.h`.
     pub fn write(self, out: &mut impl fmt::Write) -> fmt::Result {
-        let prefix = match self.file {
-            RegFile::Vgpr => "v",
-            RegFile::Agpr => "a",
-            RegFile::Sgpr => "s",
-            RegFile::Ttmp => "ttmp",
-            RegFile::Special => return out.write_str(self.as_special().map_or("", |special| special.name(self.count))),
-        };
-        if self.file == RegFile::Sgpr && self.index + u16::from(self.count) > FIRST_VCC {
-            return self.write_with_vcc(out);
-        }
-        out.write_str(prefix)?;
         if self.count > 1 {
-            out.write_char('[')?;
-            crate::text::number::decimal(out, u64::from(self.index))?;
-            out.write_char(':')?;
-            crate::text::number::decimal(out, u64::from(self.index) + u64::from(self.count) - 1)?;
-            return out.write_char(']');
+            return self.write_tuple(out);
         }
-        crate::text::number::decimal(out, u64::from(self.index))?;
+        match self.file {
+            RegFile::Vgpr => out.write_str(number::vector(self.index))?,
+            RegFile::Sgpr => return out.write_str(number::scalar(self.index)),
+            RegFile::Special => return self.write_special(out),
+            RegFile::Agpr | RegFile::Ttmp => {
+                out.write_str(if self.file == RegFile::Agpr { "a" } else { "ttmp" })?;
+                number::decimal(out, u64::from(self.index))?;
+            }
+        }
         match self.half {
             None => Ok(()),
             Some(Half::Low) => out.write_str(".l"),
             Some(Half::High) => out.write_str(".h"),
         }
+    }
+
+    fn write_special(self, out: &mut impl fmt::Write) -> fmt::Result {
+        out.write_str(self.as_special().map_or("", |special| special.name(self.count)))
+    }
+
+    fn write_tuple(self, out: &mut impl fmt::Write) -> fmt::Result {
+        let end = self.index + u16::from(self.count);
+        out.write_str(match self.file {
+            RegFile::Vgpr => "v[",
+            RegFile::Agpr => "a[",
+            RegFile::Sgpr if end > FIRST_VCC => return self.write_with_vcc(out),
+            RegFile::Sgpr => "s[",
+            RegFile::Ttmp => "ttmp[",
+            RegFile::Special => return self.write_special(out),
+        })?;
+        number::decimal(out, u64::from(self.index))?;
+        out.write_str(":")?;
+        number::decimal(out, u64::from(end) - 1)?;
+        out.write_str("]")
     }
 }
 
@@ -196,7 +210,7 @@ impl Reg {
             match self.index + number {
                 index if index < FIRST_VCC => {
                     out.write_char('s')?;
-                    crate::text::number::decimal(out, u64::from(index))?;
+                    number::decimal(out, u64::from(index))?;
                 }
                 FIRST_VCC => out.write_str("vcc_lo")?,
                 _ => out.write_str("vcc_hi")?,

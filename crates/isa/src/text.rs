@@ -21,7 +21,7 @@ use crate::isa::Isa;
 use crate::operand::Reader;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
-use number::{decimal, signed, signed_hexadecimal};
+use number::{decimal, hexadecimal, signed, signed_hexadecimal};
 use program::{Part, Step};
 
 /// Writes the label of a branch's target. It is given the 16 bits of the field; it answers whether it wrote one.
@@ -157,7 +157,7 @@ impl<W: Write> Writer<'_, '_, W> {
             Part::Vcc => self.vcc(),
             Part::AddressList => self.address_list(slot, step.extra[0]),
             Part::U16 => self.number16(slot, raw),
-            Part::U32 => self.number32(slot, raw),
+            Part::U32 => hexadecimal(self.out, raw & 0xffff_ffff),
             Part::Fp64 => self.literal_fp64(slot),
             Part::ScalarOffset => signed_hexadecimal(self.out, self.immediate(slot)),
             Part::DppControl => self.dpp_control(raw, step.extra[0]),

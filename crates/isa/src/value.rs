@@ -126,11 +126,6 @@ fn float(index: usize, operand_type: OperandType, isa: Isa) -> i64 {
     }
 }
 
-/// Bits of the float of 32 bits number `index` of the source field's floats.
-pub(crate) fn single_bits(index: usize) -> u64 {
-    u64::from(SINGLE.get(index).copied().unwrap_or(0))
-}
-
 /// Whether an integer is an inline constant.
 pub(crate) fn is_inline_integer(value: i64) -> bool {
     (-16..=64).contains(&value)

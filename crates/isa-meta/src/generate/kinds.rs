@@ -112,12 +112,45 @@ fn register_class(word: &str) -> Option<String> {
 
 /// Operand types that are known.
 const OPERAND_TYPES: &[&str] = &[
-    "Register", "Immediate", "Unknown", "Pcrel", "InputMods", "SdwaVopcDst", "RegImmInt32", "RegImmInt64", "RegImmInt16",
-    "RegImmFp32", "RegImmFp64", "RegImmBf16", "RegImmFp16", "RegImmV2bf16", "RegImmV2fp16", "RegImmV2fp16Splat",
-    "RegImmV2int16", "RegImmV2int64", "RegImmNoinlineV2fp16", "RegImmV2int32", "RegImmV2fp32", "RegImmV2fp64",
-    "RegInlineCInt16", "RegInlineCInt32", "RegInlineCInt64", "RegInlineCBf16", "RegInlineCFp16", "RegInlineCFp32",
-    "RegInlineCFp64", "RegInlineCV2int16", "RegInlineCV2bf16", "RegInlineCV2fp16", "InlineSplitBarrierInt32", "Kimm32",
-    "Kimm16", "Kimm64", "RegInlineAcInt32", "RegInlineAcFp32", "RegInlineAcFp64",
+    "Register",
+    "Immediate",
+    "Unknown",
+    "Pcrel",
+    "InputMods",
+    "SdwaVopcDst",
+    "RegImmInt32",
+    "RegImmInt64",
+    "RegImmInt16",
+    "RegImmFp32",
+    "RegImmFp64",
+    "RegImmBf16",
+    "RegImmFp16",
+    "RegImmV2bf16",
+    "RegImmV2fp16",
+    "RegImmV2fp16Splat",
+    "RegImmV2int16",
+    "RegImmV2int64",
+    "RegImmNoinlineV2fp16",
+    "RegImmV2int32",
+    "RegImmV2fp32",
+    "RegImmV2fp64",
+    "RegInlineCInt16",
+    "RegInlineCInt32",
+    "RegInlineCInt64",
+    "RegInlineCBf16",
+    "RegInlineCFp16",
+    "RegInlineCFp32",
+    "RegInlineCFp64",
+    "RegInlineCV2int16",
+    "RegInlineCV2bf16",
+    "RegInlineCV2fp16",
+    "InlineSplitBarrierInt32",
+    "Kimm32",
+    "Kimm16",
+    "Kimm64",
+    "RegInlineAcInt32",
+    "RegInlineAcFp32",
+    "RegInlineAcFp64",
 ];
 
 /// What constants mean.
@@ -189,7 +222,9 @@ fn class(kind: &Kind) -> Result<String, GenerateError> {
     if let Some((_, dwords, holds)) = OTHER_CLASSES.iter().find(|class| class.0 == name) {
         return Ok(expression(*dwords, (*holds).to_string()));
     }
-    vector_class(name).map(|(dwords, holds)| expression(dwords, holds)).ok_or_else(|| unknown(kind, "register class", name))
+    vector_class(name)
+        .map(|(dwords, holds)| expression(dwords, holds))
+        .ok_or_else(|| unknown(kind, "register class", name))
 }
 
 /// Classes of vector and accumulation registers by the parts of their names.
@@ -246,7 +281,11 @@ mod tests {
         }
         let text = kind_expression(&kind("imm", "OPERAND_REG_INLINE_C_V2FP16", "AV_LdSt_96_AlignTarget")).unwrap();
         assert!(text.contains("OperandType::RegInlineCV2fp16"), "{text}");
-        assert!(text.contains("dwords: 3, holds: RegClass::VECTOR | RegClass::ACCUMULATION_LOADS | RegClass::EVEN_ON_TARGET"));
+        assert!(
+            text.contains(
+                "dwords: 3, holds: RegClass::VECTOR | RegClass::ACCUMULATION_LOADS | RegClass::EVEN_ON_TARGET"
+            )
+        );
     }
 
     #[test]

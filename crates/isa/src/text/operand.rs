@@ -101,11 +101,17 @@ impl<W: Write> Writer<'_, '_, W> {
         let known = match operand_type {
             T::RegImmV2fp16 | T::RegInlineCV2fp16 if upper == 0 => value::half_text(low),
             T::RegImmV2fp16Splat if self.isa.has(Feature::Gfx11Insts) => {
-                if upper == u32::from(low) { value::half_text(low) } else { None }
+                if upper == u32::from(low) {
+                    value::half_text(low)
+                } else {
+                    None
+                }
             }
             T::RegImmV2fp16Splat if upper == 0 => value::half_text(low),
             T::RegImmV2bf16 | T::RegInlineCV2bf16 if upper == 0 => value::brain_text(low),
-            T::RegImmV2fp16 | T::RegInlineCV2fp16 | T::RegImmV2fp16Splat | T::RegImmV2bf16 | T::RegInlineCV2bf16 => None,
+            T::RegImmV2fp16 | T::RegInlineCV2fp16 | T::RegImmV2fp16Splat | T::RegImmV2bf16 | T::RegInlineCV2bf16 => {
+                None
+            }
             T::RegImmNoinlineV2fp16 => None,
             _ => value::single_text(bits),
         };
@@ -193,15 +199,7 @@ impl<W: Write> Writer<'_, '_, W> {
         if decode == Some(crate::kind::Decode::Version) {
             return self.version(raw as u16);
         }
-        let bits = if decode == Some(crate::kind::Decode::Literal32) { mandatory(raw) } else { raw } as i64;
-        let short = (-0x8000..=0xffff).contains(&bits);
-        hexadecimal(self.out, bits as u64 & if short { 0xffff } else { 0xffff_ffff })
-    }
-
-    /// A number of 32 bits.
-    pub(super) fn number32(&mut self, slot: usize, raw: u64) -> fmt::Result {
-        let literal = self.kind(slot).is_some_and(|kind| kind.decode == crate::kind::Decode::Literal32);
-        hexadecimal(self.out, if literal { mandatory(raw) } else { raw } & 0xffff_ffff)
+        hexadecimal(self.out, raw & 0xffff_ffff)
     }
 
     /// A literal of 64 bits that the encoding always has, as a float.
@@ -278,15 +276,5 @@ impl<W: Write> Writer<'_, '_, W> {
                 decimal(self.out, raw)
             }
         }
-    }
-}
-
-/// LLVM takes the bits of a literal for the number of a source field where they are one; text follows it.
-fn mandatory(bits: u64) -> u64 {
-    match bits {
-        128..=192 => bits - 128,
-        193..=208 => 192u64.wrapping_sub(bits),
-        240..=248 => value::single_bits(bits as usize - 240),
-        _ => bits,
     }
 }

@@ -17,9 +17,7 @@ impl<W: Write> Writer<'_, '_, W> {
         match raw {
             0xe000.. => self.swizzle_list("FFT", &[raw & 31]),
             0xc000.. => self.swizzle_list("ROTATE", &[raw >> 10 & 1, raw >> 5 & 31]),
-            0x8000..=0x80ff => {
-                self.swizzle_list("QUAD_PERM", &[raw & 3, raw >> 2 & 3, raw >> 4 & 3, raw >> 6 & 3])
-            }
+            0x8000..=0x80ff => self.swizzle_list("QUAD_PERM", &[raw & 3, raw >> 2 & 3, raw >> 4 & 3, raw >> 6 & 3]),
             0..0x8000 => self.bit_masks(raw & LANES, raw >> 5 & LANES, raw >> 10 & LANES),
             _ => decimal(self.out, u64::from(raw)),
         }
