@@ -9,7 +9,10 @@
 
 use crate::inst::{Inst, extract, gather};
 use crate::isa::Isa;
-use crate::tables::{ACCEPT, CANDIDATES, CHECKS, Check, Entry, HIGH_BITS, NODES, PIECES, ROOTS, Setting, part};
+use crate::tables::{
+    ACCEPT, AVAILABLE, BLOCKS, Block, CANDIDATES, CHECKS, Check, ENTRIES, Entry, EntryData, HIGH_BITS, NODES, PIECES,
+    Setting, part,
+};
 
 /// Why bytes are no instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +48,17 @@ impl Isa {
     /// The instruction at the start of `bytes`.
     #[inline]
     pub fn decode(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
+        let fast = bytes.first_chunk::<20>().and_then(|bytes| fast(self.setting(), bytes));
+        fast.map_or_else(|| self.decode_slowly(bytes), Ok)
+    }
+
+    #[inline(never)]
+    fn decode_slowly(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
         let have = bytes.len().min(20);
         let words = words(bytes);
         decode(self.setting(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
     }
 
-    #[cold]
     fn undecoded(self, words: &[u32; 5], have: usize, missed: Missed) -> Undecoded {
         if have < 4 {
             return Undecoded::Truncated { have };
@@ -62,6 +70,44 @@ impl Isa {
             _ => Undecoded::Opaque { len },
         }
     }
+}
+
+/// Most of real code: the first candidate, operands that are simple, at most a literal of 32 bits. `None` says nothing.
+#[inline]
+fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
+    let half = |at: usize| u64::from_le_bytes(core::array::from_fn(|number| bytes[at + number]));
+    let (low, high) = (half(0), half(8));
+    let mut node = setting.root;
+    while node & LEAF == 0 {
+        let half = if node >> 30 == 0 { low } else { high };
+        let index = (half >> (node >> 24 & 63)) as u32 & ((1 << (node >> 20 & 15)) - 1);
+        node = *NODES.get(((node & 0xf_ffff) + index) as usize)?;
+    }
+    let id = node as u16;
+    let entry = ENTRIES.get(usize::from(id))?;
+    let need = usize::from(entry.need);
+    let available = AVAILABLE.get(usize::from(setting.available) + need / 64)?;
+    let block = BLOCKS.get(usize::from(entry.block))?;
+    if (low ^ entry.value) & entry.mask != 0 || available >> (need % 64) & 1 == 0 || entry.high != 0 {
+        return None;
+    }
+    let (accepted, literal) = block_fits(block, setting.accept as usize, low, high);
+    if !accepted {
+        return None;
+    }
+    let (mut len, mut flags) = (usize::from(entry.bytes), 0);
+    if literal {
+        if setting.long_literals || len + 4 > usize::from(setting.max_bytes) {
+            return None;
+        }
+        if asks_for_literal(block, low, high) {
+            len += 4;
+            flags = Inst::LITERAL32;
+        }
+    }
+    let words =
+        core::array::from_fn(|number| u32::from_le_bytes(core::array::from_fn(|byte| bytes[number * 4 + byte])));
+    Some(finish(&words, id, len, flags))
 }
 
 /// The first 20 bytes as words, 0 where there is none.
@@ -93,47 +139,74 @@ enum Missed {
     Bytes,
 }
 
-#[inline]
-fn decode(setting: &Setting, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
+fn decode(setting: &'static Setting, words: &[u32; 5], have: usize) -> Result<Inst, Missed> {
     let low = u64::from(words[0]) | u64::from(words[1]) << 32;
     let known = if have >= 8 { u64::MAX } else { (1u64 << (have * 8)) - 1 };
     let mut missed = Missed::All;
-    let mut failed = None;
-    for &candidate in candidates(setting, words) {
+    let mut failed = u16::MAX;
+    for candidate in candidates(setting, words) {
         let id = candidate & !SECOND_PASS;
         let entry = Entry::new(id).data();
-        let table = (entry.table, candidate & SECOND_PASS);
-        if failed == Some(table) {
+        let table = u16::from(entry.table) | candidate & SECOND_PASS;
+        if (low ^ entry.value) & entry.mask & known != 0 || failed == table || !Entry::new(id).in_setting(setting) {
             continue;
         }
-        if (low ^ entry.value) & entry.mask & known != 0 || !Entry::new(id).in_setting(setting) {
-            continue;
-        }
-        if usize::from(entry.bytes) > have {
-            missed = Missed::Bytes;
-            continue;
-        }
-        if entry.high != 0 && !high_matches(entry.high, words) {
-            continue;
-        }
-        let mut literal = Literal::new(setting, words, have, entry.bytes, candidate & SECOND_PASS != 0);
-        match literal.check_all(part(&CHECKS, entry.checks, entry.check_count)) {
-            Fit::Yes => return Ok(finish(words, id, &literal)),
-            Fit::No => failed = Some(table),
-            Fit::Missing => (missed, failed) = (Missed::Bytes, Some(table)),
-            Fit::Never => return Err(Missed::All),
-            Fit::NeverMissing => return Err(Missed::Bytes),
+        match fit(setting, words, have, candidate, entry) {
+            Ok(inst) => return Ok(inst),
+            Err(Fit::Else) => {}
+            Err(Fit::No) => failed = table,
+            Err(Fit::Missing) => (missed, failed) = (Missed::Bytes, table),
+            Err(Fit::Never) => return Err(Missed::All),
+            Err(Fit::NeverMissing) => return Err(Missed::Bytes),
         }
     }
     Err(missed)
 }
 
-/// The candidates that the first two words lead to.
+/// Whether the operands decode, and whether one of them may mean a literal.
 #[inline]
-fn candidates(setting: &Setting, words: &[u32; 5]) -> &'static [u16] {
-    let node = walk(&NODES, ROOTS.get(usize::from(setting.group)).copied().unwrap_or(LEAF), words);
-    let first = (node & 0xff_ffff) as usize;
-    CANDIDATES.get(first..first + (node >> 24 & 127) as usize).unwrap_or_default()
+fn block_fits(block: &Block, accept: usize, low: u64, high: u64) -> (bool, bool) {
+    let (mut accepted, mut literal) = (1, false);
+    for number in 0..4 {
+        let half = if block.at[number] < 64 { low } else { high };
+        let raw = (half >> (block.at[number] & 63)) as u16 & block.mask[number];
+        let word = ACCEPT.get(accept + usize::from(block.set[number]) + usize::from(raw / 64)).copied().unwrap_or(0);
+        accepted &= word >> (raw % 64);
+        literal |= raw & 510 == block.literal[number];
+    }
+    (accepted & 1 != 0, literal)
+}
+
+/// Whether a source whose value is 255 is among the operands.
+#[inline]
+fn asks_for_literal(block: &Block, low: u64, high: u64) -> bool {
+    (0..4).any(|number| {
+        let half = if block.at[number] < 64 { low } else { high };
+        let raw = (half >> (block.at[number] & 63)) as u16 & block.mask[number];
+        raw & 511 == block.literal[number] | 1
+    })
+}
+
+/// The instruction that a candidate makes of the words.
+fn fit(setting: &Setting, words: &[u32; 5], have: usize, candidate: u16, entry: &EntryData) -> Result<Inst, Fit> {
+    if usize::from(entry.bytes) > have {
+        return Err(Fit::Missing);
+    }
+    if entry.high != 0 && !high_matches(entry.high, words) {
+        return Err(Fit::Else);
+    }
+    let mut literal = Literal::new(setting, words, have, entry.bytes, candidate & SECOND_PASS != 0);
+    literal.check_all(part(&CHECKS, entry.checks, entry.check_count))?;
+    Ok(finish(words, candidate & !SECOND_PASS, literal.end, literal.flags))
+}
+
+/// The candidates that the first words lead to.
+fn candidates(setting: &Setting, words: &[u32; 5]) -> impl Iterator<Item = u16> {
+    let node = walk(&NODES, setting.root, words);
+    let start = (node >> 16 & 0x7fff) as usize;
+    let count = CANDIDATES.get(start).copied().map_or(0, usize::from);
+    let others = CANDIDATES.get(start + 1..start + 1 + count).unwrap_or_default();
+    core::iter::once(node as u16).chain(others.iter().copied())
 }
 
 /// Follows a trie to its leaf.
@@ -156,25 +229,23 @@ fn high_matches(number: u16, words: &[u32; 5]) -> bool {
 }
 
 #[inline]
-fn finish(words: &[u32; 5], id: u16, literal: &Literal) -> Inst {
-    let len = literal.end;
+fn finish(words: &[u32; 5], id: u16, len: usize, flags: u8) -> Inst {
     let mut own = *words;
     for (number, word) in own.iter_mut().enumerate().skip(1) {
-        if number * 4 >= len {
-            *word = 0;
-        }
+        *word &= if number * 4 < len { u32::MAX } else { 0 };
     }
-    Inst::from_parts(own, id, len as u8, literal.flags)
+    Inst::from_parts(own, id, len as u8, flags)
 }
 
-/// Whether a candidate's operands decode.
+/// Why a candidate is not taken.
 enum Fit {
-    Yes,
-    /// No: the next candidate is tried.
+    /// Its fixed bits do not match after all: the next candidate is tried.
+    Else,
+    /// An operand does not decode: the next table is tried.
     No,
-    /// They would, but bytes are missing: the next candidate is tried.
+    /// It would fit, but bytes are missing: the next table is tried.
     Missing,
-    /// No, and nothing else is tried.
+    /// An operand is wrong, and nothing else is tried.
     Never,
     /// Bytes of the literal are missing, and nothing else is tried.
     NeverMissing,
@@ -215,8 +286,7 @@ impl<'a> Literal<'a> {
         }
     }
 
-    #[inline]
-    fn check_all(&mut self, checks: &[Check]) -> Fit {
+    fn check_all(&mut self, checks: &[Check]) -> Result<(), Fit> {
         for check in checks {
             let raw = match check.count {
                 0 => extract(self.words, check.at, check.width),
@@ -225,20 +295,20 @@ impl<'a> Literal<'a> {
             if check.what <= Check::SOURCE {
                 let word = ACCEPT.get(self.accept + usize::from(check.set) + (raw / 64) as usize).copied().unwrap_or(0);
                 if word >> (raw % 64) & 1 == 0 {
-                    return Fit::No;
+                    return Err(Fit::No);
                 }
                 if check.what == Check::SOURCE && raw & 510 == 254 {
                     if raw & 1 != 0 {
                         self.wanted = true;
-                    } else if let Err(fit) = self.long() {
-                        return fit;
+                    } else {
+                        self.long()?;
                     }
                 }
-            } else if let Err(fit) = self.rare(check.what, raw) {
-                return fit;
+            } else {
+                self.rare(check.what, raw)?;
             }
         }
-        if self.wanted { self.short() } else { Fit::Yes }
+        if self.wanted { self.short() } else { Ok(()) }
     }
 
     #[cold]
@@ -277,18 +347,18 @@ impl<'a> Literal<'a> {
     }
 
     /// A literal of 32 bits follows, unless there is one already.
-    fn short(&mut self) -> Fit {
+    fn short(&mut self) -> Result<(), Fit> {
         if self.value.is_some() {
-            return Fit::Yes;
+            return Ok(());
         }
         if self.end + 4 > self.longest {
-            return Fit::Never;
+            return Err(Fit::Never);
         }
         if self.end + 4 > self.have {
-            return Fit::NeverMissing;
+            return Err(Fit::NeverMissing);
         }
         self.flags |= Inst::LITERAL32;
         self.end += 4;
-        Fit::Yes
+        Ok(())
     }
 }

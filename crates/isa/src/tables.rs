@@ -88,6 +88,7 @@ pub(crate) struct EntryData {
     format: u16,
     pub(crate) need: u16,
     pub(crate) high: u16,
+    pub(crate) block: u16,
     pub(crate) checks: u16,
     pub(crate) check_count: u8,
     pub(crate) bytes: u8,
@@ -119,6 +120,16 @@ impl Check {
     pub(crate) const NOT_NEGATIVE: u8 = 4;
 }
 
+/// At most four checks of one piece each, made without branches; unused ones accept everything.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) at: [u8; 4],
+    pub(crate) mask: [u16; 4],
+    /// 254 if 254 and 255 mean literals.
+    pub(crate) literal: [u16; 4],
+    pub(crate) set: [u16; 4],
+}
+
 /// A processor.
 #[derive(Debug)]
 pub struct Target {
@@ -141,6 +152,7 @@ pub(crate) struct Setting {
     pub(crate) true16: bool,
     pub(crate) features: u16,
     pub(crate) group: u8,
+    pub(crate) root: u32,
     pub(crate) available: u16,
     pub(crate) accept: u32,
     pub(crate) max_bytes: u8,
@@ -322,10 +334,10 @@ pub fn table_bytes() -> impl Iterator<Item = (&'static str, usize)> {
         ("slots", size_of_val(&SLOTS)),
         ("layouts and fields", size_of_val(&LAYOUTS) + size_of_val(&FIELDS)),
         ("pieces", size_of_val(&PIECES)),
-        ("checks", size_of_val(&CHECKS)),
+        ("checks", size_of_val(&CHECKS) + size_of_val(&BLOCKS)),
         ("accepted values", size_of_val(&ACCEPT)),
         ("settings", size_of_val(&SETTINGS) + size_of_val(&AVAILABLE) + size_of_val(&FEATURE_SETS)),
-        ("tries", size_of_val(&ROOTS) + size_of_val(&NODES)),
+        ("tries", size_of_val(&NODES)),
         ("candidates", size_of_val(&CANDIDATES)),
         ("length tries", size_of_val(&SIZE_ROOTS) + size_of_val(&SIZE_NODES) + size_of_val(&SIZE_RULES)),
     ]
@@ -339,7 +351,7 @@ pub(crate) fn part<T>(table: &'static [T], start: u16, count: u8) -> &'static [T
 
 const NONE: u16 = u16::MAX;
 /// A mask of 0 and a value of 1 match nothing.
-static NO_ENTRY: EntryData = e(1, 0, NONE, NONE, NONE, 0, 0, 0, 4, 0);
+static NO_ENTRY: EntryData = e(1, 0, NONE, NONE, NONE, 0, NONE, 0, 0, 4, 0);
 static NO_FORMAT: FormatData = f(NONE, NONE, 0, 0);
 static NO_ROW: RowData = r("", 0, 0, 0, NONE);
 static NO_LAYOUT: LayoutData = LayoutData { class: Class::ALL[0], fields: 0, count: 0 };
@@ -371,15 +383,19 @@ const fn e(
     format: u16,
     need: u16,
     high: u16,
+    block: u16,
     checks: u16,
     check_count: u8,
     bytes: u8,
     table: u8,
 ) -> EntryData {
-    EntryData { value, mask, row, format, need, high, checks, check_count, bytes, table }
+    EntryData { value, mask, row, format, need, high, block, checks, check_count, bytes, table }
 }
 const fn c(what: u8, at: u8, width: u8, pieces: u16, count: u8, set: u16) -> Check {
     Check { what, at, width, count, pieces, set }
+}
+const fn k(at: [u8; 4], mask: [u16; 4], literal: [u16; 4], set: [u16; 4]) -> Block {
+    Block { at, mask, literal, set }
 }
 const fn g(name: &'static str, settings: u16) -> Target {
     Target { name, settings }
@@ -391,13 +407,14 @@ const fn t(
     true16: bool,
     features: u16,
     group: u8,
+    root: u32,
     available: u16,
     context: u32,
     max_bytes: u8,
     long_literals: bool,
 ) -> Setting {
     let accept = context * ACCEPT_WORDS as u32;
-    Setting { target, wave64, true16, features, group, available, accept, max_bytes, long_literals }
+    Setting { target, wave64, true16, features, group, root, available, accept, max_bytes, long_literals }
 }
 const fn i(base: u16, encoding: &'static str, data: u8, address: u8) -> Image {
     Image { base, encoding, data, address }

@@ -8,6 +8,7 @@
 //! its bank mode) and alignment is not judged.
 
 use super::GenerateError;
+use crate::model::Model;
 use std::collections::BTreeSet;
 
 /// What the decoder methods ask of a target.
@@ -34,6 +35,11 @@ impl Context {
     fn last_sgpr(self) -> u32 {
         if self.gfx10 { 105 } else { 101 }
     }
+}
+
+/// The methods of all kinds.
+pub fn methods(model: &Model) -> Result<Vec<Method>, GenerateError> {
+    model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect()
 }
 
 /// How a kind reads its field.

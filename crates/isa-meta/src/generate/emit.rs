@@ -78,7 +78,7 @@ pub fn tables(
     emitter.formats()?;
     emitter.rows()?;
     emitter.entries(settings)?;
-    emitter.targets(settings)?;
+    emitter.targets(settings, tries)?;
     emitter.images();
     let mut out = emitter.finish();
     tries.write(&mut out);
@@ -179,34 +179,59 @@ impl Emitter<'_> {
     fn entries(&mut self, settings: &Settings) -> Result<(), GenerateError> {
         let mut high = Pool::new();
         high.place(&[(0, 0)]);
+        let mut blocks = Pool::new();
         let mut entries = Vec::new();
         for (number, entry) in self.expanded.entries.iter().enumerate() {
             let checks = self.entry_checks(number)?;
             let start = self.checks.place(&checks);
+            let block = self.block(&checks).map_or(NO_BLOCK, |block| blocks.place(&[block]));
             let top = ((entry.value >> 64) as u64, (entry.mask >> 64) as u64);
             let place = &self.model.rows[entry.row].mnemonic;
             entries.push(format!(
-                "e({:#x}, {:#x}, {}, {}, {}, {}, {}, {}, {}, {})",
+                "e({:#x}, {:#x}, {}, {}, {}, {}, {}, {}, {}, {}, {})",
                 entry.value as u64,
                 entry.mask as u64,
                 small::<u16>(entry.row, place)?,
                 small::<u16>(entry.format, place)?,
                 small::<u16>(settings.needs[number], place)?,
                 small::<u16>(high.place(&[top]), place)?,
+                small::<u16>(block, place)?,
                 small::<u16>(start, place)?,
                 small::<u8>(checks.len(), place)?,
                 self.expanded.formats[entry.format].bytes,
                 small::<u8>(settings.tables[number], place)?,
             ));
         }
-        if entries.len() > 1 << 15 {
-            return Err(GenerateError::new("entries", "more than 32768"));
+        if entries.len() >= (1 << 15) - 1 {
+            return Err(GenerateError::new("entries", "more than 32766"));
         }
         emit_array(&mut self.out, "ENTRIES", "EntryData", &entries, String::clone);
+        emit_array(&mut self.out, "BLOCKS", "Block", &blocks.items, String::clone);
         emit_array(&mut self.out, "HIGH_BITS", "(u64, u64)", &high.items, |(value, mask)| {
             format!("({value:#x}, {mask:#x})")
         });
         Ok(())
+    }
+
+    /// The checks as a block of four that needs no branches, if they are few and simple.
+    fn block(&mut self, checks: &[Check]) -> Option<String> {
+        let simple = |check: &Check| {
+            check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at % 64 + check.width <= 64
+        };
+        if checks.len() > 4 || !checks.iter().all(simple) {
+            return None;
+        }
+        let always = self.accept.set(Method::Any, 6);
+        let (mut at, mut mask, mut literal, mut set) = ([0; 4], [0u32; 4], [u16::MAX; 4], [always; 4]);
+        for (number, check) in checks.iter().enumerate() {
+            at[number] = check.at;
+            mask[number] = (1 << check.width) - 1;
+            set[number] = check.set;
+            if check.what == SOURCE {
+                literal[number] = 254;
+            }
+        }
+        Some(format!("k({at:?}, {mask:?}, {literal:?}, {set:?})"))
     }
 
     /// What has to be looked at before the entry is taken, in LLVM's operand order.
@@ -236,6 +261,12 @@ impl Emitter<'_> {
             Method::Any => None,
             Method::Literal32 => Some(self.check(LITERAL32, slot, 0)),
             Method::Literal64 => Some(self.check(LITERAL64, slot, 0)),
+            Method::HalfSource => {
+                // The piece that says which half makes no difference.
+                let low = slot.pieces.iter().find(|piece| piece.from == 0 && piece.width >= 8)?;
+                let set = self.accept.set(method, low.width);
+                Some(self.check(SOURCE, &Slot { pieces: vec![*low], ..slot.clone() }, set))
+            }
             _ => {
                 let width = width(&slot.pieces).min(10);
                 if !method.takes_literal() && self.accept.all(method, width) {
@@ -260,7 +291,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn targets(&mut self, settings: &Settings) -> Result<(), GenerateError> {
+    fn targets(&mut self, settings: &Settings, tries: &Tries) -> Result<(), GenerateError> {
         let expanded = self.expanded;
         let mut features = Pool::new();
         features.place(&[[0; 4]]);
@@ -278,12 +309,13 @@ impl Emitter<'_> {
                 needs[need / 64] |= 1 << (need % 64);
             }
             lines.push(format!(
-                "t({}, {}, {}, {}, {}, {}, {}, {}, {})",
+                "t({}, {}, {}, {}, {}, {}, {}, {}, {}, {})",
                 setting.target,
                 setting.wave64,
                 setting.true16,
                 features.place(&[set]),
                 setting.group,
+                tries.root(setting.group),
                 available.place(&needs),
                 self.accept.context_base(&setting.features),
                 setting.max_bytes,
@@ -335,6 +367,8 @@ impl Emitter<'_> {
     }
 }
 
+/// The number of the block of entries whose checks are not simple.
+const NO_BLOCK: usize = 0xffff;
 const VALUE: u8 = 0;
 const SOURCE: u8 = 1;
 const LITERAL32: u8 = 2;
@@ -361,7 +395,7 @@ struct Accept {
 
 impl Accept {
     fn new(model: &Model, settings: &Settings) -> Result<Self, GenerateError> {
-        let methods = model.kinds.iter().map(|kind| Method::new(&kind.decode)).collect::<Result<_, _>>()?;
+        let methods = super::accept::methods(model)?;
         let mut contexts: Vec<Context> = Vec::new();
         for setting in &settings.settings {
             let context = Context::new(&setting.features);

@@ -7,7 +7,7 @@
 //! no entry matches has the base length of its prefix if all entries with that prefix agree on it.
 
 use super::GenerateError;
-use super::accept::Method;
+use super::accept::{Method, methods};
 use super::emit_array;
 use super::expand::{Expanded, Format, Slot};
 use super::settings::Settings;
@@ -170,7 +170,7 @@ fn item(expanded: &Expanded, methods: &[Method], entry: usize, long: bool, longe
 }
 
 /// Where sources lie that may ask for a literal of their own. Their value is in the low nine bits of the field.
-fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
+pub fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
     let mut result = Vec::new();
     // Behind a literal that is in the encoding, sources share it.
     let inside = |slot: &&Slot| matches!(methods[slot.kind], Method::Literal32 | Method::Literal64);
@@ -185,7 +185,7 @@ fn sources(format: &Format, methods: &[Method]) -> Vec<(u8, u8)> {
 }
 
 /// The place of the field that says DPP or SDWA: fixed to 249 or 250, or read as 233 or 234.
-fn announced(expanded: &Expanded, format: &Format, methods: &[Method], entry: usize) -> Option<u8> {
+pub fn announced(expanded: &Expanded, format: &Format, methods: &[Method], entry: usize) -> Option<u8> {
     let entry = &expanded.entries[entry];
     let dpp8 = format.slots.iter().find(|slot| methods[slot.kind] == Method::Dpp8).and_then(|slot| slot.pieces.first());
     let fixed = |at: u8| {

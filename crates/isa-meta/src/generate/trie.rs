@@ -1,21 +1,27 @@
 //! Lookup tries over the words of an instruction: one for each group of settings.
 //!
 //! Terms: a *candidate* is an entry, perhaps in the pass that reads a literal inside the encoding. A node is a number:
-//! bit 31 set is a leaf (bits 30:24 count, 23:0 first candidate); clear is a table (bits 30:29 word, 28:24 shift,
+//! bit 31 set is a leaf (bits 15:0 first candidate, 30:16 where the list of the others begins); clear is a table (bits 30:29 word, 28:24 shift,
 //! 23:20 width, 19:0 first node).
 //!
 //! Invariants: the candidates of a leaf are in the order in which LLVM tries them (step, then more fixed bits first,
-//! then the order of the rows); an entry that matches a word is among the candidates of the leaf the word leads to.
+//! then the order of the rows), except that plain forms, which are most of real code, stand before the DPP and SDWA
+//! forms whose announcement their first source does not accept; an entry that matches a word is among the candidates of
+//! the leaf the word leads to.
 
 use super::GenerateError;
+use super::accept::{Method, methods};
 use super::emit_array;
 use super::expand::{Entry, Expanded};
 use super::settings::Settings;
+use super::size::{announced, sources};
 use crate::model::Model;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The bit of a candidate that says: the pass that reads a literal inside the encoding.
 const SECOND_PASS: u16 = 1 << 15;
+/// The candidate of a leaf that has none: an entry that does not exist.
+const NOTHING: u16 = SECOND_PASS - 1;
 /// Lists as short as this are not split further.
 const SHORT: usize = 1;
 /// Bits looked at first: all encoding prefixes lie in the top nine bits.
@@ -25,6 +31,7 @@ const LEAF: u32 = 1 << 31;
 /// The tries of all groups.
 #[derive(Debug, Clone, Default)]
 pub struct Tries {
+    forms: Vec<Form>,
     roots: Vec<u32>,
     nodes: Vec<u32>,
     candidates: Vec<u16>,
@@ -72,7 +79,10 @@ impl Window {
 impl Tries {
     /// Builds the tries.
     pub fn new(model: &Model, expanded: &Expanded, settings: &Settings) -> Result<Self, GenerateError> {
-        let mut tries = Self::default();
+        let methods = methods(model)?;
+        let forms = (0..expanded.entries.len()).map(|entry| Form::new(expanded, &methods, entry)).collect();
+        let mut tries = Self { forms, candidates: vec![0], ..Self::default() };
+        tries.candidate_places.insert(vec![0], 0);
         for (number, steps) in settings.groups.iter().enumerate() {
             let exists = entries_of(settings, number, expanded.entries.len());
             let candidates = ordered(model, expanded, steps, &exists);
@@ -83,7 +93,13 @@ impl Tries {
     }
 
     fn build(&mut self, expanded: &Expanded, candidates: &[u16], decided: u128) -> Result<u32, GenerateError> {
+        let candidates = &self.plain_first(candidates);
         let entries: Vec<&Entry> = candidates.iter().map(|&candidate| entry(expanded, candidate)).collect();
+        let settled = |entry: &&Entry| entry.mask & !decided == 0;
+        let first_form = candidates.first().map(|&candidate| &self.forms[usize::from(candidate & !SECOND_PASS)]);
+        if entries.first().is_some_and(settled) && first_form.is_some_and(|form| form.announced.is_none()) {
+            return self.leaf(candidates);
+        }
         match window(&entries, decided, false) {
             Some(window) if candidates.len() > SHORT => self.split(expanded, candidates, window, decided),
             _ => self.leaf(candidates),
@@ -125,23 +141,62 @@ impl Tries {
         window.node(first, "trie")
     }
 
+    /// Moves plain forms before announced ones where the order makes no difference.
+    fn plain_first(&self, candidates: &[u16]) -> Vec<u16> {
+        let mut result: Vec<u16> = Vec::with_capacity(candidates.len());
+        let form = |candidate: u16| &self.forms[usize::from(candidate & !SECOND_PASS)];
+        for &candidate in candidates {
+            let sources = &form(candidate).sources;
+            let passed = |other: &&u16| form(**other).announced.is_some_and(|at| sources.contains(&at));
+            let steps =
+                if form(candidate).announced.is_some() { 0 } else { result.iter().rev().take_while(passed).count() };
+            result.insert(result.len() - steps, candidate);
+        }
+        result
+    }
+
+    /// A leaf holds its first candidate; the others are a list that begins with its length.
     fn leaf(&mut self, candidates: &[u16]) -> Result<u32, GenerateError> {
+        let Some((first, others)) = candidates.split_first() else { return Ok(LEAF | u32::from(NOTHING)) };
+        let mut list = vec![others.len() as u16];
+        list.extend(others);
         let next = self.candidates.len();
-        let first = *self.candidate_places.entry(candidates.to_vec()).or_insert(next);
-        if first == next {
-            self.candidates.extend_from_slice(candidates);
+        let start = *self.candidate_places.entry(list.clone()).or_insert(next);
+        if start == next {
+            self.candidates.extend(list);
         }
-        if candidates.len() > 127 || first >= 1 << 24 {
-            return Err(GenerateError::new("trie", format!("{} candidates in a leaf", candidates.len())));
+        if start >= 1 << 15 {
+            return Err(GenerateError::new("trie", "the lists of candidates are too long"));
         }
-        Ok(LEAF | (candidates.len() as u32) << 24 | first as u32)
+        Ok(LEAF | (start as u32) << 16 | u32::from(*first))
+    }
+
+    /// The root of a group's trie.
+    pub fn root(&self, group: usize) -> u32 {
+        self.roots.get(group).copied().unwrap_or(LEAF)
     }
 
     /// The tables as Rust text.
     pub fn write(&self, out: &mut String) {
-        emit_array(out, "ROOTS", "u32", &self.roots, |node| format!("{node:#x}"));
         emit_array(out, "NODES", "u32", &self.nodes, |node| format!("{node:#x}"));
         emit_array(out, "CANDIDATES", "u16", &self.candidates, |candidate| format!("{candidate:#x}"));
+    }
+}
+
+/// What an entry says or asks about DPP and SDWA words.
+#[derive(Debug, Clone)]
+struct Form {
+    /// Where it is announced, if it is a DPP or SDWA form.
+    announced: Option<u8>,
+    /// Where sources lie that do not accept an announcement.
+    sources: Vec<u8>,
+}
+
+impl Form {
+    fn new(expanded: &Expanded, methods: &[Method], entry: usize) -> Self {
+        let format = &expanded.formats[expanded.entries[entry].format];
+        let sources = sources(format, methods).into_iter().filter(|&(_, width)| width == 9);
+        Self { announced: announced(expanded, format, methods, entry), sources: sources.map(|(at, _)| at).collect() }
     }
 }
 
