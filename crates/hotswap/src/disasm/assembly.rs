@@ -262,7 +262,7 @@ impl<W: Write> Sink for Assembly<'_, W> {
         self.start_comment(view.address(0));
         let _ = write!(
             self.out,
-            " {} bytes at offset {:#x} of the file",
+            " {} bytes at {:#x} of the code object",
             view.section.bytes.len(),
             view.section.range.start
         );
