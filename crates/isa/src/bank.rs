@@ -103,38 +103,38 @@ impl VgprBanks {
             None => before,
             Some(Change::Banks(mode)) if self.after_setreg => before.join(Self::of_mode(mode)),
             Some(Change::Banks(mode)) => Self::of_mode(mode),
-            Some(Change::Mode(part)) => before.after_setreg(part, isa),
+            Some(Change::Mode(part)) => before.after_setreg(&part, isa),
         }
     }
 
-    fn after_setreg(self, part: ModePart, isa: Isa) -> Self {
-        let (set, value) = part.bits(isa.has(Feature::SetregVgprMsbFixup));
-        if set == 0 {
-            return self;
-        }
+    /// LLVM 23 says of gfx1250 that the hardware takes bits 19:12 of the immediate whatever the field is; older
+    /// rewriters reckon with the field alone. Where the two differ, nothing is claimed.
+    fn after_setreg(self, part: &ModePart, isa: Isa) -> Self {
+        let by_field = self.with_mode(part.field());
+        let result = match isa.has(Feature::SetregVgprMsbFixup) {
+            true => by_field.join(self.with_mode(part.whole())),
+            false => by_field,
+        };
+        Self { after_setreg: true, ..result }
+    }
+
+    /// The mode after bits of MODE are set, to a value that may be unknown.
+    fn with_mode(self, (set, value): (u32, Option<u32>)) -> Self {
         // Left by two in MODE: the destination is lowest there.
-        let set = ((set >> MODE_SHIFT) as u8).rotate_right(2);
-        let mut result = Self { after_setreg: true, ..self };
-        match value {
-            Some(value) => {
-                let value = ((value >> MODE_SHIFT) as u8).rotate_right(2);
-                result.value = self.value & !set | value & set;
-                // Half of an unknown role stays half unknown.
-                for role in Role::ALL {
-                    if set & role.bits() == role.bits() {
-                        result.known |= role.bits();
-                    }
-                }
-            }
-            None => {
-                for role in Role::ALL {
-                    if set & role.bits() != 0 {
-                        result.known &= !role.bits();
-                    }
-                }
+        let place = |bits: u32| ((bits >> MODE_SHIFT) as u8).rotate_right(2);
+        let set = place(set);
+        let mut result = self;
+        for role in Role::ALL {
+            match value {
+                _ if set & role.bits() == 0 => {}
+                // Half of a role leaves the other half as it was, known or not.
+                Some(_) if set & role.bits() == role.bits() => result.known |= role.bits(),
+                Some(_) => {}
+                None => result.known &= !role.bits(),
             }
         }
-        result.value &= result.known;
+        let value = value.map_or(0, place);
+        result.value = (self.value & !set | value & set) & result.known;
         result
     }
 
@@ -214,14 +214,16 @@ impl ModePart {
         Self { register: simm16 & 63, offset: simm16 >> 6 & 31, size: (simm16 >> 11 & 31) + 1, value }
     }
 
-    /// Which bits of MODE[19:12] it sets, and to what. With `fixup` (gfx1250) the hardware takes bits 19:12 of the
-    /// immediate whatever the offset and the size are.
-    fn bits(&self, fixup: bool) -> (u32, Option<u32>) {
-        const BANKS: u32 = 0xff << MODE_SHIFT;
-        if fixup {
-            return (BANKS, self.value.map(|value| value & BANKS));
-        }
-        let mask = u32::MAX >> (32 - self.size) << self.offset;
-        (mask & BANKS, self.value.map(|value| value << self.offset & mask & BANKS))
+    const BANKS: u32 = 0xff << MODE_SHIFT;
+
+    /// Which bits of MODE[19:12] its field covers, and what it sets them to.
+    fn field(&self) -> (u32, Option<u32>) {
+        let mask = u32::MAX >> (32 - self.size) << self.offset & Self::BANKS;
+        (mask, self.value.map(|value| value << self.offset & mask))
+    }
+
+    /// The same where the field does not count.
+    fn whole(&self) -> (u32, Option<u32>) {
+        (Self::BANKS, self.value.map(|value| value & Self::BANKS))
     }
 }

@@ -1,21 +1,26 @@
 //! Sets of registers: one bit for each 32-bit register that code can name.
 //!
-//! Invariants: fixed size (192 bytes), no allocation; a half register counts as its whole register, because no
+//! Invariants: fixed size (256 bytes), no allocation; a half register counts as its whole register, because no
 //! bit of a set stands for less than 32 bits (what writes only a half says so itself, see [`crate::effects`]).
-//! VGPRs are 0 to 1023, so that banked registers of gfx12.5 have bits of their own.
+//! VGPRs are 0 to 1023, so that banked registers of gfx12.5 have bits of their own. VCC is s106 and s107 as well: the
+//! last tuples of scalar registers end in it.
 //!
 //! Absent on purpose: lanes. Whether a write under a partial EXEC keeps old lanes alive is for the caller to say.
 
 use crate::reg::{Reg, RegFile, Special};
 
-const WORDS: usize = 24;
+/// 24 are used; a power of two needs no comparison to be indexed.
+const WORDS: usize = 32;
+/// Word in which the scalar registers begin.
+const SGPRS: usize = 20;
+const VCC_HI: usize = Special::VccHi as usize;
 
 /// Where a file's bits begin, in 64-bit words, and how many registers it has.
 const fn place(file: RegFile) -> (usize, usize) {
     match file {
         RegFile::Vgpr => (0, 1024),
         RegFile::Agpr => (16, 256),
-        RegFile::Sgpr => (20, 128),
+        RegFile::Sgpr => (SGPRS, 128),
         RegFile::Ttmp => (22, 16),
         RegFile::Special => (23, 64),
     }
@@ -43,37 +48,44 @@ impl RegSet {
     /// Every register of a file.
     #[must_use]
     pub fn all_of(file: RegFile) -> Self {
-        let (start, registers) = place(file);
-        let mut set = Self::EMPTY;
-        for word in set.words.iter_mut().skip(start).take(registers.div_ceil(64)) {
-            *word = u64::MAX >> (64 - registers.min(64));
-        }
-        set
+        let registers = match file {
+            RegFile::Sgpr => 106,
+            RegFile::Special => Special::ALL.len(),
+            _ => place(file).1,
+        };
+        (0..registers).map(|index| Reg::new(file, index as u16, 1)).collect()
     }
 
     /// Adds every 32-bit register of `reg`. Registers past the end of the file are left out: they do not exist.
     #[inline]
     pub fn insert(&mut self, reg: Reg) {
-        self.change(reg, |word, bits| *word |= bits);
+        let (word, low, high) = bits(reg);
+        self.words[word & 31] |= low;
+        self.words[(word + 1) & 31] |= high;
     }
 
     /// Takes every 32-bit register of `reg` out.
     #[inline]
     pub fn remove(&mut self, reg: Reg) {
-        self.change(reg, |word, bits| *word &= !bits);
+        let (word, low, high) = bits(reg);
+        self.words[word & 31] &= !low;
+        self.words[(word + 1) & 31] &= !high;
     }
 
     /// Whether every 32-bit register of `reg` is in the set.
     #[must_use]
     pub fn contains(&self, reg: Reg) -> bool {
-        pieces(reg).all(|(word, bits)| self.words.get(word).is_some_and(|have| have & bits == bits))
+        let (word, low, high) = bits(reg);
+        self.words[word & 31] & low == low
+            && self.words[(word + 1) & 31] & high == high
             && usize::from(reg.index) + usize::from(reg.count) <= place(reg.file).1
     }
 
     /// Whether some 32-bit register of `reg` is in the set.
     #[must_use]
     pub fn touches(&self, reg: Reg) -> bool {
-        pieces(reg).any(|(word, bits)| self.words.get(word).is_some_and(|have| have & bits != 0))
+        let (word, low, high) = bits(reg);
+        self.words[word & 31] & low | self.words[(word + 1) & 31] & high != 0
     }
 
     /// Whether the sets have a register in common.
@@ -129,15 +141,6 @@ impl RegSet {
     pub fn iter(&self) -> Iter<'_> {
         Iter { set: self, word: 0, left: self.words[0] }
     }
-
-    #[inline]
-    fn change(&mut self, reg: Reg, apply: impl Fn(&mut u64, u64)) {
-        for (word, bits) in pieces(reg) {
-            if let Some(word) = self.words.get_mut(word) {
-                apply(word, bits);
-            }
-        }
-    }
 }
 
 impl Default for RegSet {
@@ -175,17 +178,19 @@ impl<'a> IntoIterator for &'a RegSet {
     }
 }
 
-/// The words that `reg` has bits in. A tuple has at most 32 registers, so at most two words.
+/// The word in which `reg` begins, its bits there and in the next word. A tuple has at most 32 registers.
 #[inline]
-fn pieces(reg: Reg) -> impl Iterator<Item = (usize, u64)> {
+fn bits(reg: Reg) -> (usize, u64, u64) {
     let (start, registers) = place(reg.file);
-    let first = usize::from(reg.index).min(registers);
-    // From M0 on, a register with a name of its own has one bit, however wide it is read.
-    let widest = if reg.file == RegFile::Special && reg.index >= Special::M0 as u16 { 1 } else { 64 };
-    let count = usize::from(reg.count).min(registers - first).min(widest);
-    let mask = u128::from(u64::MAX.checked_shr(64 - count as u32).unwrap_or(0)) << (first % 64);
-    let word = start + first / 64;
-    [(word, mask as u64), (word + 1, (mask >> 64) as u64)].into_iter().filter(|(_, bits)| *bits != 0)
+    let index = usize::from(reg.index);
+    let named = reg.file == RegFile::Special;
+    // VCC has the bits of s106 and s107. From M0 on, a register with a name has one bit, however wide it is read.
+    let (start, index, registers) =
+        if named && index <= VCC_HI { (SGPRS, 106 + index, 108) } else { (start, index, registers) };
+    let widest = if named && index >= Special::M0 as usize && start != SGPRS { 1 } else { 64 };
+    let count = usize::from(reg.count).min(registers.saturating_sub(index)).min(widest);
+    let mask = u128::from(u64::MAX.checked_shr(64 - count as u32).unwrap_or(0)) << (index % 64);
+    (start + index / 64, mask as u64, (mask >> 64) as u64)
 }
 
 /// Iterator over a set, see [`RegSet::iter`].
@@ -209,7 +214,10 @@ impl Iterator for Iter<'_> {
         FILES.into_iter().rev().find_map(|file| {
             let (start, _) = place(file);
             let index = (self.word.checked_sub(start)? * 64 + bit) as u16;
-            Some(Reg { file, index, count: 1, half: None })
+            Some(match (file, index) {
+                (RegFile::Sgpr, 106..) => Reg::new(RegFile::Special, index - 106, 1),
+                _ => Reg::new(file, index, 1),
+            })
         })
     }
 }
@@ -226,7 +234,8 @@ mod tests {
     #[test]
     fn every_register_comes_back_alone() {
         for file in FILES {
-            for index in 0..place(file).1 as u16 {
+            let registers = if file == RegFile::Sgpr { 106 } else { place(file).1 as u16 };
+            for index in 0..registers {
                 let one = reg(file, index, 1);
                 let set: RegSet = [one].into_iter().collect();
                 assert_eq!(set.iter().collect::<Vec<_>>(), [one]);
@@ -260,6 +269,14 @@ mod tests {
     }
 
     #[test]
+    fn scalar_tuples_end_in_vcc() {
+        let set: RegSet = [reg(RegFile::Sgpr, 104, 4)].into_iter().collect();
+        assert!(set.contains(Reg::special(Special::VccLo, 2)) && set.len() == 4);
+        let vcc: RegSet = [Reg::special(Special::VccLo, 2)].into_iter().collect();
+        assert!(vcc.touches(reg(RegFile::Sgpr, 104, 4)) && !vcc.contains(reg(RegFile::Sgpr, 104, 4)));
+    }
+
+    #[test]
     fn algebra() {
         let low: RegSet = [reg(RegFile::Sgpr, 0, 4)].into_iter().collect();
         let high: RegSet = [reg(RegFile::Sgpr, 2, 4)].into_iter().collect();
@@ -274,6 +291,6 @@ mod tests {
         both.intersect_with(&high);
         assert_eq!(both, high);
         assert!(RegSet::new().is_empty() && RegSet::all_of(RegFile::Agpr).len() == 256);
-        assert_eq!(RegSet::all_of(RegFile::Ttmp).len(), 16);
+        assert_eq!((RegSet::all_of(RegFile::Ttmp).len(), RegSet::all_of(RegFile::Sgpr).len()), (16, 106));
     }
 }
