@@ -1,0 +1,130 @@
+//! What instructions are written as, and the operands behind it.
+
+use hotswap_isa::reg::{Half, Reg, RegFile, Special};
+use hotswap_isa::text::Options;
+use hotswap_isa::value::{Inline, Literal};
+use hotswap_isa::{Access, Inst, Isa, Name, Target, Value, Wave};
+use std::fmt::Write;
+
+const CASES: &str = include_str!("text.txt");
+
+fn isa(setting: &str) -> Isa {
+    let mut words = setting.split('/');
+    let target = words.next().and_then(Target::find).unwrap_or_else(|| panic!("no target for {setting}"));
+    words.fold(Isa::new(target), |isa, word| match word {
+        "wave64" => isa.with_wave(Wave::W64),
+        "fake16" => isa.with_true16(false),
+        other => panic!("no setting {other}"),
+    })
+}
+
+fn decode(isa: Isa, bytes: &str) -> Inst {
+    let code: Vec<u8> =
+        (0..bytes.len() / 2).map(|at| u8::from_str_radix(&bytes[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let inst = isa.decode(&code).unwrap_or_else(|error| panic!("{isa:?} {bytes}: {error:?}"));
+    assert_eq!(usize::from(inst.len()), code.len(), "{isa:?} {bytes}");
+    inst
+}
+
+fn cases() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let lines = CASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let mut next = || words.next().unwrap_or_else(|| panic!("short line: {line}"));
+        (next(), next(), next())
+    })
+}
+
+#[test]
+fn texts_are_those_of_llvm() {
+    let mut count = 0;
+    for (setting, bytes, wanted) in cases() {
+        let isa = isa(setting);
+        let text = decode(isa, bytes).text(isa).to_string();
+        assert_eq!(text.trim_end(), wanted, "{setting} {bytes}");
+        count += 1;
+    }
+    assert!(count > 400, "{count} cases");
+}
+
+/// A literal takes the place of a constant only if text says so, and a register that does not belong is remarked:
+/// both are what the operands say too.
+#[test]
+fn remarks_agree_with_the_operands() {
+    for (setting, bytes, wanted) in cases() {
+        let isa = isa(setting);
+        let inst = decode(isa, bytes);
+        let invalid = inst.operands(isa).any(|operand| !operand.in_class());
+        let remarked = wanted.contains("/*Invalid");
+        assert!(invalid || !remarked, "{setting} {bytes}: {wanted}");
+        let explicit =
+            inst.operands(isa).any(|operand| matches!(operand.value, Value::Literal(literal) if literal.explicit));
+        assert_eq!(explicit, wanted.contains("lit(") || wanted.contains("lit64("), "{setting} {bytes}: {wanted}");
+    }
+}
+
+fn operand(setting: &str, bytes: &str, name: &str) -> Value {
+    let isa = isa(setting);
+    let name = Name::find(name).unwrap_or_else(|| panic!("no name {name}"));
+    decode(isa, bytes).operand(isa, name).unwrap_or_else(|| panic!("{bytes} has no {name:?}"))
+}
+
+#[test]
+fn operands_have_values() {
+    let vector = |index, count| Value::Reg(Reg::new(RegFile::Vgpr, index, count));
+    let inline = |code, value| Value::Inline(Inline { code, value });
+    let literal = |value, wide, explicit| Value::Literal(Literal { value, wide, explicit });
+    let cases = [
+        ("gfx900", "0000ccd1f2f0dd03", "vdst", vector(0, 2)),
+        ("gfx900", "0000ccd1f2f0dd03", "src0", inline(242, 1.0f64.to_bits() as i64)),
+        ("gfx900", "01408ad3c1060218", "src0", inline(193, -1)),
+        ("gfx900", "ff02027e0000803f", "src0", literal(0x3f80_0000, false, true)),
+        ("gfx900", "ff04023e34120000", "src0", literal(0x1234, false, false)),
+        ("gfx900", "410102c0f0ff1f00", "offset", Value::Imm(-16)),
+        ("gfx900", "eb0180be", "src0", Value::Reg(Reg::special(Special::SharedBase, 2))),
+        ("gfx90a", "008050dc0200ff01", "vdst", Value::Reg(Reg::new(RegFile::Agpr, 1, 1))),
+        ("gfx950", "0000add304190244", "src1", vector(12, 6)),
+        ("gfx1010", "0a0f80f00100820005000000", "vaddr1", vector(5, 1)),
+        ("gfx1010", "b82100f001000200", "vaddr0", vector(1, 4)),
+        ("gfx1010", "7d0381be", "src0", Value::Reg(Reg::special(Special::Null, 1))),
+        ("gfx1100", "02070365", "src0", Value::Reg(Reg::half(2, Half::Low))),
+        ("gfx1100", "02070365", "vdst", Value::Reg(Reg::half(1, Half::High))),
+        ("gfx1100", "050f70f00100021002030405", "vaddr4", vector(5, 2)),
+        ("gfx1250", "fe0804043f00000000000000", "src0", literal(0x3f, true, true)),
+        ("gfx1250", "fe3a047ef0debc9a78563412", "src0", literal(0x1234_5678_9abc_def0, true, false)),
+    ];
+    for (setting, bytes, name, wanted) in cases {
+        assert_eq!(operand(setting, bytes, name), wanted, "{setting} {bytes} {name}");
+    }
+}
+
+/// A multiply-accumulate reads its result; the tied source is the same register.
+#[test]
+fn tied_operands_are_one_register() {
+    let isa = isa("gfx1100");
+    let inst = decode(isa, "02070256");
+    assert_eq!(inst.text(isa).to_string(), "v_fmac_f32_e32 v1, v2, v3");
+    let operands: Vec<_> = inst.operands(isa).collect();
+    assert_eq!(operands[0].access, Access::ReadWrite);
+    let tied = operands.iter().find(|operand| operand.name.as_str() == "src2").unwrap();
+    assert_eq!((tied.value, tied.access), (operands[0].value, Access::Read));
+}
+
+#[test]
+fn branches_have_labels_where_the_caller_knows_them() {
+    let isa = isa("gfx900");
+    let inst = decode(isa, "ffff82bf");
+    let written = |known: u16| {
+        let label = move |out: &mut dyn Write, field: u16| {
+            if field != known {
+                return Ok(false);
+            }
+            out.write_str("loop").map(|()| true)
+        };
+        let mut text = String::new();
+        inst.write_text(isa, Options { label: Some(&label) }, &mut text).unwrap();
+        text
+    };
+    assert_eq!(written(0xffff), "s_branch loop");
+    assert_eq!(written(4), "s_branch 65535");
+}
