@@ -3,7 +3,7 @@
 //! Invariants: every table is a `static`; numbers in tables were checked when they were generated, and an accessor
 //! that is given a bad one answers with the empty value instead of panicking.
 
-use crate::size::{SizeRule, z};
+use crate::size::{SizePrefixes, SizeRule, z};
 
 include!(concat!(env!("OUT_DIR"), "/enums.rs"));
 
@@ -339,7 +339,13 @@ pub fn table_bytes() -> impl Iterator<Item = (&'static str, usize)> {
         ("settings", size_of_val(&SETTINGS) + size_of_val(&AVAILABLE) + size_of_val(&FEATURE_SETS)),
         ("tries", size_of_val(&NODES)),
         ("candidates", size_of_val(&CANDIDATES)),
-        ("length tries", size_of_val(&SIZE_ROOTS) + size_of_val(&SIZE_NODES) + size_of_val(&SIZE_RULES)),
+        (
+            "length tries",
+            size_of_val(&SIZE_ROOTS)
+                + size_of_val(&SIZE_NODES)
+                + size_of_val(&SIZE_RULES)
+                + size_of_val(&SIZE_PREFIXES),
+        ),
     ]
     .into_iter()
 }

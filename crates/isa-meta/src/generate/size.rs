@@ -7,13 +7,13 @@
 //! no entry matches has the base length of its prefix if all entries with that prefix agree on it.
 
 use super::GenerateError;
-use super::accept::{Method, methods};
+use super::accept::Method;
 use super::emit_array;
 use super::expand::{Expanded, Format, Slot};
 use super::settings::Settings;
 use super::trie::{Window, entries_of, matching, window};
 use crate::model::{Model, Piece};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LEAF: u32 = 1 << 31;
 /// Number of sources that stands for "decode".
@@ -41,6 +41,12 @@ impl Rule {
     fn plain(bytes: u8) -> Self {
         Self { bytes, sources: Vec::new(), long: false, inside: false, announces: None, decode: false }
     }
+
+    fn add_sources(&mut self, other: &Self) {
+        self.long |= other.long;
+        let missing = other.sources.iter().filter(|source| !self.sources.contains(source));
+        self.sources.extend(missing.copied().collect::<Vec<_>>());
+    }
 }
 
 /// The tries and rules.
@@ -50,6 +56,8 @@ pub struct Sizes {
     nodes: Vec<u32>,
     rules: Vec<Rule>,
     places: BTreeMap<Vec<u32>, usize>,
+    /// For each group and prefix: base length or 0, and number of the rule.
+    prefixes: Vec<Vec<(u8, u8)>>,
 }
 
 /// An entry's rule, or that it is announced by another.
@@ -78,6 +86,7 @@ impl Sizes {
             let all: Vec<&Item> = items.iter().collect();
             let root = sizes.split(expanded, &all, ROOT, 0, None)?;
             sizes.roots.push(root);
+            sizes.add_prefixes(root)?;
         }
         Ok(sizes)
     }
@@ -91,7 +100,12 @@ impl Sizes {
             Some(window) => self.split(expanded, items, window, decided, Some(base)),
             None => {
                 let shortest = items.iter().map(|item| item.rule.bytes).min().unwrap_or(0);
-                self.leaf(Rule { decode: true, ..Rule::plain(shortest) })
+                let mut rule = Rule { decode: true, ..Rule::plain(shortest) };
+                // Where only literals make the difference, the sources say when there may be one.
+                if items.iter().all(|item| item.rule.bytes == shortest && item.announced.is_none()) {
+                    items.iter().for_each(|item| rule.add_sources(&item.rule));
+                }
+                self.leaf(rule)
             }
         }
     }
@@ -127,20 +141,81 @@ impl Sizes {
     }
 
     fn leaf(&mut self, rule: Rule) -> Result<u32, GenerateError> {
-        if rule.sources.len() > 4 {
+        if rule.sources.len() > 4 && !rule.decode {
             return Err(GenerateError::new("size", format!("more than four sources: {rule:?}")));
         }
+        let bytes = u32::from(rule.bytes);
+        Ok(LEAF | bytes << 24 | self.number(rule) as u32)
+    }
+
+    fn number(&mut self, rule: Rule) -> usize {
         let number = self.rules.iter().position(|other| *other == rule).unwrap_or(self.rules.len());
         if number == self.rules.len() {
             self.rules.push(rule);
         }
-        Ok(LEAF | number as u32)
+        number
+    }
+
+    /// For each prefix the base length, if all rules below it have one, and a rule that asks wherever one of them does.
+    fn add_prefixes(&mut self, root: u32) -> Result<(), GenerateError> {
+        let mut prefixes = Vec::with_capacity(1 << ROOT.width);
+        for prefix in 0..1u32 << ROOT.width {
+            let mut rules = BTreeSet::new();
+            let first = if root & LEAF == 0 { self.nodes[((root & 0xf_ffff) + prefix) as usize] } else { root };
+            self.below(first, &mut rules);
+            let (bytes, rule) = match self.together(&rules) {
+                Some(rule) => (rule.bytes, self.number(rule)),
+                None => (0, 0),
+            };
+            let rule = u8::try_from(rule).map_err(|_| GenerateError::new("size", "more than 256 rules"))?;
+            prefixes.push((bytes, rule));
+        }
+        self.prefixes.push(prefixes);
+        Ok(())
+    }
+
+    fn below(&self, node: u32, rules: &mut BTreeSet<usize>) {
+        if node & LEAF != 0 {
+            rules.insert((node & 0xff_ffff) as usize);
+            return;
+        }
+        let first = (node & 0xf_ffff) as usize;
+        self.nodes[first..first + (1 << (node >> 20 & 15))].iter().for_each(|child| self.below(*child, rules));
+    }
+
+    /// A rule that asks wherever one of those does; `None` if their base lengths differ.
+    fn together(&self, numbers: &BTreeSet<usize>) -> Option<Rule> {
+        let rules = || numbers.iter().map(|&number| &self.rules[number]);
+        let mut all = Rule::plain(rules().next()?.bytes);
+        for rule in rules() {
+            if rule.bytes != all.bytes || rule.decode && rule.announces.is_none() && rule.sources.is_empty() {
+                return None;
+            }
+            all.add_sources(rule);
+            if let Some(at) = rule.announces {
+                if *all.announces.get_or_insert(at) != at {
+                    return None;
+                }
+                if !all.sources.iter().any(|source| source.0 == at) {
+                    all.sources.push((at, 9));
+                }
+            }
+        }
+        (all.sources.len() <= 4).then_some(all)
     }
 
     /// The tables as Rust text.
     pub fn write(&self, out: &mut String) {
         emit_array(out, "SIZE_ROOTS", "u32", &self.roots, |node| format!("{node:#x}"));
-        emit_array(out, "SIZE_NODES", "u32", &self.nodes, |node| format!("{node:#x}"));
+        // A power of two, so that an index needs a mask and no comparison.
+        let mut nodes = self.nodes.clone();
+        nodes.resize(nodes.len().next_power_of_two(), LEAF);
+        emit_array(out, "SIZE_NODES", "u32", &nodes, |node| format!("{node:#x}"));
+        emit_array(out, "SIZE_PREFIXES", "SizePrefixes", &self.prefixes, |prefixes| {
+            let bytes: Vec<u8> = prefixes.iter().map(|prefix| prefix.0).collect();
+            let rules: Vec<u8> = prefixes.iter().map(|prefix| prefix.1).collect();
+            format!("SizePrefixes {{ bytes: {bytes:?}, rules: {rules:?} }}")
+        });
         emit_array(out, "SIZE_RULES", "SizeRule", &self.rules, |rule| {
             let place =
                 |number: usize| rule.sources.get(number).map_or((0, 0), |&(at, width)| (at, (1u32 << width) - 1));
