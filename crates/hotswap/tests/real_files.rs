@@ -123,3 +123,76 @@ fn a_linked_program_is_refused_with_the_way_out() {
     refused.stderr(contains("HS0402").and(contains("before the host link")));
     assert!(!bench.path("y").exists());
 }
+
+/// Kernels with loops, a call, LDS and both widths of arithmetic; C, so that one file needs no headers.
+const DEVICE: &str = "#define GLOBAL __attribute__((address_space(1)))
+#define KERNEL __attribute__((amdgpu_kernel)) void
+__attribute__((noinline)) int helper(int x, int y) { int s = 0; for (int i = 0; i < x; ++i) s += y * i ^ s; return s; }
+KERNEL add(GLOBAL float *a, GLOBAL float *b, int n) { int i = __builtin_amdgcn_workitem_id_x(); if (i < n) a[i] += b[i]; }
+KERNEL call(GLOBAL int *p) { int i = __builtin_amdgcn_workitem_id_x(); p[i] = helper(p[i], i); }
+KERNEL wide(GLOBAL double *p, GLOBAL long *q) { for (int i = 0; i < 9; ++i) { p[i] *= 1.5; q[i] /= 3; } }
+";
+
+/// The bytes of `.text`, copied by LLVM's tools.
+fn text_of(bench: &Bench, version: u32, file: &str) -> Vec<u8> {
+    bench.shell(&format!("llvm-objcopy-{version} --dump-section .text=text {file} /dev/null"));
+    std::fs::read(bench.path("text")).unwrap()
+}
+
+#[test]
+fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
+    let Some(bench) = Bench::new("an_assembler_makes_the_same_bytes_of_a_disassembly") else { return };
+    std::fs::write(bench.path("k.c"), DEVICE).unwrap();
+    // The assembler of LLVM 22 is another one; from 23 on it takes LLVM 23's text.
+    let versions: Vec<u32> = bench.versions.iter().copied().filter(|version| *version >= 23).collect();
+    let mut count = 0;
+    for version in versions {
+        for target in ["gfx900", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
+            for options in ["-O2", "-O0", "-O2 -mwavefrontsize64"] {
+                // The rarer options on two targets each.
+                let targets: &[&str] = match options {
+                    "-O2" => &[target],
+                    "-O0" => &["gfx942", "gfx1250"],
+                    _ => &["gfx1030", "gfx1100"],
+                };
+                if !targets.contains(&target) {
+                    continue;
+                }
+                bench.shell(&format!(
+                    "clang-{version} --target=amdgcn-amd-amdhsa -mcpu={target} -nogpulib {options} -c k.c -o k.o
+                     ld.lld-{version} -shared k.o -o k.co"
+                ));
+                for file in ["k.o", "k.co"] {
+                    let shown =
+                        bench.hotswap(&["disasm", file]).assert().success().stderr("").get_output().stdout.clone();
+                    let text = String::from_utf8(shown).unwrap();
+                    let words = text.lines().nth(1).and_then(|line| line.split_once("llvm-mc ")).expect("a command").1;
+                    std::fs::write(bench.path("again.s"), &text).unwrap();
+                    bench.shell(&format!("llvm-mc-{version} {words} -filetype=obj again.s -o again.o"));
+                    let (before, after) = (text_of(&bench, version, file), text_of(&bench, version, "again.o"));
+                    assert!(!before.is_empty() && before == after, "clang-{version} {target} {options} {file}\n{text}");
+                    count += 1;
+                }
+            }
+        }
+    }
+    say(&format!("an_assembler_makes_the_same_bytes_of_a_disassembly: {count} files"));
+}
+
+#[test]
+fn every_code_object_of_a_program_is_disassembled() {
+    let Some(bench) = Bench::new("every_code_object_of_a_program_is_disassembled") else { return };
+    bench.compile(bench.versions[0], "--offload-compress -c -o x");
+    let refused = bench.hotswap(&["disasm", "x"]).assert().code(2);
+    refused.stderr(contains("2 code objects match: 1 gfx900, 2 gfx1030").or(contains("1 gfx1030, 2 gfx900")));
+    bench.hotswap(&["disasm", "x", "--target", "gfx900"]).assert().success().stdout(contains("kernel, wave64"));
+    let all =
+        bench.hotswap(&["disasm", "x", "--all", "--format", "json"]).assert().success().get_output().stdout.clone();
+    let all: Value = serde_json::from_slice(&all).unwrap();
+    let objects = all["objects"].as_array().unwrap();
+    assert_eq!(objects.len(), 2);
+    for object in objects {
+        let instructions = object["summary"]["instructions"].as_u64().unwrap();
+        assert!(instructions > 4 && object["summary"]["opaque_bytes"] == 0, "{object}");
+    }
+}

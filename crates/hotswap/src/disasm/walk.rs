@@ -124,8 +124,9 @@ impl Bits {
         Self(vec![0; bytes.div_ceil(4 * 64)])
     }
 
+    /// Offsets between dwords are those of no instruction.
     fn set(&mut self, offset: usize) {
-        if let Some(word) = self.0.get_mut(offset / 256) {
+        if let Some(word) = self.0.get_mut(offset / 256).filter(|_| offset % 4 == 0) {
             *word |= 1 << (offset / 4 % 64);
         }
     }
@@ -185,7 +186,7 @@ impl<'s> View<'s> {
             self.section.bytes.get(at..).filter(|bytes| chunk.role != Role::Data && reader.may_branch(bytes))?;
         let Decoded::Instruction(inst) = reader.decode(bytes) else { return None };
         let target = reader.branch(&inst, self.address(at)).and_then(|address| self.offset(address));
-        target.filter(|target| target % 4 == 0 && at + usize::from(inst.len()) <= chunk.end)
+        target.filter(|_| at + usize::from(inst.len()) <= chunk.end)
     }
 
     /// Where in this section an address is.
