@@ -11,7 +11,7 @@ use crate::inst::{Inst, extract, gather};
 use crate::isa::Isa;
 use crate::tables::{
     ACCEPT, AVAILABLE, BLOCKS, Block, CANDIDATES, CHECKS, Check, ENTRIES, Entry, EntryData, HIGH_BITS, NODES, PIECES,
-    Setting, part,
+    Setting, meaning, part,
 };
 
 /// Why bytes are no instruction.
@@ -48,12 +48,21 @@ impl Isa {
     /// The instruction at the start of `bytes`.
     #[inline]
     pub fn decode(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
-        let fast = bytes.first_chunk::<20>().and_then(|bytes| fast(self.setting(), bytes));
-        fast.map_or_else(|| self.decode_slowly(bytes), Ok)
+        match self.decode_fast(bytes) {
+            Some(inst) => Ok(inst),
+            None => self.decode_slowly(bytes),
+        }
     }
 
+    /// Most of real code; `None` says nothing.
+    #[inline]
+    pub(crate) fn decode_fast(self, bytes: &[u8]) -> Option<Inst> {
+        fast(self.setting(), bytes.first_chunk()?)
+    }
+
+    /// Everything.
     #[inline(never)]
-    fn decode_slowly(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
+    pub(crate) fn decode_slowly(self, bytes: &[u8]) -> Result<Inst, Undecoded> {
         let have = bytes.len().min(20);
         let words = words(bytes);
         decode(self.setting(), &words, have).map_err(|missed| self.undecoded(&words, have, missed))
@@ -75,9 +84,11 @@ impl Isa {
 /// Most of real code: the first candidate, operands that are simple, at most a literal of 32 bits. `None` says nothing.
 #[inline]
 fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
-    let half = |at: usize| u64::from_le_bytes(core::array::from_fn(|number| bytes[at + number]));
-    let (low, high) = (half(0), half(8));
-    let mut node = setting.root;
+    let (low, rest) = bytes.split_first_chunk::<8>()?;
+    let (high, last) = rest.split_first_chunk::<8>()?;
+    let (low, high) = (u64::from_le_bytes(*low), u64::from_le_bytes(*high));
+    // The first table goes by the top nine bits, see the generator.
+    let mut node = *NODES.get(((setting.root & 0xf_ffff) + (low as u32 >> 23)) as usize)?;
     while node & LEAF == 0 {
         let half = if node >> 30 == 0 { low } else { high };
         let index = (half >> (node >> 24 & 63)) as u32 & ((1 << (node >> 20 & 15)) - 1);
@@ -85,29 +96,20 @@ fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
     }
     let id = node as u16;
     let entry = ENTRIES.get(usize::from(id))?;
-    let need = usize::from(entry.need);
-    let available = AVAILABLE.get(usize::from(setting.available) + need / 64)?;
+    let available = AVAILABLE.get(setting.available as usize + usize::from(entry.need))?;
     let block = BLOCKS.get(usize::from(entry.block))?;
-    if (low ^ entry.value) & entry.mask != 0 || available >> (need % 64) & 1 == 0 || entry.high != 0 {
+    if (low ^ entry.value) & entry.mask != 0 || !available {
         return None;
     }
-    let (accepted, literal) = block_fits(block, setting.accept as usize, low, high);
-    if !accepted {
-        return None;
-    }
-    let (mut len, mut flags) = (usize::from(entry.bytes), 0);
-    if literal {
-        if setting.long_literals || len + 4 > usize::from(setting.max_bytes) {
+    let (mut len, mut flags) = (entry.bytes, 0);
+    let meaning = meaning_of_all(block, setting.accept as usize, low);
+    if meaning != 0 {
+        if meaning != meaning::LITERAL32 || len + 4 > setting.max_bytes {
             return None;
         }
-        if asks_for_literal(block, low, high) {
-            len += 4;
-            flags = Inst::LITERAL32;
-        }
+        (len, flags) = (len + 4, Inst::LITERAL32);
     }
-    let words =
-        core::array::from_fn(|number| u32::from_le_bytes(core::array::from_fn(|byte| bytes[number * 4 + byte])));
-    Some(finish(&words, id, len, flags))
+    Some(Inst::whole(low, high, u32::from_le_bytes(*last.first_chunk()?), id, len, flags))
 }
 
 /// The first 20 bytes as words, 0 where there is none.
@@ -163,28 +165,16 @@ fn decode(setting: &'static Setting, words: &[u32; 5], have: usize) -> Result<In
     Err(missed)
 }
 
-/// Whether the operands decode, and whether one of them may mean a literal.
-#[inline]
-fn block_fits(block: &Block, accept: usize, low: u64, high: u64) -> (bool, bool) {
-    let (mut accepted, mut literal) = (1, false);
+/// What the operands mean together: 0 if they are plain values.
+#[inline(always)]
+fn meaning_of_all(block: &Block, accept: usize, low: u64) -> u8 {
+    let mut meaning = 0;
     for number in 0..4 {
-        let half = if block.at[number] < 64 { low } else { high };
-        let raw = (half >> (block.at[number] & 63)) as u16 & block.mask[number];
-        let word = ACCEPT.get(accept + usize::from(block.set[number]) + usize::from(raw / 64)).copied().unwrap_or(0);
-        accepted &= word >> (raw % 64);
-        literal |= raw & 510 == block.literal[number];
+        let raw = (low >> (block.at[number] & 63)) as u16 & block.mask[number];
+        let place = accept + usize::from(block.set[number]) + usize::from(raw);
+        meaning |= ACCEPT.get(place).copied().unwrap_or(meaning::NONE);
     }
-    (accepted & 1 != 0, literal)
-}
-
-/// Whether a source whose value is 255 is among the operands.
-#[inline]
-fn asks_for_literal(block: &Block, low: u64, high: u64) -> bool {
-    (0..4).any(|number| {
-        let half = if block.at[number] < 64 { low } else { high };
-        let raw = (half >> (block.at[number] & 63)) as u16 & block.mask[number];
-        raw & 511 == block.literal[number] | 1
-    })
+    meaning
 }
 
 /// The instruction that a candidate makes of the words.
@@ -262,7 +252,6 @@ struct Literal<'a> {
     /// Where the instruction ends, in bytes.
     end: usize,
     value: Option<u64>,
-    long_literals: bool,
     /// A source says 255.
     wanted: bool,
     flags: u8,
@@ -280,7 +269,6 @@ impl<'a> Literal<'a> {
             start: if second_pass { 4 } else { end },
             end,
             value: None,
-            long_literals: setting.long_literals,
             wanted: false,
             flags: 0,
         }
@@ -292,20 +280,16 @@ impl<'a> Literal<'a> {
                 0 => extract(self.words, check.at, check.width),
                 count => gather(self.words, part(&PIECES, check.pieces, count)),
             };
-            if check.what <= Check::SOURCE {
-                let word = ACCEPT.get(self.accept + usize::from(check.set) + (raw / 64) as usize).copied().unwrap_or(0);
-                if word >> (raw % 64) & 1 == 0 {
-                    return Err(Fit::No);
-                }
-                if check.what == Check::SOURCE && raw & 510 == 254 {
-                    if raw & 1 != 0 {
-                        self.wanted = true;
-                    } else {
-                        self.long()?;
-                    }
-                }
-            } else {
+            if check.what > Check::SOURCE {
                 self.rare(check.what, raw)?;
+                continue;
+            }
+            let place = self.accept + usize::from(check.set) + raw as usize;
+            match ACCEPT.get(place).copied().unwrap_or(meaning::NONE) {
+                meaning::NONE => return Err(Fit::No),
+                meaning::LITERAL32 => self.wanted = true,
+                meaning::LITERAL64 => self.long()?,
+                _ => {}
             }
         }
         if self.wanted { self.short() } else { Ok(()) }
@@ -327,10 +311,10 @@ impl<'a> Literal<'a> {
         }
     }
 
-    /// A source says 254 on a target with literals of 64 bits; elsewhere that is a register.
+    /// A source says 254, and the target has literals of 64 bits.
     #[cold]
     fn long(&mut self) -> Result<(), Fit> {
-        if !self.long_literals || self.value.is_some() {
+        if self.value.is_some() {
             return Ok(());
         }
         if self.start + 8 > self.longest {

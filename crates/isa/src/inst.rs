@@ -15,6 +15,13 @@ pub struct Inst {
     flags: u8,
 }
 
+/// For each length in dwords the bits of the first 16 bytes that belong to the instruction.
+const KEEP: [[u64; 2]; 8] = {
+    const ALL: u64 = u64::MAX;
+    const ONE: u64 = 0xffff_ffff;
+    [[0, 0], [ONE, 0], [ALL, 0], [ALL, ONE], [ALL, ALL], [ALL, ALL], [ALL, ALL], [ALL, ALL]]
+};
+
 impl Inst {
     /// A literal of 32 bits follows the encoding.
     pub(crate) const LITERAL32: u8 = 1;
@@ -27,6 +34,16 @@ impl Inst {
 
     #[inline]
     pub(crate) const fn from_parts(words: [u32; 5], entry: u16, len: u8, flags: u8) -> Self {
+        Self { words, entry, len, flags }
+    }
+
+    /// From 20 bytes, of which the first `len` belong to it.
+    #[inline]
+    pub(crate) fn whole(low: u64, high: u64, last: u32, entry: u16, len: u8, flags: u8) -> Self {
+        let [low_mask, high_mask] = KEEP[usize::from(len / 4 & 7)];
+        let (low, high) = (low & low_mask, high & high_mask);
+        let last = if len > 16 { last } else { 0 };
+        let words = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32, last];
         Self { words, entry, len, flags }
     }
 

@@ -80,7 +80,9 @@ pub(crate) struct RowData {
     image: u16,
 }
 
+/// Aligned so that an entry lies in one line of the cache.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 pub(crate) struct EntryData {
     pub(crate) value: u64,
     pub(crate) mask: u64,
@@ -107,10 +109,18 @@ pub(crate) struct Check {
     pub(crate) set: u16,
 }
 
+/// What a value of a field means.
+pub(crate) mod meaning {
+    /// Nothing.
+    pub(crate) const NONE: u8 = 1;
+    /// A literal of 32 bits follows.
+    pub(crate) const LITERAL32: u8 = 2;
+    /// A literal of 64 bits follows.
+    pub(crate) const LITERAL64: u8 = 4;
+}
+
 impl Check {
-    /// The value must be in the set.
-    pub(crate) const VALUE: u8 = 0;
-    /// The same, and 255 and 254 mean literals.
+    /// The value must be in the set; 255 and 254 may mean literals there.
     pub(crate) const SOURCE: u8 = 1;
     /// The value is the literal of the instruction.
     pub(crate) const LITERAL32: u8 = 2;
@@ -120,13 +130,11 @@ impl Check {
     pub(crate) const NOT_NEGATIVE: u8 = 4;
 }
 
-/// At most four checks of one piece each, made without branches; unused ones accept everything.
+/// At most four checks of one piece each in the first eight bytes, made without branches; unused ones accept everything.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) at: [u8; 4],
     pub(crate) mask: [u16; 4],
-    /// 254 if 254 and 255 mean literals.
-    pub(crate) literal: [u16; 4],
     pub(crate) set: [u16; 4],
 }
 
@@ -153,10 +161,9 @@ pub(crate) struct Setting {
     pub(crate) features: u16,
     pub(crate) group: u8,
     pub(crate) root: u32,
-    pub(crate) available: u16,
+    pub(crate) available: u32,
     pub(crate) accept: u32,
     pub(crate) max_bytes: u8,
-    pub(crate) long_literals: bool,
 }
 
 /// What an image instruction is a variant of.
@@ -309,9 +316,7 @@ impl Entry {
     }
 
     pub(crate) fn in_setting(self, setting: &Setting) -> bool {
-        let need = usize::from(self.data().need);
-        let word = AVAILABLE.get(usize::from(setting.available) + need / 64).copied().unwrap_or(0);
-        word >> (need % 64) & 1 != 0
+        AVAILABLE.get(setting.available as usize + usize::from(self.data().need)).copied().unwrap_or(false)
     }
 }
 
@@ -400,8 +405,8 @@ const fn e(
 const fn c(what: u8, at: u8, width: u8, pieces: u16, count: u8, set: u16) -> Check {
     Check { what, at, width, count, pieces, set }
 }
-const fn k(at: [u8; 4], mask: [u16; 4], literal: [u16; 4], set: [u16; 4]) -> Block {
-    Block { at, mask, literal, set }
+const fn k(at: [u8; 4], mask: [u16; 4], set: [u16; 4]) -> Block {
+    Block { at, mask, set }
 }
 const fn g(name: &'static str, settings: u16) -> Target {
     Target { name, settings }
@@ -414,13 +419,12 @@ const fn t(
     features: u16,
     group: u8,
     root: u32,
-    available: u16,
+    available: u32,
     context: u32,
     max_bytes: u8,
-    long_literals: bool,
 ) -> Setting {
-    let accept = context * ACCEPT_WORDS as u32;
-    Setting { target, wave64, true16, features, group, root, available, accept, max_bytes, long_literals }
+    let accept = context * ACCEPT_LENGTH as u32;
+    Setting { target, wave64, true16, features, group, root, available, accept, max_bytes }
 }
 const fn i(base: u16, encoding: &'static str, data: u8, address: u8) -> Image {
     Image { base, encoding, data, address }

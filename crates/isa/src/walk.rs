@@ -6,11 +6,12 @@
 use crate::decode::Undecoded;
 use crate::inst::Inst;
 use crate::isa::Isa;
+use core::hint::black_box;
 
 impl Isa {
     /// The instructions of `bytes`, with their offsets; goes on after bytes that are none.
     pub fn walk(self, bytes: &[u8]) -> Walk<'_> {
-        Walk { isa: self, bytes, offset: 0 }
+        Walk { isa: self, bytes, offset: 0, steps: black_box([4, 8]) }
     }
 }
 
@@ -20,12 +21,35 @@ pub struct Walk<'a> {
     isa: Isa,
     bytes: &'a [u8],
     offset: usize,
+    /// The commonest lengths. The processor guesses which of them comes and begins with the next instruction before this
+    /// one is decoded; numbers that the compiler knew would be turned into a sum that has to be waited for.
+    steps: [usize; 2],
 }
 
 impl Walk<'_> {
     /// Where the next item begins.
     pub fn offset(&self) -> usize {
         self.offset
+    }
+
+    #[inline(never)]
+    fn slow_step(&mut self, rest: &[u8]) -> Result<Inst, Undecoded> {
+        let result = self.isa.decode_slowly(rest);
+        self.offset += match result {
+            Ok(inst) => usize::from(inst.len()),
+            Err(Undecoded::Opaque { len }) => usize::from(len.unwrap_or(4)).min(rest.len()),
+            Err(Undecoded::Truncated { .. }) => rest.len(),
+        };
+        result
+    }
+
+    #[inline]
+    fn step(&self, len: u8) -> usize {
+        match len {
+            4 => self.steps[0],
+            8 => self.steps[1],
+            _ => usize::from(len),
+        }
     }
 }
 
@@ -36,12 +60,10 @@ impl Iterator for Walk<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.offset..).filter(|rest| !rest.is_empty())?;
         let offset = self.offset;
-        let result = self.isa.decode(rest);
-        self.offset += match result {
-            Ok(inst) => usize::from(inst.len()),
-            Err(Undecoded::Opaque { len }) => usize::from(len.unwrap_or(4)).min(rest.len()),
-            Err(Undecoded::Truncated { .. }) => rest.len(),
-        };
-        Some((offset, result))
+        if let Some(inst) = self.isa.decode_fast(rest) {
+            self.offset += self.step(inst.len());
+            return Some((offset, Ok(inst)));
+        }
+        Some((offset, self.slow_step(rest)))
     }
 }

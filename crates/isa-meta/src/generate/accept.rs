@@ -1,4 +1,4 @@
-//! Which values of a field LLVM's decoder methods accept, as bit sets for every kind of operand.
+//! Which values of a field LLVM's decoder methods accept, for every kind of operand.
 //!
 //! Terms: a *context* is the few features that the methods ask for. Sources have ten bits at most: nine as in the
 //! manuals, bit 9 for accumulation registers or the high half.
@@ -112,6 +112,18 @@ impl Method {
             // With bit 8 set it is always a register.
             Self::Source { set, .. } => set & 256 == 0,
             _ => matches!(self, Self::HalfSource | Self::WaveMask),
+        }
+    }
+
+    /// What `raw` means: 0 a value, 1 nothing, 2 that a literal of 32 bits follows, 4 that one of 64 bits does.
+    pub fn meaning(self, raw: u32, context: Context) -> u8 {
+        if !self.accepts(raw, context) {
+            return 1;
+        }
+        match raw & 511 {
+            255 if self.takes_literal() => 2,
+            254 if self.takes_literal() && context.literal64 => 4,
+            _ => 0,
         }
     }
 

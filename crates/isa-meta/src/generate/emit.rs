@@ -184,7 +184,8 @@ impl Emitter<'_> {
         for (number, entry) in self.expanded.entries.iter().enumerate() {
             let checks = self.entry_checks(number)?;
             let start = self.checks.place(&checks);
-            let block = self.block(&checks).map_or(NO_BLOCK, |block| blocks.place(&[block]));
+            let block = self.block(&checks).filter(|_| entry.mask >> 64 == 0);
+            let block = block.map_or(NO_BLOCK, |block| blocks.place(&[block]));
             let top = ((entry.value >> 64) as u64, (entry.mask >> 64) as u64);
             let place = &self.model.rows[entry.row].mnemonic;
             entries.push(format!(
@@ -213,25 +214,22 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The checks as a block of four that needs no branches, if they are few and simple.
+    /// The checks as a block of four that needs no branches, if they are few, simple and in the first eight bytes.
     fn block(&mut self, checks: &[Check]) -> Option<String> {
         let simple = |check: &Check| {
-            check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at % 64 + check.width <= 64
+            check.what <= SOURCE && check.count == 0 && check.width <= 10 && check.at + check.width <= 64
         };
         if checks.len() > 4 || !checks.iter().all(simple) {
             return None;
         }
-        let always = self.accept.set(Method::Any, 6);
-        let (mut at, mut mask, mut literal, mut set) = ([0; 4], [0u32; 4], [u16::MAX; 4], [always; 4]);
+        let always = self.accept.set(Method::Any, 0);
+        let (mut at, mut mask, mut set) = ([0; 4], [0u32; 4], [always; 4]);
         for (number, check) in checks.iter().enumerate() {
             at[number] = check.at;
             mask[number] = (1 << check.width) - 1;
             set[number] = check.set;
-            if check.what == SOURCE {
-                literal[number] = 254;
-            }
         }
-        Some(format!("k({at:?}, {mask:?}, {literal:?}, {set:?})"))
+        Some(format!("k({at:?}, {mask:?}, {set:?})"))
     }
 
     /// What has to be looked at before the entry is taken, in LLVM's operand order.
@@ -295,7 +293,6 @@ impl Emitter<'_> {
         let expanded = self.expanded;
         let mut features = Pool::new();
         features.place(&[[0; 4]]);
-        let words = settings.need_count.div_ceil(64);
         let mut available = Pool::new();
         let mut lines = Vec::new();
         for setting in &settings.settings {
@@ -304,27 +301,22 @@ impl Emitter<'_> {
                 let number = usize::from(expanded.features.number(feature)?);
                 set[number / 64] |= 1 << (number % 64);
             }
-            let mut needs = vec![0u64; words];
-            for (need, _) in setting.available.iter().enumerate().filter(|(_, held)| **held) {
-                needs[need / 64] |= 1 << (need % 64);
-            }
             lines.push(format!(
-                "t({}, {}, {}, {}, {}, {}, {}, {}, {}, {})",
+                "t({}, {}, {}, {}, {}, {}, {}, {}, {})",
                 setting.target,
                 setting.wave64,
                 setting.true16,
                 features.place(&[set]),
                 setting.group,
                 tries.root(setting.group),
-                available.place(&needs),
+                available.place(&setting.available),
                 self.accept.context_base(&setting.features),
-                setting.max_bytes,
-                setting.features.contains("64-bit-literals")
+                setting.max_bytes
             ));
         }
         let out = &mut self.out;
         emit_array(out, "FEATURE_SETS", "[u64; 4]", &features.items, |set| format!("{set:?}"));
-        emit_array(out, "AVAILABLE", "u64", &available.items, |word| format!("{word:#x}"));
+        emit_array(out, "AVAILABLE", "bool", &available.items, bool::to_string);
         emit_array(out, "SETTINGS", "Setting", &lines, String::clone);
         let targets = self.model.targets.iter().enumerate();
         let targets: Vec<String> =
@@ -384,13 +376,13 @@ fn width(pieces: &[Piece]) -> u8 {
     pieces.iter().map(|piece| piece.from + piece.width).max().unwrap_or(0)
 }
 
-/// The bit sets of accepted values: one block for each context, in each one set for each method and field width.
+/// What every value of a field means: one part for each context, in each a list for each method and field width.
 struct Accept {
     methods: Vec<Method>,
     contexts: Vec<Context>,
     sets: Vec<(Method, u8)>,
     starts: BTreeMap<(Method, u8), usize>,
-    words: usize,
+    length: usize,
 }
 
 impl Accept {
@@ -403,43 +395,40 @@ impl Accept {
                 contexts.push(context);
             }
         }
-        Ok(Self { methods, contexts, sets: Vec::new(), starts: BTreeMap::new(), words: 0 })
+        Ok(Self { methods, contexts, sets: Vec::new(), starts: BTreeMap::new(), length: 0 })
     }
 
     fn all(&self, method: Method, width: u8) -> bool {
         self.contexts.iter().all(|&context| (0..1 << width).all(|raw| method.accepts(raw, context)))
     }
 
-    /// First word of the set in a block.
+    /// Where the list begins in a part.
     fn set(&mut self, method: Method, width: u8) -> usize {
         if let Some(&start) = self.starts.get(&(method, width)) {
             return start;
         }
-        let start = self.words;
-        self.words += (1usize << width).div_ceil(64);
+        let start = self.length;
+        self.length += 1 << width;
         self.sets.push((method, width));
         self.starts.insert((method, width), start);
         start
     }
 
-    /// Number of the context; the block starts at this times the words of a block.
+    /// Number of the context; its part begins at this times the length of a part.
     fn context_base(&self, features: &std::collections::BTreeSet<String>) -> usize {
         let context = Context::new(features);
         self.contexts.iter().position(|&other| other == context).unwrap_or(0)
     }
 
     fn write(&self, out: &mut String) {
-        let mut words = Vec::new();
+        let _ = writeln!(out, "pub(crate) const ACCEPT_LENGTH: usize = {};", self.length);
+        let _ = writeln!(out, "pub(crate) static ACCEPT: [u8; {}] = [", self.length * self.contexts.len());
         for &context in &self.contexts {
             for &(method, width) in &self.sets {
-                let count = 1u32 << width;
-                for start in (0..count).step_by(64) {
-                    let bits = (start..count.min(start + 64)).filter(|&raw| method.accepts(raw, context));
-                    words.push(bits.fold(0u64, |word, raw| word | 1 << (raw - start)));
-                }
+                let values: Vec<String> = (0..1 << width).map(|raw| method.meaning(raw, context).to_string()).collect();
+                let _ = writeln!(out, "{},", values.join(","));
             }
         }
-        let _ = writeln!(out, "pub(crate) const ACCEPT_WORDS: usize = {};", self.words);
-        emit_array(out, "ACCEPT", "u64", &words, |word| format!("{word:#x}"));
+        out.push_str("];\n");
     }
 }

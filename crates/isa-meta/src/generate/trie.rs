@@ -130,7 +130,8 @@ impl Tries {
             known.insert(child, node);
             nodes.push(node);
         }
-        if nodes.iter().all(|node| *node == nodes[0]) {
+        // The decoder counts on the first table.
+        if window != ROOT && nodes.iter().all(|node| *node == nodes[0]) {
             return Ok(nodes[0]);
         }
         let next = self.nodes.len();
