@@ -3,9 +3,9 @@
 //! Invariants: each correction has a reason; one that changes nothing (because a name is unknown, or LLVM says it
 //! by itself by now) is an error, so that the overlay holds no dead lines.
 
-use crate::model::{Column, Model, Predicate, Target};
+use crate::model::{Column, Model, Predicate, Row, Target};
 use crate::rows::line::{Line, Lines};
-use crate::rows::{OVERLAY, RowError, condition};
+use crate::rows::{OVERLAY, RowError, condition, family, parse_row};
 
 /// Applies the corrections of an overlay's text.
 ///
@@ -20,6 +20,7 @@ pub(super) fn apply(model: &mut Model, text: &str) -> Result<(), RowError> {
             ["target", name, from, changes @ ..] => target(model, name, from, changes),
             ["predicate", name, text] => predicate(model, name, text),
             ["flag", mnemonics, flags @ ..] => flag(model, mnemonics, flags),
+            ["row", text] => row(model, text),
             ["require", encodings, class, name] => require(model, encodings, class, name),
             ["replace", encodings, class, old, new] => replace(model, encodings, class, old, new),
             _ => Err("not a correction".to_owned()),
@@ -76,6 +77,29 @@ fn predicate(model: &mut Model, name: &str, text: &str) -> Result<(), String> {
             Ok(())
         }
     }
+}
+
+/// An instruction that LLVM does not know, or another encoding of one that it knows.
+fn row(model: &mut Model, text: &str) -> Result<(), String> {
+    let row = parse_row(text).map_err(|error| error.to_string())?;
+    if !model.shapes.iter().any(|shape| shape.name == row.shape) {
+        return Err(format!("there is no shape {}", row.shape));
+    }
+    let class = |columns: &[Column]| {
+        let name = &columns.first()?.layout;
+        model.layouts.iter().find(|layout| layout.name == *name).map(|layout| family(&layout.class))
+    };
+    let file = class(&row.columns).ok_or("the row has no encoding with a known layout")?;
+    let same = |known: &Row| known.mnemonic == row.mnemonic && known.shape == row.shape;
+    let known = model.rows.iter().filter(|known| same(known)).flat_map(|known| &known.columns);
+    if let Some(column) = known.clone().find(|known| row.columns.contains(known)) {
+        return Err(format!("LLVM knows {} in the table {}", row.mnemonic, column.table));
+    }
+    let key = (file, row.mnemonic.clone());
+    let before = |known: &Row| (class(&known.columns).unwrap_or(0), known.mnemonic.clone()) <= key;
+    let place = model.rows.iter().rposition(before).map_or(0, |last| last + 1);
+    model.rows.insert(place, row);
+    Ok(())
 }
 
 /// Flags of mnemonics that LLVM does not set, in all their forms.

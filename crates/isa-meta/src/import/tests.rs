@@ -181,6 +181,26 @@ flag s_mov* clause other \"a test says so\"
 }
 
 #[test]
+fn a_correction_can_add_an_instruction() {
+    let plain = import(&records(), "").unwrap();
+    let (shape, layout) = (&plain.shapes[0].name, &plain.layouts[0].name);
+    let added = format!("row \"s_made_up_b32 {shape} f=salu gfx9:{layout}/55?isGFX9\" \"a test says so\"\n");
+    let model = import(&records(), &added).unwrap();
+    let rows: Vec<(&str, u32)> = model.rows.iter().map(|row| (row.mnemonic.as_str(), row.columns[0].opcode)).collect();
+    assert_eq!(rows, [("s_made_up_b32", 0x55), ("s_mov_b32", 3)]);
+    assert!(rows::parse(&rows::texts(&model)).unwrap() == model);
+    for (row, expected) in [
+        (format!("s_mov_b32 {shape} gfx9:{layout}/3?isGFX9"), "LLVM knows s_mov_b32 in the table gfx9"),
+        (format!("s_odd no_shape gfx9:{layout}/3"), "there is no shape no_shape"),
+        (format!("s_odd {shape} gfx9:none/3"), "the row has no encoding with a known layout"),
+        (format!("s_odd {shape} gfx9"), "not a property or an encoding: gfx9"),
+    ] {
+        let error = import(&records(), &format!("row \"{row}\" \"it is so\"")).unwrap_err();
+        assert!(error.ends_with(expected), "{error}");
+    }
+}
+
+#[test]
 fn corrections_that_correct_nothing_are_errors() {
     let model = import(&records(), "").unwrap();
     #[rustfmt::skip]

@@ -151,6 +151,16 @@ pub fn parse(texts: &[(String, String)]) -> Result<Model, RowError> {
     Ok(model)
 }
 
+/// One row from the text of its line; names in it are not looked up.
+#[cfg(feature = "import")]
+pub(crate) fn parse_row(text: &str) -> Result<crate::model::Row, RowError> {
+    let mut lines = Lines::new(OVERLAY, text);
+    match lines.next()? {
+        Some(mut line) => row::one(&mut line),
+        None => Err(RowError::Unexpected { file: OVERLAY.to_owned(), what: "a row without words" }),
+    }
+}
+
 /// The text of a model: names of files and their texts. Rows must be in the order of [`family`].
 #[must_use]
 pub fn texts(model: &Model) -> Vec<(String, String)> {

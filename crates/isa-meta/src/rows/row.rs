@@ -44,7 +44,8 @@ pub(super) fn read(lines: &mut Lines<'_>, names: &Names, model: &mut Model) -> R
     Ok(())
 }
 
-fn one(line: &mut Line<'_>) -> Result<Row, RowError> {
+/// Reads one line.
+pub(super) fn one(line: &mut Line<'_>) -> Result<Row, RowError> {
     let mnemonic = line.word("the mnemonic")?.to_owned();
     let shape = line.word("the shape")?.to_owned();
     let (reads, writes, flags, columns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
