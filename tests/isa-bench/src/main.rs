@@ -10,7 +10,8 @@ mod race;
 
 use clap::Parser;
 use corpus::Corpus;
-use hotswap_isa::{Isa, Target};
+use hotswap_isa::text::Options as TextOptions;
+use hotswap_isa::{Isa, Target, table_bytes};
 use hotswap_userland::{ENV_ROOT, Userland};
 use objdump::Objdump;
 use race::{Contestant, Rate, timed};
@@ -45,6 +46,9 @@ const LARGE: usize = 48 << 20;
 /// Bytes for what is slow: LLVM needs a second for it.
 const SMALL: usize = 3 << 20;
 
+/// Generations whose encodings differ: GFX9, 90a, 940, 10.1, 10.3, 11, 11.7, 12 and 12.5.
+const GENERATIONS: usize = 9;
+
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
@@ -69,6 +73,7 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     }
     let wanted = |name: &str| options.target.is_empty() || options.target.iter().any(|start| name.starts_with(start));
     let all = corpus::read(&options.files).map_err(|problem| problem.to_string())?;
+    tables(all.first().map_or("gfx1100", |corpus| corpus.name.as_str()))?;
     let mut held = true;
     for corpus in all.iter().filter(|corpus| wanted(&corpus.name)) {
         held &= measure(corpus, options.rounds)?;
@@ -88,6 +93,31 @@ fn walk_sizes(isa: Isa, bytes: &[u8]) -> usize {
 
 fn decode_all(isa: Isa, bytes: &[u8]) -> usize {
     isa.walk(bytes).filter(|(_, result)| black_box(result).is_ok()).count()
+}
+
+/// Every register that is read or written, looked at.
+fn effects_all(isa: Isa, bytes: &[u8]) -> usize {
+    let mut sum = 0;
+    for inst in isa.walk(bytes).filter_map(|(_, result)| result.ok()) {
+        for effect in inst.reads(isa).chain(inst.writes(isa)) {
+            sum += usize::from(effect.reg.index) + usize::from(effect.reg.count);
+        }
+    }
+    sum
+}
+
+/// All lines of assembly, one behind another, as a listing has them.
+fn text_all(isa: Isa, bytes: &[u8], out: &mut String) -> usize {
+    out.clear();
+    for (_, result) in isa.walk(bytes) {
+        // A string takes everything.
+        let _ = match result {
+            Ok(inst) => inst.write_text(isa, TextOptions::default(), out),
+            Err(problem) => write!(out, "{problem}"),
+        };
+        out.push('\n');
+    }
+    out.len()
 }
 
 /// What a bar says of a rate: a name, the value, the least that is asked for.
@@ -124,6 +154,8 @@ fn measure(corpus: &Corpus, rounds: usize) -> Outcome<bool> {
 const MEMCPY: &str = "memcpy";
 const SIZE: &str = "size";
 const DECODE: &str = "decode";
+const EFFECTS: &str = "decode, reads, writes";
+const TEXT: &str = "text";
 const OBJDUMP: &str = "llvm-objdump -d";
 
 fn contestants<'a>(isa: Isa, large: &'a [u8], small: &'a [u8], copy: &'a mut [u8]) -> Vec<Contestant<'a>> {
@@ -134,7 +166,8 @@ fn contestants<'a>(isa: Isa, large: &'a [u8], small: &'a [u8], copy: &'a mut [u8
         instructions: count,
         run: Box::new(move || Ok(timed(&work))),
     };
-    let _ = small;
+    let few = walk_sizes(isa, small);
+    let mut listing = String::new();
     vec![
         Contestant {
             name: MEMCPY,
@@ -144,6 +177,13 @@ fn contestants<'a>(isa: Isa, large: &'a [u8], small: &'a [u8], copy: &'a mut [u8
         },
         fast(SIZE, Box::new(move || walk_sizes(isa, black_box(large)))),
         fast(DECODE, Box::new(move || decode_all(isa, black_box(large)))),
+        fast(EFFECTS, Box::new(move || effects_all(isa, black_box(large)))),
+        Contestant {
+            name: TEXT,
+            bytes: small.len(),
+            instructions: few,
+            run: Box::new(move || Ok(timed(|| text_all(isa, black_box(small), &mut listing)))),
+        },
     ]
 }
 
@@ -155,7 +195,10 @@ fn judge(rates: &[Rate]) -> bool {
         let least = f64::min(1000.0, 0.3 * memcpy.megabytes);
         bars.push(Bar("size, MB/s", size.megabytes, least));
     }
-    bars.extend(rate(DECODE).map(|decode| Bar("decode, M instr/s", decode.millions, 60.0)));
+    bars.extend(rate(EFFECTS).map(|decode| Bar("decode with reads and writes, M instr/s", decode.millions, 60.0)));
+    if let (Some(text), Some(objdump)) = (rate(TEXT), rate(OBJDUMP)) {
+        bars.push(Bar("text, times llvm-objdump", text.megabytes / objdump.megabytes, 20.0));
+    }
     let mut line = String::new();
     for Bar(name, value, least) in &bars {
         let verdict = if value >= least { "holds" } else { "MISSED" };
@@ -174,8 +217,19 @@ fn cold(name: &str) -> Outcome {
     Ok(())
 }
 
+/// Prints what the tables weigh and what the first decode of a process costs.
+fn tables(name: &str) -> Outcome {
+    println!("tables, shared by all generations:");
+    for (table, bytes) in table_bytes() {
+        println!("  {table:24} {bytes:10} bytes");
+    }
+    let all: usize = table_bytes().map(|(_, bytes)| bytes).sum();
+    println!("  {:24} {all:10} bytes, {} for each of {GENERATIONS} generations", "together", all / GENERATIONS);
+    println!("first decode of a process: {} microseconds", start_up(name)? / 1000);
+    Ok(())
+}
+
 /// Nanoseconds from the start of the first call to the end of the first decode, median of several processes.
-#[allow(dead_code)]
 fn start_up(name: &str) -> Outcome<u64> {
     let program = std::env::current_exe()?;
     let mut times = Vec::new();
