@@ -4,7 +4,7 @@
 //! a program of `hotswap-isa-meta` and is built when it is needed, so that `xtask` stays small.
 
 use crate::outcome::{During, Outcome, fail};
-use crate::{isa_source, paths, remove, run};
+use crate::{isa_exam, isa_source, paths, remove, run};
 use clap::{Parser, Subcommand};
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,6 +30,8 @@ enum Action {
     Import(Json),
     /// Compare the rows with what an import would write.
     Check(Json),
+    /// Compare hotswap-isa with LLVM: vectors, sweep, real code, reads and writes.
+    Exam(isa_exam::Words),
 }
 
 #[derive(clap::Args)]
@@ -50,6 +52,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         }
         Action::Import(json) => import(&json, &rows()),
         Action::Check(json) => check(&json),
+        Action::Exam(words) => isa_exam::main(&words),
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn llvm_source() -> Outcome<PathBuf> {
 
 /// Fills the folder with the parts of the newest version that the mirror really has.
 fn download(folder: &Path) -> Outcome {
-    let apt = Apt::new(folder)?;
+    let apt = Apt::new(folder, "deb-src")?;
     run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
     let versions = versions(&run::output(&mut apt.command("apt-cache", &["showsrc", "--only-source", PACKAGE]))?);
     let mut failures = Vec::new();
@@ -108,13 +108,14 @@ fn unpack(folder: &Path) -> Outcome {
     fs::remove_file(archive).during("delete", archive)
 }
 
-/// apt with lists and configuration of its own: the machine's know no source packages, and stay as they are.
-struct Apt {
+/// apt with lists and configuration of its own: the machine's know other packages, and stay as they are.
+pub(crate) struct Apt {
     folder: PathBuf,
 }
 
 impl Apt {
-    fn new(parent: &Path) -> Outcome<Self> {
+    /// `kind` is `deb` for packages to install, `deb-src` for sources.
+    pub(crate) fn new(parent: &Path, kind: &str) -> Outcome<Self> {
         let folder = parent.join("apt");
         for name in ["lists/partial", "cache/archives/partial"] {
             let path = folder.join(name);
@@ -122,7 +123,7 @@ impl Apt {
         }
         let mirror = userland::mirror()?;
         let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
-        let source = |suite: &str| format!("deb-src [signed-by={keys}] {mirror} {suite} main\n");
+        let source = |suite: &str| format!("{kind} [signed-by={keys}] {mirror} {suite} main\n");
         let sources = folder.join("sources.list");
         fs::write(&sources, source("sid") + &source("experimental")).during("write", &sources)?;
         let place = folder.display();
@@ -137,13 +138,13 @@ impl Apt {
         Ok(Self { folder })
     }
 
-    fn command(&self, program: &str, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, program: &str, words: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.arg("-c").arg(self.folder.join("apt.conf")).args(words);
         command
     }
 
-    fn remove(&self) -> Outcome {
+    pub(crate) fn remove(&self) -> Outcome {
         remove::delete(&self.folder)
     }
 }

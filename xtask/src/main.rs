@@ -13,6 +13,7 @@ mod demo;
 mod extras;
 mod install;
 mod isa;
+mod isa_exam;
 mod isa_source;
 mod outcome;
 mod paths;

@@ -11,6 +11,7 @@
 //! definition: what is expected always comes from LLVM.
 
 pub mod code;
+pub mod defects;
 pub mod exam;
 pub mod left_out;
 pub mod normal;

@@ -1,5 +1,6 @@
 //! Counts by target, and differences in groups that a person can work through.
 
+use crate::defects::DEFECTS;
 use crate::left_out::Entry;
 use crate::oracle::Word;
 use crate::setting::Setting;
@@ -23,6 +24,8 @@ pub struct Count {
     pub rejected: usize,
     /// LLVM crashed.
     pub crashed: usize,
+    /// Differences that come from a known defect of LLVM.
+    pub defects: usize,
     /// Differences that the list explains.
     pub left_out: usize,
     /// Differences that nothing explains.
@@ -35,6 +38,7 @@ impl Count {
         self.same += other.same;
         self.rejected += other.rejected;
         self.crashed += other.crashed;
+        self.defects += other.defects;
         self.left_out += other.left_out;
         self.different += other.different;
     }
@@ -55,6 +59,7 @@ pub struct Report {
     counts: BTreeMap<String, Count>,
     groups: BTreeMap<(Kind, String), Group>,
     used: BTreeSet<usize>,
+    defects: BTreeMap<&'static str, usize>,
 }
 
 impl Report {
@@ -68,7 +73,10 @@ impl Report {
             Verdict::Crashed => count.crashed += 1,
             Verdict::Different(mut difference) => {
                 difference.source = source();
-                if let Some(at) = list.iter().position(|entry| entry.explains(&difference)) {
+                if let Some(defect) = DEFECTS.iter().find(|defect| (defect.explains)(&difference)) {
+                    count.defects += 1;
+                    *self.defects.entry(defect.name).or_default() += 1;
+                } else if let Some(at) = list.iter().position(|entry| entry.explains(&difference)) {
                     count.left_out += 1;
                     self.used.insert(at);
                 } else {
@@ -98,6 +106,9 @@ impl Report {
             self.counts.entry(target.clone()).or_default().add(count);
         }
         self.used.extend(other.used);
+        for (name, count) in other.defects {
+            *self.defects.entry(name).or_default() += count;
+        }
         for (key, group) in other.groups {
             let ours = self.groups.entry(key).or_default();
             ours.count += group.count;
@@ -137,12 +148,13 @@ impl Report {
     pub fn lines(&self) -> Vec<String> {
         let line = |name: &str, count: &Count| {
             format!(
-                "{name}: {} words: {} equal, {} refused by both, {} LLVM crashed, {} left out, {} different",
-                count.total, count.same, count.rejected, count.crashed, count.left_out, count.different
+                "{name}: {} words: {} equal, {} refused by both, {} LLVM crashed, {} LLVM is wrong, {} left out, {} different",
+                count.total, count.same, count.rejected, count.crashed, count.defects, count.left_out, count.different
             )
         };
         let mut lines: Vec<_> = self.counts.iter().map(|(target, count)| line(target, count)).collect();
         lines.push(line("all", &self.sum()));
+        lines.extend(self.defects.iter().map(|(name, count)| format!("LLVM is wrong, {name}: {count} words")));
         lines
     }
 

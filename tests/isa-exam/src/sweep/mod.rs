@@ -4,7 +4,7 @@ pub mod pattern;
 pub mod random;
 
 use crate::exam::Exam;
-use crate::oracle::Word;
+use crate::oracle::{Oracle, Word};
 use crate::report::Report;
 use crate::setting::Setting;
 use hotswap_isa_meta::model::{Condition, Model, Target};
@@ -12,6 +12,7 @@ use pattern::Pattern;
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Words of one piece of work.
 const PIECE: usize = 32768;
@@ -27,76 +28,35 @@ pub struct Family {
     pub version: u32,
     /// Settings, in the text form of [`Setting`].
     pub settings: &'static [&'static str],
+    /// The processor that LLVM 23 knows in place of one that only LLVM 24 knows. The rows are those of LLVM 23, so
+    /// words are judged on which both versions say the same of that processor.
+    pub twin: Option<&'static str>,
 }
 
 /// All families. LLVM 23 does not know `gfx1250-strict`.
+#[rustfmt::skip]
 pub const FAMILIES: &[Family] = &[
-    Family {
-        name: "gfx9",
-        version: 23,
-        settings: &["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c", "gfx9-generic"],
-    },
-    Family { name: "gfx90a", version: 23, settings: &["gfx90a"] },
-    Family { name: "gfx942", version: 23, settings: &["gfx942", "gfx9-4-generic"] },
-    Family { name: "gfx950", version: 23, settings: &["gfx950"] },
-    Family {
-        name: "gfx10.1",
-        version: 23,
-        settings: &[
-            "gfx1010",
-            "gfx1010/wave64",
-            "gfx1011",
-            "gfx1012/wave64",
-            "gfx1013",
-            "gfx1013/wave64",
-            "gfx10-1-generic",
-        ],
-    },
-    Family {
-        name: "gfx10.3",
-        version: 23,
-        settings: &["gfx1030", "gfx1030/wave64", "gfx1036", "gfx1034/wave64", "gfx10-3-generic"],
-    },
-    Family {
-        name: "gfx11",
-        version: 23,
-        settings: &[
-            "gfx1100/true16",
-            "gfx1100/wave64/true16",
-            "gfx1100/fake16",
-            "gfx1101/wave64/fake16",
-            "gfx1103/true16",
-            "gfx11-generic",
-        ],
-    },
-    Family {
-        name: "gfx11.5",
-        version: 23,
-        settings: &["gfx1150/true16", "gfx1151/wave64/true16", "gfx1152/fake16", "gfx1153/wave64/fake16"],
-    },
-    Family {
-        name: "gfx11.7",
-        version: 23,
-        settings: &["gfx1170/true16", "gfx1170/wave64/true16", "gfx1171/fake16", "gfx11-7-generic/wave64/fake16"],
-    },
-    Family {
-        name: "gfx12",
-        version: 23,
-        settings: &[
-            "gfx1200/true16",
-            "gfx1201/wave64/true16",
-            "gfx1200/fake16",
-            "gfx1201/wave64/fake16",
-            "gfx12-generic",
-        ],
-    },
-    Family {
-        name: "gfx12.5",
-        version: 23,
-        settings: &["gfx1250/true16", "gfx1250/fake16", "gfx1250", "gfx1251/true16", "gfx12-5-generic"],
-    },
-    Family { name: "gfx12.5-strict", version: 24, settings: &["gfx1250-strict/true16", "gfx1250-strict/fake16"] },
+    family("gfx9", &["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c", "gfx9-generic"]),
+    family("gfx90a", &["gfx90a"]),
+    family("gfx942", &["gfx942", "gfx9-4-generic"]),
+    family("gfx950", &["gfx950"]),
+    family("gfx10.1", &["gfx1010", "gfx1010/wave64", "gfx1011", "gfx1012/wave64", "gfx1013", "gfx1013/wave64",
+                        "gfx10-1-generic"]),
+    family("gfx10.3", &["gfx1030", "gfx1030/wave64", "gfx1036", "gfx1034/wave64", "gfx10-3-generic"]),
+    family("gfx11", &["gfx1100/true16", "gfx1100/wave64/true16", "gfx1100/fake16", "gfx1101/wave64/fake16",
+                      "gfx1103/true16", "gfx11-generic"]),
+    family("gfx11.5", &["gfx1150/true16", "gfx1151/wave64/true16", "gfx1152/fake16", "gfx1153/wave64/fake16"]),
+    family("gfx11.7", &["gfx1170/true16", "gfx1170/wave64/true16", "gfx1171/fake16", "gfx11-7-generic/wave64/fake16"]),
+    family("gfx12", &["gfx1200/true16", "gfx1201/wave64/true16", "gfx1200/fake16", "gfx1201/wave64/fake16",
+                      "gfx12-generic"]),
+    family("gfx12.5", &["gfx1250/true16", "gfx1250/fake16", "gfx1250", "gfx1251/true16", "gfx12-5-generic"]),
+    Family { twin: Some("gfx1250"), version: 24,
+             ..family("gfx12.5-strict", &["gfx1250-strict/true16", "gfx1250-strict/fake16"]) },
 ];
+
+const fn family(name: &'static str, settings: &'static [&'static str]) -> Family {
+    Family { name, version: 23, settings, twin: None }
+}
 
 /// What is to be swept.
 pub struct Sweep {
@@ -121,22 +81,34 @@ impl Sweep {
         self.patterns.len()
     }
 
-    /// Compares `count` words.
+    /// Compares `count` words. The number of words on which the versions of LLVM do not agree comes back too.
     ///
     /// # Errors
     /// If a judge cannot be started or ends early.
-    pub fn run(&self, exam: &Exam<'_>, program: &str, count: usize, seed: u64) -> io::Result<Report> {
+    pub fn run(&self, exam: &Exam<'_>, program: &str, count: usize, seed: u64) -> io::Result<(Report, usize)> {
         if self.settings.is_empty() || self.patterns.is_empty() {
-            return Ok(Report::default());
+            return Ok((Report::default(), 0));
         }
+        let second = self.family.twin.map(|twin| Ok::<_, io::Error>((twin, self.second(exam)?))).transpose()?;
+        let dropped = AtomicUsize::new(0);
         let pieces: Vec<(usize, usize)> = (0..count).step_by(PIECE).map(|at| (at, count.min(at + PIECE))).collect();
-        exam.parallel(program, &pieces, |oracle, &(from, to), report| {
+        let report = exam.parallel(program, &pieces, |oracle, &(from, to), report| {
             for (setting, words) in self.words(from, to, seed) {
-                let items = words.iter().map(|(word, name)| (*word, name.as_str())).collect();
+                let mut items: Vec<_> = words.iter().map(|(word, name)| (*word, name.as_str())).collect();
+                if let Some((twin, second)) = &second {
+                    agreed(&mut items, oracle, &mut Oracle::start(exam.tools, second)?, setting, twin)?;
+                    dropped.fetch_add(words.len() - items.len(), Ordering::Relaxed);
+                }
                 exam.judge(oracle, setting, items, report)?;
             }
             Ok(())
-        })
+        })?;
+        Ok((report, dropped.into_inner()))
+    }
+
+    /// The judge of the version whose rows ours are.
+    fn second(&self, exam: &Exam<'_>) -> io::Result<String> {
+        Oracle::build(exam.tools, 23)?.ok_or_else(|| io::Error::other("the userland has no LLVM 23"))
     }
 
     /// Words with the numbers `from` to `to`, by setting, each with the row that it was made from.
@@ -157,6 +129,22 @@ impl Sweep {
         }
         all
     }
+}
+
+/// Keeps the words about which both judges say the same under the twin's name.
+fn agreed(
+    items: &mut Vec<(Word, &str)>,
+    first: &mut Oracle,
+    second: &mut Oracle,
+    setting: &Setting,
+    twin: &str,
+) -> io::Result<()> {
+    let words: Vec<Word> = items.iter().map(|(word, _)| *word).collect();
+    let setting = Setting { cpu: twin.to_owned(), ..setting.clone() };
+    let (first, second) = (first.ask(&setting, &words)?, second.ask(&setting, &words)?);
+    let mut same = first.iter().zip(&second).map(|(first, second)| first == second);
+    items.retain(|_| same.next().unwrap_or(false));
+    Ok(())
 }
 
 /// The features of a setting's processor; its wave size and spelling replace the defaults.
