@@ -101,7 +101,8 @@ fn resolved(words: &[u32]) -> Vec<(String, u16)> {
 
 #[test]
 fn roles_by_encoding_class() {
-    let cases: [(&[u32], &[(&str, u16)]); 9] = [
+    type Case<'a> = (&'a [u32], &'a [(&'a str, u16)]);
+    let cases: [Case; 9] = [
         // v_add_f32_e32 v1, v2, v3
         (&[0x0602_0702], &[("vdst", 3), ("src0", 0), ("src1", 1)]),
         // v_fmac_f32_e32 v1, v2, v3: the tied source is the destination.

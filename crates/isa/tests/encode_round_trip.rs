@@ -13,33 +13,30 @@ fn low(inst: &Inst) -> u128 {
     u128::from_le_bytes(bytes[..16].try_into().expect("16 of 20 bytes"))
 }
 
-fn each_instruction(rounds: usize, mut check: impl FnMut(&Inst, Isa)) {
+/// Instructions of every line of the tables, at most `most` of each.
+fn each_instruction(most: usize, mut check: impl FnMut(&Inst, Isa)) {
     let mut source = Random::new(3);
     let (mut accepted, mut without) = (0, Vec::new());
-    for (entry, settings) in entries(3) {
-        let mut found = 0;
-        for isa in settings {
-            for inst in (0..rounds).filter_map(|_| random(entry, isa, &mut source)) {
-                check(&inst, isa);
-                found += 1;
-            }
-        }
+    let all = entries(3);
+    let total = all.len();
+    for (entry, settings) in all {
+        let tries = (0..4).flat_map(|_| &settings);
+        let found = tries.filter_map(|isa| Some((random(entry, *isa, &mut source)?, *isa))).take(most);
+        let found = found.map(|(inst, isa)| check(&inst, isa)).count();
         accepted += found;
         if found == 0 {
             without.push(entry);
         }
     }
-    println!(
-        "{accepted} instructions; {} entries came up with none: {:?}",
-        without.len(),
-        &without[..without.len().min(40)]
-    );
-    assert!(accepted > 100_000, "only {accepted} instructions");
+    // Lines of the 16-bit spellings that another line always goes before have none.
+    println!("{accepted} instructions; {} of {total} lines came up with none", without.len());
+    assert!(accepted > total * 9 / 10, "only {accepted} instructions");
+    assert!(without.len() * 100 < total, "{without:?}");
 }
 
 #[test]
 fn the_same_value_is_no_change() {
-    each_instruction(8, |inst, isa| {
+    each_instruction(12, |inst, isa| {
         for field in inst.entry().fields() {
             let value = inst.gather(field.pieces);
             let again = inst.with_field(isa, field.name, value);
@@ -51,7 +48,7 @@ fn the_same_value_is_no_change() {
 #[test]
 fn a_field_takes_its_bounds_or_says_why_not() {
     let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
-    each_instruction(3, |inst, isa| {
+    each_instruction(1, |inst, isa| {
         for field in inst.entry().fields() {
             let held = field
                 .pieces
@@ -87,7 +84,7 @@ fn a_field_takes_its_bounds_or_says_why_not() {
 fn rebuilding_keeps_entry_and_operands() {
     let mut built = 0usize;
     let mut refused: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    each_instruction(4, |inst, isa| match rebuild(inst, isa) {
+    each_instruction(12, |inst, isa| match rebuild(inst, isa) {
         Ok(again) => {
             built += 1;
             assert_eq!(again.entry(), inst.entry());

@@ -184,8 +184,8 @@ fn assemble(entry: Entry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Resu
     let mut words = fill::initial(entry, isa);
     write(entry, isa, &operands, &mut words)?;
     let len = append(entry, slots, literal, &mut words);
-    let inst = decode(isa, &words, len)?;
-    verify(entry, &inst, isa, &operands)?;
+    let inst = decode(isa, &words)?;
+    verify(entry, &inst, isa, &operands, len)?;
     Ok(inst)
 }
 
@@ -267,7 +267,7 @@ fn check_register(entry: Entry, slot: &Slot, kind: &Kind, reg: Reg, isa: Isa) ->
     if matches!(kind.decode, Decode::Imm | Decode::Literal32 | Decode::Literal64) {
         return Err(EncodeError::WrongSort(name));
     }
-    if let Some(multiple) = multiple(reg).filter(|multiple| reg.index % u16::from(*multiple) != 0) {
+    if let Some(multiple) = multiple(reg).filter(|multiple| !reg.index.is_multiple_of(u16::from(*multiple))) {
         return Err(EncodeError::Unaligned { name, reg, multiple });
     }
     let is_vector = matches!(reg.file, RegFile::Vgpr | RegFile::Agpr);
@@ -543,9 +543,12 @@ fn append(entry: Entry, slots: &[Slot], literal: Option<Literal>, words: &mut [u
 }
 
 /// Checks that the result is the entry and has the registers.
-fn verify(entry: Entry, inst: &Inst, isa: Isa, operands: &Operands) -> Result<(), EncodeError> {
+fn verify(entry: Entry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> Result<(), EncodeError> {
     if inst.entry() != entry {
         return Err(EncodeError::OtherInstruction { wanted: entry, found: inst.entry() });
+    }
+    if inst.len() != len {
+        return Err(EncodeError::OtherLength { before: len, after: inst.len() });
     }
     for (operand, placed) in inst.operands(isa).zip(operands) {
         let (Some(Placed::Reg(wanted)), Value::Reg(found)) = (placed, operand.value) else { continue };

@@ -20,7 +20,7 @@ impl Inst {
 
     /// `words` as this instruction.
     pub(super) fn same(&self, isa: Isa, words: &[u32; 5]) -> Result<Self, EncodeError> {
-        let found = decode(isa, words, self.len())?;
+        let found = decode(isa, words)?;
         if found.entry() != self.entry() {
             return Err(EncodeError::OtherInstruction { wanted: self.entry(), found: found.entry() });
         }
@@ -38,19 +38,13 @@ fn pieces(inst: &Inst, name: Name) -> Option<&'static [Piece]> {
     slot.or_else(|| entry.fields().find(|field| field.name == name).map(|field| field.pieces))
 }
 
-/// Decodes words of which `len` bytes are there.
-pub(super) fn decode(isa: Isa, words: &[u32; 5], len: u8) -> Result<Inst, EncodeError> {
+/// Decodes words; behind the instruction there are zeros.
+pub(super) fn decode(isa: Isa, words: &[u32; 5]) -> Result<Inst, EncodeError> {
     let mut bytes = [0; 20];
     for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
         chunk.copy_from_slice(&word.to_le_bytes());
     }
-    let bytes = bytes.get(..usize::from(len)).unwrap_or(&bytes);
-    match isa.decode(bytes) {
-        Ok(inst) => Ok(inst),
-        // A literal is wanted that is not there.
-        Err(crate::Undecoded::Truncated { .. }) => Err(EncodeError::OtherLength { before: len, after: len + 4 }),
-        Err(crate::Undecoded::Opaque { .. }) => Err(EncodeError::Undecodable),
-    }
+    isa.decode(&bytes).map_err(|_| EncodeError::Undecodable)
 }
 
 /// Puts `value` into the bits of `pieces`; the mask of bits that they hold if the value has others.

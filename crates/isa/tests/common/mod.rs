@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use hotswap_isa::{Entry, Inst, Isa, Target, Wave};
+use hotswap_isa::{Entry, Inst, Isa, Name, Target, Wave};
 
 /// A generator of numbers that is the same on every run (xorshift*).
 pub(crate) struct Random(u64);
@@ -47,18 +47,24 @@ pub(crate) fn entries(most: usize) -> Vec<(Entry, Vec<Isa>)> {
     Entry::all().map(|entry| (entry, spread(having(entry)))).collect()
 }
 
-/// An instruction of `entry` with random fields, if the bits that came up decode to it.
+/// An instruction of `entry` with random fields, if the bits that came up decode to it: at first any bits, then with
+/// operands that most fields take.
 pub(crate) fn random(entry: Entry, isa: Isa, random: &mut Random) -> Option<Inst> {
     let (value, mask) = entry.fixed();
     let noise = u128::from(random.next()) | u128::from(random.next()) << 64;
-    let word = value | noise & !mask;
-    let mut bytes = [0; 20];
-    bytes[..16].copy_from_slice(&word.to_le_bytes());
-    bytes[16..].copy_from_slice(&(random.next() as u32).to_le_bytes());
-    // What follows the encoding is a literal or nothing.
-    for at in usize::from(entry.bytes())..16 {
-        bytes[at] = random.next() as u8;
-    }
-    let inst = isa.decode(&bytes).ok()?;
-    (inst.entry() == entry).then_some(inst)
+    let wild = value | noise & !mask;
+    let tame = entry.slots().iter().fold(value, |word, slot| {
+        let number = if slot.name == Name::Fi { 0xe9 } else { 256 | random.next() & 62 };
+        slot.pieces().iter().filter(|piece| piece.at < 128).fold(word, |word, piece| {
+            let ones = 1u128.checked_shl(u32::from(piece.width)).map_or(u128::MAX, |bit| bit - 1);
+            word | (u128::from(number >> piece.from) & ones) << piece.at & !mask
+        })
+    });
+    [wild, tame].into_iter().find_map(|word| {
+        let mut bytes = [0; 20];
+        bytes[..16].copy_from_slice(&word.to_le_bytes());
+        // What follows the encoding is a literal or nothing.
+        bytes[usize::from(entry.bytes())..].fill_with(|| random.next() as u8);
+        isa.decode(&bytes).ok().filter(|inst| inst.entry() == entry)
+    })
 }
