@@ -8,18 +8,16 @@ use super::chunk::{Chunk, Role};
 use super::color::{self, Style};
 use super::isa::Reader;
 use super::names::Names;
-use super::out::{Out, Stop};
+use super::out::{Out, Part, Stop};
 use super::walk::{Item, Sink, Target, View, What, Why};
 use hotswap_code_object::{KernelFacts, Kind, Relocation, Symbol, SymbolKind};
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Width of an instruction behind its tab, as in `llvm-objdump`.
 const WIDTH: usize = 60;
 /// The tab as it looks.
 const TAB: usize = 8;
-/// Digits of an address, as in `llvm-objdump`.
-const DIGITS: usize = 12;
 
 /// Writes assembly.
 pub(super) struct Assembly<'n, W> {
@@ -113,9 +111,7 @@ impl<W: Write> Assembly<'_, W> {
         if self.color {
             color::start(&mut self.out, Style::Comment);
         }
-        self.out.text("// ");
-        self.out.hex(address, DIGITS);
-        self.out.byte(b':');
+        self.out.comment_address(address);
     }
 
     #[inline]
@@ -181,12 +177,10 @@ impl<W: Write> Assembly<'_, W> {
         }
         let (words, rest) = item.bytes.as_chunks::<4>();
         for word in words {
-            self.out.byte(b' ');
-            self.out.hex(u64::from(u32::from_le_bytes(*word)), 8);
+            self.out.word(u32::from_le_bytes(*word));
         }
         for byte in rest {
-            self.out.byte(b' ');
-            self.out.hex(u64::from(*byte), 2);
+            let _ = write!(self.out, " {byte:02X}");
         }
     }
 
@@ -244,7 +238,17 @@ impl<W: Write> Assembly<'_, W> {
     }
 }
 
-impl<W: Write> Sink for Assembly<'_, W> {
+impl<'n, W: Write> Sink for Assembly<'n, W> {
+    type Part = Assembly<'n, io::Sink>;
+
+    fn part(&self, _: bool) -> Self::Part {
+        Assembly { out: Part::in_memory(), names: self.names, color: self.color }
+    }
+
+    fn append(&mut self, part: &Self::Part) -> Result<(), Stop> {
+        self.out.append(&part.out)
+    }
+
     fn section(&mut self, view: &View<'_>) -> Result<(), Stop> {
         self.out.line()?;
         self.out.byte(b'\t');

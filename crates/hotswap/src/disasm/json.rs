@@ -21,12 +21,12 @@ use super::assembly::label;
 use super::chunk::Chunk;
 use super::isa::{Inst, Reader};
 use super::names::Names;
-use super::out::{Out, Stop};
+use super::out::{Out, Part, Stop};
 use super::walk::{Item, Sink, Tally, Target, View, What, Why};
 use hotswap_code_object::{KernelFacts, Relocation, Symbol, SymbolKind};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Writes the document.
 pub(super) struct Json<'n, W> {
@@ -203,7 +203,17 @@ impl<'n, W: Write> Json<'n, W> {
     }
 }
 
-impl<W: Write> Sink for Json<'_, W> {
+impl<'n, W: Write> Sink for Json<'n, W> {
+    type Part = Json<'n, io::Sink>;
+
+    fn part(&self, is_first: bool) -> Self::Part {
+        Json { out: Part::in_memory(), names: self.names, first: [false, false, is_first, true] }
+    }
+
+    fn append(&mut self, part: &Self::Part) -> Result<(), Stop> {
+        self.out.append(&part.out)
+    }
+
     fn section(&mut self, view: &View<'_>) -> Result<(), Stop> {
         self.open(1);
         let section = view.section;

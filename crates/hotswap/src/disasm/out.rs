@@ -1,6 +1,6 @@
 //! Standard output for a lot of text: one buffer, no allocation for a line.
 //!
-//! A write that fails is kept and ends the run at the next [`Out::line`]; a closed pipe is no error, the
+//! A write that fails is kept and ends the run at that [`Out::line`]; a closed pipe is no error, the
 //! reader has seen enough.
 
 use hotswap_report::{Diagnostic, codes};
@@ -10,13 +10,25 @@ use std::io::{self, Write};
 /// Lines are handed on when this much is there.
 const FULL: usize = 64 * 1024;
 
+/// Blanks to pad with; padding is never wider.
+const BLANKS: [u8; 72] = [b' '; 72];
+
 /// A buffer before a writer.
 pub(super) struct Out<W> {
     buffer: Vec<u8>,
     writer: W,
     error: Option<io::Error>,
-    /// Where the current line begins in the buffer.
-    line: usize,
+    /// Lines are handed on when this much is there.
+    full: usize,
+}
+
+/// A part of the output that is made in memory.
+pub(super) type Part = Out<io::Sink>;
+
+impl Part {
+    pub(super) fn in_memory() -> Self {
+        Self { buffer: Vec::with_capacity(FULL), writer: io::sink(), error: None, full: usize::MAX }
+    }
 }
 
 /// The writer takes no more.
@@ -25,7 +37,13 @@ pub(super) struct Stop;
 
 impl<W: Write> Out<W> {
     pub(super) fn new(writer: W) -> Self {
-        Self { buffer: Vec::with_capacity(2 * FULL), writer, error: None, line: 0 }
+        Self { buffer: Vec::with_capacity(2 * FULL), writer, error: None, full: FULL }
+    }
+
+    /// Writes what was made elsewhere.
+    pub(super) fn append(&mut self, part: &Part) -> Result<(), Stop> {
+        self.hand_on()?;
+        self.writer.write_all(&part.buffer).map_err(|error| self.failed(error))
     }
 
     #[inline]
@@ -58,33 +76,48 @@ impl<W: Write> Out<W> {
     /// Blanks until `width` bytes stand behind the mark, and at least one.
     #[inline]
     pub(super) fn pad(&mut self, mark: usize, width: usize) {
-        let to = (mark + width).max(self.buffer.len() + 1);
-        self.buffer.resize(to, b' ');
+        let used = self.buffer.len() - mark;
+        self.buffer.extend_from_slice(&BLANKS);
+        let blanks = width.saturating_sub(used).clamp(1, BLANKS.len());
+        self.buffer.truncate(mark + used + blanks);
     }
 
-    /// `digits` upper-case hexadecimal digits, more where the number needs them.
+    /// A blank and the eight upper-case digits of a word.
     #[inline]
-    pub(super) fn hex(&mut self, value: u64, digits: usize) {
-        self.digits(value, digits, b"0123456789ABCDEF");
+    pub(super) fn word(&mut self, word: u32) {
+        let mut text = [b' '; 9];
+        text[1..].copy_from_slice(&digits(word, 7));
+        self.buffer.extend_from_slice(&text);
     }
 
-    /// As [`Out::hex`], in lower case.
+    /// `// `, the twelve upper-case digits of an address, and a colon.
     #[inline]
+    pub(super) fn comment_address(&mut self, address: u64) {
+        let mut text = *b"// 000000000000:";
+        let (high, low) = (digits((address >> 32) as u32, 7), digits(address as u32, 7));
+        text[3..7].copy_from_slice(&high[4..]);
+        text[7..15].copy_from_slice(&low);
+        // Addresses of more than 48 bits are no code's; all digits of damaged ones are shown.
+        if address >> 48 != 0 {
+            self.text("// ");
+            self.buffer.extend_from_slice(&high);
+            self.buffer.extend_from_slice(&text[7..]);
+            return;
+        }
+        self.buffer.extend_from_slice(&text);
+    }
+
+    /// `digits` lower-case hexadecimal digits, more where the number needs them.
     pub(super) fn small_hex(&mut self, value: u64, digits: usize) {
-        self.digits(value, digits, b"0123456789abcdef");
-    }
-
-    #[inline]
-    fn digits(&mut self, value: u64, digits: usize, alphabet: &[u8; 16]) {
         let needed = (64 - (value | 1).leading_zeros() as usize).div_ceil(4);
         let count = digits.max(needed).min(16);
-        let mut text = [b'0'; 16];
-        let mut rest = value;
-        for digit in text.iter_mut().rev().take(count) {
-            *digit = alphabet[(rest & 15) as usize];
-            rest >>= 4;
+        let (high, low) = (self::digits((value >> 32) as u32, 39), self::digits(value as u32, 39));
+        if count > 8 {
+            self.buffer.extend_from_slice(&high[16 - count..]);
+            self.buffer.extend_from_slice(&low);
+        } else {
+            self.buffer.extend_from_slice(&low[8 - count..]);
         }
-        self.buffer.extend_from_slice(&text[16 - count..]);
     }
 
     pub(super) fn decimal(&mut self, value: u64) {
@@ -106,18 +139,18 @@ impl<W: Write> Out<W> {
     #[inline]
     pub(super) fn line(&mut self) -> Result<(), Stop> {
         self.buffer.push(b'\n');
-        self.line = self.buffer.len();
-        if self.buffer.len() >= FULL { self.hand_on() } else { Ok(()) }
+        if self.buffer.len() >= self.full { self.hand_on() } else { Ok(()) }
     }
 
     fn hand_on(&mut self) -> Result<(), Stop> {
         let written = self.writer.write_all(&self.buffer);
         self.buffer.clear();
-        self.line = 0;
-        written.map_err(|error| {
-            self.error = Some(error);
-            Stop
-        })
+        written.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&mut self, error: io::Error) -> Stop {
+        self.error = Some(error);
+        Stop
     }
 
     /// Hands on the rest; the error that stopped the output, if it is one.
@@ -129,6 +162,18 @@ impl<W: Write> Out<W> {
         let error = self.error.filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
         Some(Diagnostic::error(codes::CANNOT_WRITE, format!("standard output: {error}")))
     }
+}
+
+/// The hexadecimal digits of a word, all eight at a time: a digit above 9 is `letter` further on.
+#[inline]
+fn digits(word: u32, letter: u64) -> [u8; 8] {
+    const BYTES: u64 = 0x0101_0101_0101_0101;
+    let mut spread = u64::from(word);
+    spread = (spread << 16 | spread) & 0x0000_ffff_0000_ffff;
+    spread = (spread << 8 | spread) & 0x00ff_00ff_00ff_00ff;
+    spread = (spread << 4 | spread) & 0x0f0f_0f0f_0f0f_0f0f;
+    let is_letter = (spread + 6 * BYTES) >> 4 & BYTES;
+    (spread + u64::from(b'0') * BYTES + is_letter * letter).to_be_bytes()
 }
 
 impl<W: Write> fmt::Write for Out<W> {
@@ -154,17 +199,24 @@ mod tests {
     #[test]
     fn numbers_are_written_with_their_digits() {
         let text = written(|out| {
-            for (value, digits) in [(0, 1), (0x1f, 4), (0x12345, 2), (u64::MAX, 3)] {
-                out.hex(value, digits);
+            for (value, digits) in [(0, 1), (0x1f, 4), (0x12345, 2), (0x9_abcd_ef01, 1), (u64::MAX, 3), (0xabc, 0)] {
+                out.small_hex(value, digits);
                 out.byte(b' ');
             }
-            out.small_hex(0xabc, 0);
+            for address in [0x19af, 0x1234_5678_9abc, u64::MAX] {
+                out.comment_address(address);
+            }
+            out.word(0xbf9f_0012);
             for value in [0, 7, 10, u64::MAX] {
                 out.byte(b' ');
                 out.decimal(value);
             }
         });
-        assert_eq!(text, "0 001F 12345 FFFFFFFFFFFFFFFF abc 0 7 10 18446744073709551615");
+        assert_eq!(
+            text,
+            "0 001f 12345 9abcdef01 ffffffffffffffff abc // 0000000019AF:// 123456789ABC:// FFFFFFFFFFFFFFFF: BF9F0012 \
+             0 7 10 18446744073709551615"
+        );
     }
 
     #[test]

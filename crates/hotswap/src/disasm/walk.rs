@@ -1,10 +1,11 @@
 //! Walking over a code section: what stands at each offset, and where branches go.
 //!
-//! Two passes with the same eyes. The first, which knows lengths only, marks where instructions begin and which of these places
-//! branches go to, two bits for each dword; the second hands every item to a [`Sink`], with labels known.
+//! Two passes with the same eyes. The first, which knows lengths only, marks where instructions begin and
+//! which of these places branches go to, two bits for each dword; the second hands every item to a
+//! [`Sink`], with labels known.
 //!
 //! Invariants: the items of a section follow each other without gap and cover it; no item crosses the end
-//! of its chunk; nothing is allocated for an item.
+//! of its chunk; nothing is allocated for an item; the output does not depend on the number of cores.
 
 use super::chunk::{Chunk, Role, chunks};
 use super::isa::{Decoded, Inst, Reader};
@@ -12,6 +13,8 @@ use super::out::Stop;
 use super::pc::Addresses;
 use hotswap_code_object::{CodeMap, CodeSection, Kind, Relocation, Symbol};
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
 /// Runs of equal padding words are shown as one from this length on.
 const RUN: usize = 4;
@@ -23,6 +26,8 @@ const LONGEST: usize = 20;
 const S_NOP: u32 = 0xbf80_0000;
 /// `s_code_end`, which fills the space behind code since GFX10.
 const S_CODE_END: u32 = 0xbf9f_0000;
+/// One core works on that many bytes at a time; its text has about fifteen times as many.
+const BATCH: usize = 256 * 1024;
 /// Data is shown in lines of that many bytes.
 const DATA_LINE: usize = 16;
 
@@ -79,6 +84,12 @@ pub(super) struct Item<'s> {
 
 /// Receives a section's content.
 pub(super) trait Sink {
+    /// The same for a part of a section, in memory.
+    type Part: Sink + Send;
+    /// A part; `is_first` if it begins the section.
+    fn part(&self, is_first: bool) -> Self::Part;
+    /// Takes up a part behind what was written.
+    fn append(&mut self, part: &Self::Part) -> Result<(), Stop>;
     fn section(&mut self, view: &View<'_>) -> Result<(), Stop>;
     fn chunk(&mut self, view: &View<'_>, chunk: &Chunk<'_>) -> Result<(), Stop>;
     fn item(&mut self, view: &View<'_>, reader: &Reader, item: &Item<'_>) -> Result<(), Stop>;
@@ -255,15 +266,46 @@ impl<'s> View<'s> {
         (same >= run).then_some((word, same * 4))
     }
 
-    /// Hands everything inside of `wanted` to the sink.
-    pub(super) fn walk(&self, wanted: &[Range<usize>], sink: &mut impl Sink, tally: &mut Tally) -> Result<(), Stop> {
-        let is_wanted = |chunk: &Chunk<'_>| wanted.iter().any(|range| range.contains(&chunk.start));
-        let mut relocations = self.section.relocations.as_slice();
+    /// Hands everything inside of `wanted` to the sink. Large sections are worked on by all cores.
+    pub(super) fn walk<S: Sink>(&self, wanted: &[Range<usize>], sink: &mut S, tally: &mut Tally) -> Result<(), Stop> {
+        let is_wanted = |chunk: &&Chunk<'_>| wanted.iter().any(|range| range.contains(&chunk.start));
+        let chunks: Vec<_> = self.chunks.iter().filter(is_wanted).copied().collect();
+        let batches = batches(&chunks);
+        let threads = available_parallelism().map_or(1, usize::from);
         sink.section(self)?;
-        for chunk in self.chunks.iter().filter(|chunk| is_wanted(chunk)) {
+        if batches.len() < 2 || threads < 2 {
+            self.show(&chunks, sink, tally)?;
+            return sink.end_section();
+        }
+        for (round, batches) in batches.chunks(threads).enumerate() {
+            let parts = thread::scope(|scope| {
+                let mut started = Vec::with_capacity(threads);
+                for (index, &chunks) in batches.iter().enumerate() {
+                    let mut part = sink.part(round == 0 && index == 0);
+                    started.push(scope.spawn(move || {
+                        let mut tally = Tally::default();
+                        self.show(chunks, &mut part, &mut tally).map(|()| (part, tally))
+                    }));
+                }
+                let end = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                started.into_iter().map(end).collect::<Vec<_>>()
+            });
+            for part in parts {
+                let (part, counted) = part?;
+                sink.append(&part)?;
+                tally.merge(&counted);
+            }
+        }
+        sink.end_section()
+    }
+
+    fn show<S: Sink>(&self, chunks: &[Chunk<'_>], sink: &mut S, tally: &mut Tally) -> Result<(), Stop> {
+        for chunk in chunks {
             sink.chunk(self, chunk)?;
             let reader = self.reader_of(chunk);
             let mut addresses = Addresses::default();
+            let before = self.section.relocations.partition_point(|relocation| relocation.offset < chunk.start);
+            let mut relocations = self.section.relocations.get(before..).unwrap_or_default();
             let mut at = chunk.start;
             while at < chunk.end {
                 let (what, len) = self.at(&reader, chunk, at);
@@ -274,7 +316,7 @@ impl<'s> View<'s> {
             }
             sink.end_chunk()?;
         }
-        sink.end_section()
+        Ok(())
     }
 
     #[inline]
@@ -334,7 +376,28 @@ fn take<'v, 's>(relocations: &mut &'v [Relocation<'s>], start: usize, end: usize
     taken
 }
 
+/// Chunks in groups of about the same size, in their order.
+fn batches<'c, 's>(mut chunks: &'c [Chunk<'s>]) -> Vec<&'c [Chunk<'s>]> {
+    let mut batches = Vec::new();
+    while let Some(first) = chunks.first() {
+        let count = chunks.iter().take_while(|chunk| chunk.start < first.start + BATCH).count();
+        let (batch, rest) = chunks.split_at(count);
+        batches.push(batch);
+        chunks = rest;
+    }
+    batches
+}
+
 impl Tally {
+    fn merge(&mut self, other: &Self) {
+        self.instructions += other.instructions;
+        self.bytes += other.bytes;
+        self.padding += other.padding;
+        self.data += other.data;
+        self.opaque += other.opaque;
+        self.first_opaque = self.first_opaque.or(other.first_opaque);
+    }
+
     #[inline]
     fn add(&mut self, item: &Item<'_>) {
         let len = item.bytes.len() as u64;
