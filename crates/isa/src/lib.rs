@@ -29,10 +29,8 @@ mod walk;
 
 pub use decode::Undecoded;
 pub use inst::Inst;
-pub use isa::{FeatureSet, Isa, Wave};
 pub use operand::{Access, Operand, Operands};
-pub use tables::{
-    Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes,
-};
 pub use value::Value;
+pub use isa::{FeatureSet, Isa, Wave};
+pub use tables::{Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes};
 pub use walk::Walk;
