@@ -165,16 +165,16 @@ fn decode(setting: &'static Setting, words: &[u32; 5], have: usize) -> Result<In
     Err(missed)
 }
 
-/// What the operands mean together: 0 if they are plain values.
+/// What the operands mean together: 0 if they are plain values. Most instructions have at most two that matter.
 #[inline(always)]
 fn meaning_of_all(block: &Block, accept: usize, low: u64) -> u8 {
-    let mut meaning = 0;
-    for number in 0..4 {
+    let one = |number: usize| {
         let raw = (low >> (block.at[number] & 63)) as u16 & block.mask[number];
         let place = accept + usize::from(block.set[number]) + usize::from(raw);
-        meaning |= ACCEPT.get(place).copied().unwrap_or(meaning::NONE);
-    }
-    meaning
+        ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
+    };
+    let meaning = one(0) | one(1);
+    if block.mask[2] == 0 { meaning } else { meaning | one(2) | one(3) }
 }
 
 /// The instruction that a candidate makes of the words.

@@ -56,7 +56,7 @@ impl Walk<'_> {
 impl Iterator for Walk<'_> {
     type Item = (usize, Result<Inst, Undecoded>);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.bytes.get(self.offset..).filter(|rest| !rest.is_empty())?;
         let offset = self.offset;
