@@ -144,6 +144,25 @@ impl Reader {
         }
     }
 
+    /// The raw number of the operand in slot `number`, whose field has `width` bits from `at`; any field if `width` is 0.
+    #[inline]
+    pub(crate) fn raw_at(&self, number: usize, at: u8, width: u8) -> u64 {
+        match width {
+            0 => self.raw(number),
+            1..=63 => (self.low >> (at & 127)) as u64 & ((1 << width) - 1),
+            _ => 0,
+        }
+    }
+
+    /// The value of the operand in slot `number`, whose field is given as for [`Reader::raw_at`].
+    #[inline]
+    pub(crate) fn value_at(&self, number: usize, kind: &Kind, at: u8, width: u8) -> Value {
+        if width == 0 || self.quirks.has(Quirks::REGISTERS) {
+            return self.value(number);
+        }
+        self.decoded(kind, self.raw_at(number, at, width))
+    }
+
     /// The bit of the cache policy that says "returns the old value" is fixed in the encoding, so the field lacks it.
     #[inline]
     fn with_fixed(&self, slot: &Slot, raw: u64) -> u64 {
@@ -181,6 +200,7 @@ impl Reader {
         }
     }
 
+    #[inline]
     fn decoded(&self, kind: &Kind, raw: u64) -> Value {
         let isa = self.isa;
         let vector = |dwords: u8| Value::Reg(Reg::new(RegFile::Vgpr, raw as u16 & 255, dwords));

@@ -20,6 +20,7 @@ use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::operand::Reader;
 use crate::tables::Feature;
+use crate::value::Value;
 use core::fmt::{self, Write};
 use number::{decimal, hexadecimal, signed, signed_hexadecimal};
 use program::{Part, Step};
@@ -73,14 +74,14 @@ impl<W: Write> Writer<'_, '_, W> {
     /// Text, then what belongs to every instruction; the rest is [`Writer::rare`].
     #[inline]
     fn step(&mut self, step: &Step) -> fmt::Result {
-        let slot = usize::from(step.slot);
         match step.part {
             Part::Text => self.out.write_str(step.text),
             Part::Operand => {
                 self.out.write_str(step.text)?;
-                self.operand(slot)
+                self.operand_at(usize::from(step.slot), step.at, step.width)
             }
-            Part::Flag => match self.reader.raw(slot) {
+            Part::Vector | Part::Data | Part::Source | Part::Scalar => self.register(step),
+            Part::Flag => match self.raw(step) {
                 0 => Ok(()),
                 _ => self.out.write_str(step.text),
             },
@@ -89,9 +90,36 @@ impl<W: Write> Writer<'_, '_, W> {
         }
     }
 
+    /// Operands that are mostly one register, which is all that is looked for here.
+    #[inline]
+    fn register(&mut self, step: &Step) -> fmt::Result {
+        self.out.write_str(step.text)?;
+        let raw = self.raw(step);
+        let vector = match step.part {
+            Part::Vector => true,
+            Part::Data => raw < 256,
+            Part::Source => raw >= 256,
+            _ => false,
+        };
+        if vector {
+            return self.out.write_str(number::vector(raw as u16 & 255));
+        }
+        // gfx9 has 102 scalar registers, the others more.
+        if raw < 102 && matches!(step.part, Part::Source | Part::Scalar) {
+            return self.out.write_str(number::scalar(raw as u16));
+        }
+        self.operand_at(usize::from(step.slot), step.at, step.width)
+    }
+
+    /// The raw number of a step's operand.
+    #[inline]
+    fn raw(&self, step: &Step) -> u64 {
+        self.reader.raw_at(usize::from(step.slot), step.at, step.width)
+    }
+
     /// Numbers with a name.
     fn number(&mut self, step: &Step) -> fmt::Result {
-        let value = self.immediate(usize::from(step.slot));
+        let value = self.raw(step) as i64;
         if value == 0 && matches!(step.part, Part::HexNonzero | Part::DecimalNonzero) {
             return Ok(());
         }
@@ -102,17 +130,17 @@ impl<W: Write> Writer<'_, '_, W> {
         }
     }
 
-    /// The number of an operand that is one.
-    fn immediate(&self, slot: usize) -> i64 {
+    /// A number that is read as a signed one.
+    fn signed_number(&mut self, slot: usize) -> fmt::Result {
         match self.reader.value(slot) {
-            crate::value::Value::Imm(value) => value,
-            _ => self.reader.raw(slot) as i64,
+            Value::Imm(value) => signed_hexadecimal(self.out, value),
+            _ => Ok(()),
         }
     }
 
     /// Parts whose text is only written under a condition.
     fn conditional(&mut self, step: &Step) -> fmt::Result {
-        let raw = self.reader.raw(usize::from(step.slot));
+        let raw = if step.part == Part::Packed { 0 } else { self.raw(step) };
         let text = step.text;
         match step.part {
             // Where there is no global data share, its bit says nothing.
@@ -152,14 +180,14 @@ impl<W: Write> Writer<'_, '_, W> {
         match step.part {
             Part::Register => self.register_only(slot),
             Part::Branch => self.branch(raw as u16),
-            Part::FloatModifiers => self.float_modifiers(slot, raw),
-            Part::IntegerModifiers => self.integer_modifiers(slot, raw),
+            Part::FloatModifiers => self.float_modifiers(step, raw),
+            Part::IntegerModifiers => self.integer_modifiers(step, raw),
             Part::Vcc => self.vcc(),
             Part::AddressList => self.address_list(slot, step.extra[0]),
             Part::U16 => self.number16(slot, raw),
             Part::U32 => hexadecimal(self.out, raw & 0xffff_ffff),
             Part::Fp64 => self.literal_fp64(slot),
-            Part::ScalarOffset => signed_hexadecimal(self.out, self.immediate(slot)),
+            Part::ScalarOffset => self.signed_number(slot),
             Part::DppControl => self.dpp_control(raw, step.extra[0]),
             Part::Dpp8 => self.dpp8(raw),
             Part::SdwaSelect => self.out.write_str(dpp::SDWA_SELECTS.get(raw as usize).unwrap_or(&"")),

@@ -8,21 +8,26 @@
 
 use super::GenerateError;
 use super::expand::{Expanded, Format};
-use crate::model::{Column, Kind, Model, Row, Shape};
+use crate::model::{Column, Kind, Model, Piece, Row, Shape};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Slot number for "none".
 const NONE: u8 = 255;
 
-/// One step: text, what comes after it, its operand, four numbers whose meaning depends on the part.
+/// One step: text, what comes after it, its operand with the place of its field, four numbers whose meaning depends on
+/// the part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Step {
     text: String,
     part: &'static str,
     slot: u8,
+    place: Place,
     extra: [u8; 4],
 }
+
+/// Where a field lies that is one run of bits in the first 128; lowest bit and width, width 0 for any other.
+type Place = (u8, u8);
 
 /// Writes the programs and which entry has which.
 pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
@@ -46,8 +51,8 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
     let _ = writeln!(out, "pub(crate) static PROGRAMS: [&[Step]; {}] = [", programs.len());
     for program in &programs {
         out.push_str("    &[");
-        for Step { text, part, slot, extra: [a, b, c, d] } in program {
-            let _ = write!(out, "s({text:?}, Part::{part}, {slot}, {a}, {b}, {c}, {d}), ");
+        for Step { text, part, slot, place: (at, width), extra: [a, b, c, d] } in program {
+            let _ = write!(out, "s({text:?}, Part::{part}, {slot}, {at}, {width}, {a}, {b}, {c}, {d}), ");
         }
         out.push_str("],\n");
     }
@@ -132,24 +137,48 @@ impl Builder<'_> {
         }
         match self.steps.last_mut() {
             Some(last) if last.part == "Text" => last.text.push_str(text),
-            _ => self.steps.push(Step { text: text.to_string(), part: "Text", slot: NONE, extra: [0; 4] }),
+            _ => {
+                self.steps.push(Step { text: text.to_string(), part: "Text", slot: NONE, place: (0, 0), extra: [0; 4] })
+            }
         }
     }
 
     /// Appends a step; text that stands before it becomes its own.
     fn push(&mut self, part: &'static str, slot: u8, extra: [u8; 4]) {
-        match self.steps.last_mut() {
-            Some(last) if last.part == "Text" => {
-                last.part = part;
-                (last.slot, last.extra) = (slot, extra);
+        let text = match self.steps.pop() {
+            Some(last) if last.part == "Text" => last.text,
+            Some(other) => {
+                self.steps.push(other);
+                String::new()
             }
-            _ => self.steps.push(Step { text: String::new(), part, slot, extra }),
-        }
+            None => String::new(),
+        };
+        self.steps.push(Step { text, part, slot, place: self.place(slot), extra });
     }
 
     /// Appends a step whose text is only written under its condition.
     fn conditional(&mut self, text: &str, part: &'static str, slot: u8, extra: [u8; 4]) {
-        self.steps.push(Step { text: text.to_string(), part, slot, extra });
+        let place = if part == "Packed" { (0, 0) } else { self.place(slot) };
+        self.steps.push(Step { text: text.to_string(), part, slot, place, extra });
+    }
+
+    /// Where the field of the operand after `slot` lies, as the extra numbers of a step.
+    fn next_place(&self, slot: u8) -> [u8; 4] {
+        let (at, width) = self.place(slot.saturating_add(1));
+        [at, width, 0, 0]
+    }
+
+    /// Where the operand's field lies.
+    fn place(&self, number: u8) -> Place {
+        let Some(slot) = self.format.slots.get(usize::from(number)) else { return (0, 0) };
+        // Operands whose value is not in their own field, or not all of it.
+        if slot.tied.is_some() || self.find("cpol") == Some(number) && self.flag("atomicret") {
+            return (0, 0);
+        }
+        match slot.pieces[..] {
+            [Piece { at, from: 0, width }] if at + width <= 128 && width < 64 => (at, width),
+            _ => (0, 0),
+        }
     }
 
     /// Whether the instruction has the flag, however it is spelled: `IsAtomicRet`, `atomic_ret`.
@@ -190,11 +219,11 @@ impl Builder<'_> {
         }
         match print.method {
             "" | "Operand" | "RegularOperand" | "VOPDst" | "VINTRPDst" => {
-                let part = if kind.decode.ends_with("BrTarget") { "Branch" } else { "Operand" };
+                let part = self.operand_part(slot, &kind)?;
                 self.push(part, slot, [0; 4]);
             }
-            "OperandAndFPInputMods" => self.push("FloatModifiers", slot, [0; 4]),
-            "OperandAndIntInputMods" => self.push("IntegerModifiers", slot, [0; 4]),
+            "OperandAndFPInputMods" => self.push("FloatModifiers", slot, self.next_place(slot)),
+            "OperandAndIntInputMods" => self.push("IntegerModifiers", slot, self.next_place(slot)),
             // Ray tests with 16-bit addresses say so in the opcode.
             "NamedBit" if name == "a16" && self.tests_rays_with_a16() => self.text(" a16"),
             "NamedBit" if name == "gds" => self.conditional(" gds", "GdsFlag", slot, [0; 4]),
@@ -221,10 +250,33 @@ impl Builder<'_> {
         has("bvh") && has("a16")
     }
 
+    /// The part that writes an operand: one for everything, and shorter ways for registers of one dword whose class
+    /// takes every one of them.
+    fn operand_part(&self, slot: u8, kind: &Kind) -> Result<&'static str, GenerateError> {
+        if kind.decode.ends_with("BrTarget") {
+            return Ok("Branch");
+        }
+        // Formats of matrices (8) and images (16) change what a field says.
+        if self.place(slot) == (0, 0) || self.quirks()? & 24 != 0 {
+            return Ok("Operand");
+        }
+        Ok(match (kind.decode.as_str(), kind.class.as_str()) {
+            ("VGPR_32", "VGPR_32") => "Vector",
+            ("AVLdSt<32>", "AV_LdSt_32_Target") => "Data",
+            ("SrcRegOrImm9<32>", "VS_32") => "Source",
+            (_, "SReg_32" | "SReg_32_XM0_XEXEC" | "SReg_32_XM0" | "SReg_32_XEXEC_HI") => "Scalar",
+            _ => "Operand",
+        })
+    }
+
     fn named_number(&mut self, slot: u8, print: &Print) -> Result<(), GenerateError> {
         let [name, hexadecimal, always] = print.arguments[..] else {
             return Err(self.error("a named number needs name, hexadecimal, always"));
         };
+        if self.kind(slot)?.decode.ends_with("SMEMOffset") {
+            self.conditional(&format!(" {name}:"), "ScalarOffset", slot, [0; 4]);
+            return Ok(());
+        }
         let part = match (hexadecimal, always) {
             ("true", "true") => "HexAlways",
             ("true", _) => "HexNonzero",

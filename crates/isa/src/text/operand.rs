@@ -5,6 +5,7 @@
 
 use super::Writer;
 use super::number::{decimal, hexadecimal, signed};
+use super::program::Step;
 use crate::image;
 use crate::kind::{Kind, OperandType};
 use crate::operand::kind_of;
@@ -21,14 +22,20 @@ impl<W: Write> Writer<'_, '_, W> {
 
     /// An operand as it stands in most places.
     pub(super) fn operand(&mut self, slot: usize) -> fmt::Result {
+        self.operand_at(slot, 0, 0)
+    }
+
+    /// The same with the place of its field, width 0 if that is not one run of bits.
+    #[inline]
+    pub(super) fn operand_at(&mut self, slot: usize, at: u8, width: u8) -> fmt::Result {
         let Some(kind) = self.kind(slot) else { return Ok(()) };
-        let value = self.reader.value(slot);
+        let value = self.reader.value_at(slot, kind, at, width);
         self.value(value, kind)
     }
 
     fn value(&mut self, value: Value, kind: &Kind) -> fmt::Result {
         match value {
-            Value::Reg(reg) => self.register(reg, kind),
+            Value::Reg(reg) => self.classed_register(reg, kind),
             Value::Inline(inline) => self.constant(inline.value as u64, kind.operand_type),
             Value::Literal(literal) if literal.explicit => {
                 self.out.write_str(if literal.wide { "lit64(" } else { "lit(" })?;
@@ -45,7 +52,7 @@ impl<W: Write> Writer<'_, '_, W> {
     }
 
     /// A register, with a remark if it is not of the operand's class.
-    fn register(&mut self, reg: Reg, kind: &Kind) -> fmt::Result {
+    fn classed_register(&mut self, reg: Reg, kind: &Kind) -> fmt::Result {
         reg.write(self.out)?;
         if kind.class.contains(reg, self.isa) {
             return Ok(());
@@ -139,11 +146,15 @@ impl<W: Write> Writer<'_, '_, W> {
         }
     }
 
-    /// A source with negation and absolute value before and around it. The modifiers are in `slot`, the source is the
-    /// next operand.
-    pub(super) fn float_modifiers(&mut self, slot: usize, modifiers: u64) -> fmt::Result {
+    /// A source with negation and absolute value before and around it. The modifiers are the step's operand, the source is
+    /// the next one.
+    pub(super) fn float_modifiers(&mut self, step: &Step, modifiers: u64) -> fmt::Result {
+        let (slot, [at, width, ..]) = (usize::from(step.slot) + 1, step.extra);
+        if modifiers & 3 == 0 {
+            return self.operand_at(slot, at, width);
+        }
         let (negative, absolute) = (modifiers & 1 != 0, modifiers & 2 != 0);
-        let value = self.reader.value(slot + 1);
+        let value = self.reader.value(slot);
         let plain = match value {
             Value::Inline(_) | Value::Imm(_) => true,
             Value::Literal(literal) => !literal.explicit,
@@ -157,7 +168,7 @@ impl<W: Write> Writer<'_, '_, W> {
         if absolute {
             self.out.write_char('|')?;
         }
-        self.operand(slot + 1)?;
+        self.operand(slot)?;
         if absolute {
             self.out.write_char('|')?;
         }
@@ -165,12 +176,13 @@ impl<W: Write> Writer<'_, '_, W> {
     }
 
     /// A source that may be sign-extended.
-    pub(super) fn integer_modifiers(&mut self, slot: usize, modifiers: u64) -> fmt::Result {
+    pub(super) fn integer_modifiers(&mut self, step: &Step, modifiers: u64) -> fmt::Result {
+        let (slot, [at, width, ..]) = (usize::from(step.slot) + 1, step.extra);
         let extended = modifiers & 16 != 0;
         if extended {
             self.out.write_str("sext(")?;
         }
-        self.operand(slot + 1)?;
+        self.operand_at(slot, at, width)?;
         if extended { self.out.write_char(')') } else { Ok(()) }
     }
 

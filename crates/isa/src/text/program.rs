@@ -10,6 +10,14 @@ use crate::tables::Entry;
 pub(crate) enum Part {
     Text,
     Operand,
+    /// A vector register.
+    Vector,
+    /// A vector or accumulation register of eight bits, bit 9 says which.
+    Data,
+    /// A source of any kind.
+    Source,
+    /// A scalar register or source.
+    Scalar,
     Register,
     Branch,
     FloatModifiers,
@@ -69,12 +77,17 @@ pub(crate) struct Step {
     pub(crate) text: &'static str,
     pub(crate) part: Part,
     pub(crate) slot: u8,
+    /// Lowest bit of the operand's field.
+    pub(crate) at: u8,
+    /// Its width; 0 if it is not one run of bits.
+    pub(crate) width: u8,
     pub(crate) extra: [u8; 4],
 }
 
 // A short name keeps the generated text short.
-const fn s(text: &'static str, part: Part, slot: u8, a: u8, b: u8, c: u8, d: u8) -> Step {
-    Step { text, part, slot, extra: [a, b, c, d] }
+#[expect(clippy::too_many_arguments, reason = "a line of a table")]
+const fn s(text: &'static str, part: Part, slot: u8, at: u8, width: u8, a: u8, b: u8, c: u8, d: u8) -> Step {
+    Step { text, part, slot, at, width, extra: [a, b, c, d] }
 }
 
 include!(concat!(env!("OUT_DIR"), "/templates.rs"));
