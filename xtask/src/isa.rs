@@ -4,7 +4,7 @@
 //! a program of `hotswap-isa-meta` and is built when it is needed, so that `xtask` stays small.
 
 use crate::outcome::{During, Outcome, fail};
-use crate::{isa_exam, isa_source, paths, remove, run};
+use crate::{isa_bench, isa_exam, isa_fuzz, isa_source, paths, remove, run};
 use clap::{Parser, Subcommand};
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,6 +32,10 @@ enum Action {
     Check(Json),
     /// Compare hotswap-isa with LLVM: vectors, sweep, real code, reads and writes.
     Exam(isa_exam::Words),
+    /// Fuzz decoder and encoder.
+    Fuzz(isa_fuzz::Words),
+    /// Measure sizes, decoding, effects and text side by side with memcpy and llvm-objdump.
+    Bench(isa_bench::Words),
 }
 
 #[derive(clap::Args)]
@@ -53,6 +57,8 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         Action::Import(json) => import(&json, &rows()),
         Action::Check(json) => check(&json),
         Action::Exam(words) => isa_exam::main(&words),
+        Action::Fuzz(words) => isa_fuzz::main(&words),
+        Action::Bench(words) => isa_bench::main(&words),
     }
 }
 

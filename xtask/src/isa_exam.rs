@@ -7,6 +7,7 @@ use crate::isa_source::{Apt, llvm_source};
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::{paths, remove, run};
+use hotswap_userland::{ENV_CACHE, ENV_LLVM};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,26 +25,32 @@ pub(crate) struct Words {
 
 pub(crate) fn main(words: &Words) -> Outcome {
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    let (source, reports) = (llvm_source()?, paths::scratch("isa-exam"));
+    let reports = paths::scratch("isa-exam");
     let mut command = session.beside(&paths::cargo());
+    provide(&mut command)?;
     command.current_dir(paths::workspace());
     command.args(["run", "--quiet", "--release", "--package", "hotswap-isa-exam", "--"]);
     if words.words.is_empty() {
         command.arg("all").arg(library()?);
     }
-    command.args(&words.words).arg("--tests").arg(source.join("llvm/test/MC"));
-    command.arg("--cache").arg(folder()?).arg("--report").arg(&reports);
+    command.args(&words.words).arg("--report").arg(&reports);
     println!("Differences are listed in {}", reports.display());
     run::show(&mut command)
 }
 
+/// Tells a command where LLVM's test files are, downloading them if needed, and where it may keep things.
+pub(crate) fn provide(command: &mut Command) -> Outcome {
+    command.env(ENV_LLVM, llvm_source()?).env(ENV_CACHE, folder()?);
+    Ok(())
+}
+
 /// What the exams keep between runs.
-pub(crate) fn folder() -> Outcome<PathBuf> {
+fn folder() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join("isa-exam"))
 }
 
 /// The library, downloaded now if it is not there.
-fn library() -> Outcome<PathBuf> {
+pub(crate) fn library() -> Outcome<PathBuf> {
     let folder = folder()?.join(LIBRARY);
     if !folder.exists() {
         let partial = folder.with_extension("partial");
