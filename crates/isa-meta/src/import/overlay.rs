@@ -20,6 +20,8 @@ pub(super) fn apply(model: &mut Model, text: &str) -> Result<(), RowError> {
             ["target", name, from, changes @ ..] => target(model, name, from, changes),
             ["predicate", name, text] => predicate(model, name, text),
             ["flag", mnemonics, flags @ ..] => flag(model, mnemonics, flags),
+            ["reads", mnemonics, registers @ ..] => registers_of(model, mnemonics, registers, |row| &mut row.reads),
+            ["writes", mnemonics, registers @ ..] => registers_of(model, mnemonics, registers, |row| &mut row.writes),
             ["row", text] => row(model, text),
             ["require", encodings, class, name] => require(model, encodings, class, name),
             ["replace", encodings, class, old, new] => replace(model, encodings, class, old, new),
@@ -118,6 +120,34 @@ fn flag(model: &mut Model, mnemonics: &str, flags: &[&str]) -> Result<(), String
             });
             if missing.count() == 0 {
                 return Err(format!("{mnemonic} has the flag {flag}, or does not exist"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Registers that mnemonics read or write without naming them, in all their forms that do not say so yet.
+fn registers_of(
+    model: &mut Model,
+    mnemonics: &str,
+    registers: &[&str],
+    list: fn(&mut Row) -> &mut Vec<String>,
+) -> Result<(), String> {
+    let rows = || model.rows.iter().flat_map(|row| row.reads.iter().chain(&row.writes));
+    if let Some(register) = registers.iter().find(|register| !rows().any(|known| known == *register)) {
+        return Err(format!("no instruction reads or writes a register {register}"));
+    }
+    for mnemonic in mnemonics.split(',') {
+        for register in registers {
+            let rows = model.rows.iter_mut().filter(|row| matches(mnemonic, &row.mnemonic));
+            let missing = rows.filter_map(|row| {
+                let list = list(row);
+                let at = list.binary_search_by(|known| known.as_str().cmp(register)).err()?;
+                list.insert(at, (*register).to_owned());
+                Some(())
+            });
+            if missing.count() == 0 {
+                return Err(format!("{mnemonic} names {register} already, or does not exist"));
             }
         }
     }
