@@ -163,7 +163,11 @@ impl Reg {
             return self.write_tuple(out);
         }
         match self.file {
-            RegFile::Vgpr => out.write_str(number::vector(self.index))?,
+            RegFile::Vgpr if self.index < 256 => out.write_str(number::vector(self.index))?,
+            RegFile::Vgpr => {
+                out.write_str("v")?;
+                number::decimal(out, u64::from(self.index))?;
+            }
             RegFile::Sgpr => return out.write_str(number::scalar(self.index)),
             RegFile::Special => return self.write_special(out),
             RegFile::Agpr | RegFile::Ttmp => {

@@ -16,6 +16,7 @@ mod scalar;
 mod swizzle;
 mod typed;
 
+use crate::bank::{Role, VgprBanks};
 use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::operand::Reader;
@@ -33,6 +34,9 @@ pub type Label<'a> = &'a dyn Fn(&mut dyn fmt::Write, u16) -> Result<bool, fmt::E
 pub struct Options<'a> {
     /// Labels for branch targets; without them the number of the field is written.
     pub label: Option<Label<'a>>,
+    /// The mode of the vector register banks before the instruction (gfx12.5). Registers beyond the first 256 are
+    /// written behind the name that the encoding has: `v0 /*v256*/`.
+    pub banks: VgprBanks,
 }
 
 /// Displays an instruction, see [`Inst::text`].
@@ -57,7 +61,8 @@ impl Inst {
     /// Writes its text.
     pub fn write_text(&self, isa: Isa, options: Options<'_>, out: &mut impl Write) -> fmt::Result {
         out.write_str(self.mnemonic())?;
-        let mut writer = Writer { reader: Reader::new(*self, isa), isa, options, out };
+        let beyond = Role::ALL.into_iter().any(|role| options.banks.bank(role).is_some_and(|bank| bank != 0));
+        let mut writer = Writer { reader: Reader::new(*self, isa), isa, options, beyond, out };
         program::of(self.entry()).iter().try_for_each(|step| writer.step(step))
     }
 }
@@ -67,6 +72,8 @@ struct Writer<'a, 'b, W: Write> {
     reader: Reader,
     isa: Isa,
     options: Options<'b>,
+    /// Some role has another bank than the first.
+    beyond: bool,
     out: &'a mut W,
 }
 
@@ -101,7 +108,7 @@ impl<W: Write> Writer<'_, '_, W> {
             Part::Source => raw >= 256,
             _ => false,
         };
-        if vector {
+        if vector && !self.beyond {
             return self.out.write_str(number::vector(raw as u16 & 255));
         }
         // gfx9 has 102 scalar registers, the others more.

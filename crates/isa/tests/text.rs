@@ -1,5 +1,6 @@
 //! What instructions are written as, and the operands behind it.
 
+use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Half, Reg, RegFile, Special};
 use hotswap_isa::text::Options;
 use hotswap_isa::value::{Inline, Literal};
@@ -122,9 +123,25 @@ fn branches_have_labels_where_the_caller_knows_them() {
             out.write_str("loop").map(|()| true)
         };
         let mut text = String::new();
-        inst.write_text(isa, Options { label: Some(&label) }, &mut text).unwrap();
+        inst.write_text(isa, Options { label: Some(&label), ..Options::default() }, &mut text).unwrap();
         text
     };
     assert_eq!(written(0xffff), "s_branch loop");
     assert_eq!(written(4), "s_branch 65535");
+}
+
+/// Source 0 in the second bank, the destination in the third.
+#[test]
+fn registers_beyond_the_first_bank_stand_behind_those_of_the_encoding() {
+    let isa = isa("gfx1250");
+    let written = |bytes: &str, banks: VgprBanks| {
+        let mut text = String::new();
+        decode(isa, bytes).write_text(isa, Options { banks, ..Options::default() }, &mut text).unwrap();
+        text
+    };
+    let banks = VgprBanks::of_mode(0x81);
+    assert_eq!(written("0203027e", VgprBanks::ENTRY), "v_mov_b32_e32 v1, v2");
+    assert_eq!(written("0203027e", banks), "v_mov_b32_e32 v1 /*v513*/, v2 /*v258*/");
+    assert_eq!(written("02050404", banks), "v_add_f64_e32 v[2:3] /*v[514:515]*/, v[2:3] /*v[258:259]*/, v[2:3]");
+    assert_eq!(written("0202027e", banks), "v_mov_b32_e32 v1 /*v513*/, s2");
 }

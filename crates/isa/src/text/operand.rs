@@ -6,10 +6,11 @@
 use super::Writer;
 use super::number::{decimal, hexadecimal, signed};
 use super::program::Step;
+use crate::effects;
 use crate::image;
 use crate::kind::{Kind, OperandType};
 use crate::operand::kind_of;
-use crate::reg::Reg;
+use crate::reg::{Reg, RegFile};
 use crate::tables::Feature;
 use crate::value::{self, Value};
 use core::fmt::{self, Write};
@@ -30,12 +31,15 @@ impl<W: Write> Writer<'_, '_, W> {
     pub(super) fn operand_at(&mut self, slot: usize, at: u8, width: u8) -> fmt::Result {
         let Some(kind) = self.kind(slot) else { return Ok(()) };
         let value = self.reader.value_at(slot, kind, at, width);
-        self.value(value, kind)
+        match value {
+            Value::Reg(reg) => self.classed_register(slot, reg, kind),
+            _ => self.value(value, kind),
+        }
     }
 
     fn value(&mut self, value: Value, kind: &Kind) -> fmt::Result {
         match value {
-            Value::Reg(reg) => self.classed_register(reg, kind),
+            Value::Reg(reg) => reg.write(self.out),
             Value::Inline(inline) => self.constant(inline.value as u64, kind.operand_type),
             Value::Literal(literal) if literal.explicit => {
                 self.out.write_str(if literal.wide { "lit64(" } else { "lit(" })?;
@@ -52,8 +56,9 @@ impl<W: Write> Writer<'_, '_, W> {
     }
 
     /// A register, with a remark if it is not of the operand's class.
-    fn classed_register(&mut self, reg: Reg, kind: &Kind) -> fmt::Result {
+    fn classed_register(&mut self, slot: usize, reg: Reg, kind: &Kind) -> fmt::Result {
         reg.write(self.out)?;
+        self.beyond_first_bank(slot, reg)?;
         if kind.class.contains(reg, self.isa) {
             return Ok(());
         }
@@ -65,6 +70,22 @@ impl<W: Write> Writer<'_, '_, W> {
         }
         self.out.write_str(suffix)?;
         self.out.write_str("' register class*/")
+    }
+
+    /// The register that is meant, if the mode of the banks makes it another than the encoding names.
+    fn beyond_first_bank(&mut self, slot: usize, reg: Reg) -> fmt::Result {
+        if !self.beyond || reg.file != RegFile::Vgpr {
+            return Ok(());
+        }
+        let role = effects::role(self.reader.inst.entry(), slot as u8);
+        match self.options.banks.resolve(reg, role) {
+            Some(meant) if meant != reg => {
+                self.out.write_str(" /*")?;
+                meant.write(self.out)?;
+                self.out.write_str("*/")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A register in a place whose class is not looked at.
