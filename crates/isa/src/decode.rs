@@ -306,7 +306,7 @@ impl<'a> Literal<'a> {
                 self.flags |= Inst::LITERAL_FIELD;
                 Ok(())
             }
-            _ if raw >> 23 & 1 != 0 => Err(Fit::Never),
+            Check::NOT_NEGATIVE if raw >> 23 & 1 != 0 => Err(Fit::Never),
             _ => Ok(()),
         }
     }

@@ -40,7 +40,7 @@ impl Inst {
     /// From 20 bytes, of which the first `len` belong to it.
     #[inline]
     pub(crate) fn whole(low: u64, high: u64, last: u32, entry: u16, len: u8, flags: u8) -> Self {
-        let [low_mask, high_mask] = KEEP[usize::from(len / 4 & 7)];
+        let [low_mask, high_mask] = KEEP[usize::from((len / 4) & 7)];
         let (low, high) = (low & low_mask, high & high_mask);
         let last = if len > 16 { last } else { 0 };
         let words = [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32, last];
