@@ -53,9 +53,11 @@ impl Inst {
         let has = |flag| self.is(flag);
         let space = self.space()?;
         let (load, store) = (has(Flag::Load), has(Flag::Store));
-        let atomic = has(Flag::AtomicRet) || has(Flag::AtomicNoRet);
-        // A copy into LDS loads and stores without being atomic.
-        let copy = load && store && !atomic && matches!(space, Space::Buffer | Space::Global);
+        // LLVM calls every instruction of LDS without a result an atomic one, stores as well.
+        let atomic = load && store && (has(Flag::AtomicRet) || has(Flag::AtomicNoRet));
+        // A copy into LDS loads and stores without being atomic. So does a prefetch for LLVM, to stay in its place.
+        let copy = load && store && !atomic && matches!(space, Space::Buffer | Space::Global | Space::Scratch);
+        let copy = copy && !self.mnemonic().contains("_prefetch_");
         let lds = matches!(space, Space::Flat | Space::Lds | Space::Tensor) || has(Flag::AsyncCnt) || copy;
         Some(Memory { space, load, store, atomic, lds })
     }
@@ -79,7 +81,9 @@ impl Inst {
             (Flag::Exp, Space::Export),
         ];
         let (_, space) = spaces.into_iter().find(|(flag, _)| self.is(*flag))?;
-        let global = space == Space::Lds && self.raw(Name::Gds) == Some(1);
+        // These are of global data share always, and their bit is fixed.
+        let fixed = || matches!(self.mnemonic(), "ds_ordered_count" | "ds_add_gs_reg_rtn" | "ds_sub_gs_reg_rtn");
+        let global = space == Space::Lds && (self.raw(Name::Gds) == Some(1) || fixed());
         Some(if global { Space::Gds } else { space })
     }
 
@@ -87,8 +91,13 @@ impl Inst {
     #[must_use]
     pub fn counters(&self, isa: Isa) -> Counters {
         let mut counters = Counters::default();
-        let Some(memory) = self.memory() else { return counters };
         let split = isa.has(Feature::Gfx12Insts);
+        let Some(memory) = self.memory() else {
+            if is_message(self.mnemonic()) {
+                counters.add(if split { Counter::Scalar } else { Counter::LgkmAll });
+            }
+            return counters;
+        };
         if self.is(Flag::VmCnt) {
             counters.add(vector_counter(self, memory, isa));
         }
@@ -99,8 +108,11 @@ impl Inst {
                 _ => Counter::LgkmAll,
             });
         }
-        let others =
-            [(Flag::ExpCnt, Counter::Export), (Flag::AsyncCnt, Counter::Async), (Flag::TensorCnt, Counter::Tensor)];
+        // LLVM's flag is on all vector memory; from gfx9 on, stores have their data when they are issued.
+        if matches!(memory.space, Space::Export | Space::Gds) || self.is(Flag::Ldsdir) {
+            counters.add(Counter::Export);
+        }
+        let others = [(Flag::AsyncCnt, Counter::Async), (Flag::TensorCnt, Counter::Tensor)];
         for (_, counter) in others.into_iter().filter(|(flag, _)| self.is(*flag)) {
             counters.add(counter);
         }
@@ -108,10 +120,18 @@ impl Inst {
     }
 }
 
+/// Scalar instructions that touch no memory, but are done only when a counter falls: messages, and what barriers
+/// answer into a scalar register or SCC.
+fn is_message(mnemonic: &str) -> bool {
+    let barriers = ["s_get_barrier_state", "s_barrier_signal_isfirst", "s_barrier_leave"];
+    mnemonic.starts_with("s_sendmsg") || barriers.contains(&mnemonic)
+}
+
 /// The counter of vector memory: gfx10 split stores without a result off, gfx12 samples and ray intersections.
 fn vector_counter(inst: &Inst, memory: Memory, isa: Isa) -> Counter {
-    let returns = memory.load && !inst.is(Flag::AtomicNoRet);
-    if !returns && isa.has(Feature::Gfx10Insts) {
+    let writes_back = inst.mnemonic().starts_with("global_wb");
+    let stores = memory.store && !memory.load || inst.is(Flag::AtomicNoRet) || writes_back;
+    if stores && isa.has(Feature::Gfx10Insts) {
         return Counter::Store;
     }
     if memory.space != Space::Image || !isa.has(Feature::Gfx12Insts) {
