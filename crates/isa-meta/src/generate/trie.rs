@@ -61,11 +61,6 @@ impl Window {
         super::expand::low_bits(self.width) << self.at()
     }
 
-    /// Whether an entry's fixed bits allow the value `index`.
-    pub fn allows(self, value: u128, mask: u128, index: usize) -> bool {
-        ((value >> self.at()) ^ index as u128) & (mask >> self.at()) & super::expand::low_bits(self.width) == 0
-    }
-
     /// The table node whose children begin at `first`.
     pub fn node(self, first: usize, place: &str) -> Result<u32, GenerateError> {
         if first >= 1 << 20 {
@@ -201,10 +196,14 @@ impl Form {
     }
 }
 
-/// The children of `window` that an entry belongs to.
+/// The children of `window` that an entry belongs to: all values of the bits that it leaves open.
 pub fn matching(window: Window, entry: &Entry) -> impl Iterator<Item = usize> + use<> {
-    let (value, mask) = (entry.value, entry.mask);
-    (0..1usize << window.width).filter(move |&index| window.allows(value, mask, index))
+    let all = (1u32 << window.width) - 1;
+    let mask = (entry.mask >> window.at()) as u32 & all;
+    let fixed = (entry.value >> window.at()) as u32 & mask;
+    let open = all & !mask;
+    let next = move |values: &u32| Some(values.wrapping_sub(open) & open).filter(|&values| values != 0);
+    std::iter::successors(Some(0), next).map(move |values| (fixed | values) as usize)
 }
 
 fn entry(expanded: &Expanded, candidate: u16) -> &Entry {
@@ -249,10 +248,11 @@ pub fn window(entries: &[&Entry], decided: u128, lone: bool) -> Option<Window> {
     let mut ones = [0usize; 128];
     let mut zeros = [0usize; 128];
     for entry in entries {
-        for bit in 0..128 {
-            if entry.mask >> bit & 1 != 0 {
-                if entry.value >> bit & 1 != 0 { ones[bit] += 1 } else { zeros[bit] += 1 }
-            }
+        let mut left = entry.mask & !decided;
+        while left != 0 {
+            let bit = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if entry.value >> bit & 1 != 0 { ones[bit] += 1 } else { zeros[bit] += 1 }
         }
     }
     let useful = |bit: usize| {
