@@ -141,7 +141,7 @@ impl<W: Write> Assembly<'_, W> {
         let mark = self.out.mark();
         match &item.what {
             What::Instruction(inst) => {
-                reader.print(inst, &mut self.out);
+                reader.print(inst, item.banks, &mut self.out);
                 if let Some(offset) = item.target.and_then(|target| target.label).filter(|_| reader.takes_label(inst)) {
                     // The target is the last operand of every branch.
                     let last = self.out.since(mark).iter().rposition(|byte| *byte == b' ');
@@ -191,7 +191,7 @@ impl<W: Write> Assembly<'_, W> {
             What::Bytes(Why::Unaligned) => self.out.text(" not aligned"),
             What::Bytes(Why::Crosses(inst)) => {
                 self.out.text(" crosses the end: ");
-                reader.print(inst, &mut self.out);
+                reader.print(inst, item.banks, &mut self.out);
             }
             What::Bytes(Why::Data) | What::Instruction(_) | What::Padding(_) => {}
         }
@@ -320,7 +320,7 @@ fn wave_option(lanes: u8) -> &'static str {
 }
 
 fn directive<W: Write>(out: &mut Out<W>, bytes: &[u8]) {
-    let (words, rest) = if bytes.len() % 4 == 0 { bytes.as_chunks::<4>() } else { (&[][..], bytes) };
+    let (words, rest) = if bytes.len().is_multiple_of(4) { bytes.as_chunks::<4>() } else { (&[][..], bytes) };
     out.text(if rest.is_empty() { ".long " } else { ".byte " });
     for (index, word) in words.iter().enumerate() {
         out.text(if index > 0 { ", 0x" } else { "0x" });

@@ -1,13 +1,15 @@
 //! The instruction set as the disassembler sees it: the one place that knows `hotswap-isa`.
 
 use super::out::Out;
+use hotswap_isa::effects::Effect;
 use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::text::Options;
 use hotswap_isa::value::Value;
-use hotswap_isa::{Isa, Target, Undecoded, Wave};
+use hotswap_isa::{Feature, Flag, Isa, Target, Undecoded, Wave};
 use std::io::Write;
 
 pub(super) use hotswap_isa::Inst;
+pub(super) use hotswap_isa::bank::VgprBanks as Banks;
 
 /// The top bits of SOPK, SOP1, SOPC and SOPP: every instruction with a destination is one of these.
 const SCALAR_IMMEDIATE: u32 = 0b1011;
@@ -25,17 +27,23 @@ pub(super) enum Decoded {
 #[derive(Clone, Copy)]
 pub(super) struct Reader {
     isa: Isa,
+    /// Operands name 256 of 1,024 vector registers.
+    has_banks: bool,
 }
 
 impl Reader {
+    fn new(isa: Isa) -> Self {
+        Self { isa, has_banks: isa.has(Feature::N1024AddressableVgprs) }
+    }
+
     /// For a processor by its name, with the wave size that assemblers assume.
     pub(super) fn find(processor: &str) -> Option<Self> {
-        Target::find(processor).map(|target| Self { isa: Isa::new(target) })
+        Target::find(processor).map(|target| Self::new(Isa::new(target)))
     }
 
     /// For waves of that many lanes; targets that have one size stay as they are.
     pub(super) fn with_lanes(self, lanes: u8) -> Self {
-        Self { isa: self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }) }
+        Self::new(self.isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 }))
     }
 
     pub(super) fn lanes(&self) -> u8 {
@@ -47,7 +55,7 @@ impl Reader {
 
     /// What an assembler assumes when it is not told.
     pub(super) fn default_lanes(&self) -> u8 {
-        Self { isa: Isa::new(self.isa.target()) }.lanes()
+        Self::new(Isa::new(self.isa.target())).lanes()
     }
 
     #[inline]
@@ -90,18 +98,28 @@ impl Reader {
     }
 
     #[inline]
-    pub(super) fn print<W: Write>(&self, inst: &Inst, out: &mut Out<W>) {
-        let _ = inst.write_text(self.isa, Options::default(), out);
+    pub(super) fn print<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
+        let _ = inst.write_text(self.isa, Options { banks, ..Options::default() }, out);
+    }
+
+    /// The bank mode behind an instruction. Blocks and functions begin and end with bank 0: LLVM's convention,
+    /// which its disassembler relies on, too.
+    #[inline]
+    pub(super) fn banks_after(&self, banks: Banks, inst: &Inst) -> Banks {
+        if !self.has_banks || inst.is(Flag::Terminator) || inst.is(Flag::Call) {
+            return Banks::ENTRY;
+        }
+        banks.after(inst, self.isa)
     }
 
     /// The registers that it reads, as elements of a JSON list.
-    pub(super) fn reads<W: Write>(&self, inst: &Inst, out: &mut Out<W>) {
-        list(inst.reads(self.isa).map(|effect| effect.reg), out);
+    pub(super) fn reads<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
+        list(inst.reads(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
     /// The registers that it writes, as elements of a JSON list.
-    pub(super) fn writes<W: Write>(&self, inst: &Inst, out: &mut Out<W>) {
-        list(inst.writes(self.isa).map(|effect| effect.reg), out);
+    pub(super) fn writes<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
+        list(inst.writes(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
     /// The operands of a scalar instruction, as far as they are registers and constants.
@@ -119,6 +137,11 @@ impl Reader {
         }
         found
     }
+}
+
+/// The register of an effect, in its bank where that is known.
+fn meant(effect: Effect, banks: Banks) -> Reg {
+    banks.resolve(effect.reg, effect.role).unwrap_or(effect.reg)
 }
 
 fn list<W: Write>(registers: impl Iterator<Item = Reg>, out: &mut Out<W>) {

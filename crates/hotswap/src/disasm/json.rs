@@ -14,7 +14,7 @@
 //! An element of `instructions` is one of three things. An instruction has `mnemonic`, `text`, `reads`,
 //! `writes`, and `target` where it branches; bytes that are none have `opaque` with the reason; padding has
 //! `padding` with the word, and no `bytes`. `offset` is the address in linked files and the offset in the
-//! section in others; `bytes` are in the order of the file. Keys without a value are left out, except
+//! section in others; `bytes` are in the order of the file; registers of gfx12.5 are those of their bank. Keys without a value are left out, except
 //! `entry` and `id`. New keys may come; `schema` changes when one of these means something else.
 
 use super::assembly::label;
@@ -159,11 +159,11 @@ impl<'n, W: Write> Json<'n, W> {
     fn instruction(&mut self, view: &View<'_>, reader: &Reader, inst: &Inst, item: &Item<'_>) {
         self.member("mnemonic", reader.mnemonic(inst));
         self.out.text(",\"text\":\"");
-        reader.print(inst, &mut self.out);
+        reader.print(inst, item.banks, &mut self.out);
         self.out.text("\",\"reads\":[");
-        reader.reads(inst, &mut self.out);
+        reader.reads(inst, item.banks, &mut self.out);
         self.out.text("],\"writes\":[");
-        reader.writes(inst, &mut self.out);
+        reader.writes(inst, item.banks, &mut self.out);
         self.out.byte(b']');
         for (key, target) in [("target", item.target), ("refers", item.refers)] {
             if let Some(target) = target {
