@@ -3,7 +3,7 @@
 use crate::outcome::{During, Outcome, fail};
 use crate::run::Times;
 use crate::session::Session;
-use crate::{install, paths, readme, run, tidy};
+use crate::{install, isa_exam, paths, readme, run, tidy};
 use clap::Parser;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -77,7 +77,8 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     if options.filter.is_none() {
         count.add("readme", times.time("README commands", || readme::check(&session, false)));
     }
-    let command = cargo_test(session.beside(&paths::cargo()), &[], options);
+    let mut command = cargo_test(session.beside(&paths::cargo()), &[], options);
+    times.time("LLVM's tests", || isa_exam::provide(&mut command))?;
     times.time("tests", || count_tests(command, count))
 }
 

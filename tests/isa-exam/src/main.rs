@@ -14,6 +14,7 @@ use hotswap_isa_exam::tools::Tools;
 use hotswap_isa_exam::verdict::Subject;
 use hotswap_isa_exam::{left_out, vectors};
 use hotswap_userland::{ENV_ROOT, Userland};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,10 +37,10 @@ struct Common {
     /// The userland's folder; the environment names it when `cargo xtask` starts this program.
     #[arg(long, global = true)]
     userland: Option<PathBuf>,
-    /// LLVM's folder `test/MC`.
+    /// LLVM's folder `test/MC`; otherwise the environment says where LLVM's sources are.
     #[arg(long, global = true)]
     tests: Option<PathBuf>,
-    /// Folder of what is kept between runs.
+    /// Folder of what is kept between runs; otherwise that of the environment.
     #[arg(long, global = true)]
     cache: Option<PathBuf>,
     /// Folder for the listings of differences.
@@ -55,12 +56,17 @@ struct Common {
 
 #[derive(Subcommand)]
 enum Which {
+    /// Everything at full size.
+    All {
+        /// Libraries or code objects beside the kernels.
+        files: Vec<PathBuf>,
+    },
     /// LLVM's own vectors.
     Vectors,
     /// Structured and random words of every encoding.
     Sweep {
         /// Words of each family.
-        #[arg(long, default_value_t = 2_000_000)]
+        #[arg(long, default_value_t = FULL)]
         count: usize,
         /// Other words.
         #[arg(long, default_value_t = 1)]
@@ -74,6 +80,33 @@ enum Which {
         /// Libraries or code objects beside the kernels.
         files: Vec<PathBuf>,
     },
+}
+
+/// Words of each family at full size.
+const FULL: usize = 2_000_000;
+
+/// What a part of the exams ended with.
+struct Part {
+    good: bool,
+    /// Entries of the list that explained something.
+    used: BTreeSet<usize>,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { good: true, used: BTreeSet::new() }
+    }
+}
+
+impl Part {
+    fn merge(&mut self, other: Self) {
+        self.good &= other.good;
+        self.used.extend(other.used);
+    }
+
+    fn only_if(self, good: bool) -> Self {
+        Self { good: self.good && good, ..self }
+    }
 }
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -98,9 +131,19 @@ fn run(options: &Options) -> Outcome<bool> {
     let list = left_out::read(left_out::LIST).map_err(|line| format!("left-out.txt:{line}: not four parts"))?;
     let exam = Exam { tools: &tools, subject: &Ours, list: &list, threads: options.common.threads };
     match options.exam {
-        Which::Vectors => run_vectors(&exam, &options.common),
-        Which::Sweep { count, seed, ref family } => run_sweep(&exam, &options.common, count, seed, family.as_deref()),
-        Which::Code { ref files } => run_code(&exam, &options.common, files),
+        Which::All { ref files } => {
+            let mut all = run_vectors(&exam, &options.common)?;
+            all.merge(run_sweep(&exam, &options.common, FULL, 1, None)?);
+            all.merge(run_code(&exam, &options.common, files)?);
+            let idle: Vec<_> = (0..list.len()).filter(|at| !all.used.contains(at)).collect();
+            idle.iter().for_each(|at| println!("left-out.txt: nothing needs {:?} any more", list[*at]));
+            Ok(all.good && idle.is_empty())
+        }
+        Which::Vectors => Ok(run_vectors(&exam, &options.common)?.good),
+        Which::Sweep { count, seed, ref family } => {
+            Ok(run_sweep(&exam, &options.common, count, seed, family.as_deref())?.good)
+        }
+        Which::Code { ref files } => Ok(run_code(&exam, &options.common, files)?.good),
     }
 }
 
@@ -115,12 +158,12 @@ fn enter(folder: Option<&Path>) -> Outcome<Option<bool>> {
     Ok(Some(command.status()?.success()))
 }
 
-fn run_vectors(exam: &Exam<'_>, common: &Common) -> Outcome<bool> {
-    let tests = common.tests.as_deref().ok_or("--tests is missing")?;
-    let cache = common.cache.as_deref().ok_or("--cache is missing")?;
+fn run_vectors(exam: &Exam<'_>, common: &Common) -> Outcome<Part> {
+    let tests = common.tests.clone().or_else(vectors::tests_of_env).ok_or("--tests is missing")?;
+    let cache = common.cache.clone().or_else(vectors::cache_of_env).ok_or("--cache is missing")?;
     let program = Oracle::build(exam.tools, 23)?.ok_or("the userland has no LLVM 23")?;
     let knows = |setting: &_| Ours.knows(setting) && starts_with(setting, &common.target);
-    let vectors = vectors::collect(exam.tools, tests, cache, &knows)?;
+    let vectors = vectors::collect(exam.tools, &tests, &cache, &knows)?;
     for (reason, count) in &vectors.out_of_scope {
         println!("{count} runs out of scope: {reason}");
     }
@@ -131,18 +174,19 @@ fn run_vectors(exam: &Exam<'_>, common: &Common) -> Outcome<bool> {
     let (report, checks) = exam.vectors(&program, &vectors)?;
     println!("{} checks of the files confirmed, {} not", checks.confirmed, checks.contradicted.len());
     checks.contradicted.iter().take(40).for_each(|line| println!("  {line}"));
-    Ok(finish(&report, common, "vectors")? && checks.contradicted.is_empty())
+    let part = finish(&report, common, "vectors")?;
+    Ok(part.only_if(checks.contradicted.is_empty()))
 }
 
-fn run_sweep(exam: &Exam<'_>, common: &Common, count: usize, seed: u64, only: Option<&str>) -> Outcome<bool> {
+fn run_sweep(exam: &Exam<'_>, common: &Common, count: usize, seed: u64, only: Option<&str>) -> Outcome<Part> {
     let model = hotswap_isa_meta::rows::read(&ROWS.iter().collect::<PathBuf>())?;
-    let mut good = true;
+    let mut all = Part::default();
     for family in FAMILIES.iter().filter(|family| only.is_none_or(|only| family.name == only)) {
         let knows = |setting: &_| Ours.knows(setting) && starts_with(setting, &common.target);
         let sweep = Sweep::new(&model, *family, knows);
         let Some(program) = Oracle::build(exam.tools, family.version)? else {
             println!("{}: the userland has no LLVM {}", family.name, family.version);
-            good = false;
+            all.good = false;
             continue;
         };
         let start = Instant::now();
@@ -152,12 +196,12 @@ fn run_sweep(exam: &Exam<'_>, common: &Common, count: usize, seed: u64, only: Op
         if dropped > 0 {
             println!("{}: {dropped} words on which LLVM 23 and 24 do not agree are not judged", family.name);
         }
-        good &= finish(&report, common, &format!("sweep-{}", family.name))?;
+        all.merge(finish(&report, common, &format!("sweep-{}", family.name))?);
     }
-    Ok(good)
+    Ok(all)
 }
 
-fn run_code(exam: &Exam<'_>, common: &Common, files: &[PathBuf]) -> Outcome<bool> {
+fn run_code(exam: &Exam<'_>, common: &Common, files: &[PathBuf]) -> Outcome<Part> {
     let program = Oracle::build(exam.tools, code::VERSION)?.ok_or("the userland has no LLVM 23")?;
     let mut oracle = Oracle::start(exam.tools, &program)?;
     let sources: PathBuf = [env!("CARGO_MANIFEST_DIR"), "kernels"].iter().collect();
@@ -193,19 +237,21 @@ fn run_code(exam: &Exam<'_>, common: &Common, files: &[PathBuf]) -> Outcome<bool
     println!("{}", sum.line("all"));
     println!("{} places where llvm-objdump says something else", problems.len());
     problems.iter().take(40).for_each(|problem| println!("  {problem}"));
-    Ok(finish(&report, common, "code")? && problems.is_empty())
+    Ok(finish(&report, common, "code")?.only_if(problems.is_empty()))
 }
 
 fn starts_with(setting: &Setting, target: &str) -> bool {
     setting.cpu.starts_with(target)
 }
 
-fn finish(report: &Report, common: &Common, name: &str) -> Outcome<bool> {
+fn finish(report: &Report, common: &Common, name: &str) -> Outcome<Part> {
     report.lines().iter().for_each(|line| println!("{name}: {line}"));
     if let Some(folder) = &common.report {
         report.write(&folder.join(format!("{name}.txt")))?;
     }
     let over = report.over_limit();
     over.iter().for_each(|target| println!("{target}: more than 0.1 % is left out"));
-    Ok(report.sum().different == 0 && over.is_empty())
+    let sum = report.sum();
+    let good = sum.different == 0 && sum.total > 0 && over.is_empty();
+    Ok(Part { good, used: report.used().clone() })
 }

@@ -60,6 +60,7 @@ pub struct Report {
     groups: BTreeMap<(Kind, String), Group>,
     used: BTreeSet<usize>,
     defects: BTreeMap<&'static str, usize>,
+    crashes: BTreeMap<String, usize>,
 }
 
 impl Report {
@@ -70,7 +71,10 @@ impl Report {
         match verdict {
             Verdict::Same => count.same += 1,
             Verdict::BothReject => count.rejected += 1,
-            Verdict::Crashed => count.crashed += 1,
+            Verdict::Crashed => {
+                count.crashed += 1;
+                *self.crashes.entry(source()).or_default() += 1;
+            }
             Verdict::Different(mut difference) => {
                 difference.source = source();
                 if let Some(defect) = DEFECTS.iter().find(|defect| (defect.explains)(&difference)) {
@@ -106,6 +110,9 @@ impl Report {
             self.counts.entry(target.clone()).or_default().add(count);
         }
         self.used.extend(other.used);
+        for (name, count) in other.crashes {
+            *self.crashes.entry(name).or_default() += count;
+        }
         for (name, count) in other.defects {
             *self.defects.entry(name).or_default() += count;
         }
@@ -193,7 +200,10 @@ impl Report {
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(file, format!("{}\n\n{}", self.lines().join("\n"), self.differences()))
+        let crashes: Vec<_> =
+            self.crashes.iter().map(|(name, count)| format!("LLVM crashed: {name} {count}")).collect();
+        let parts = [self.lines().join("\n"), self.differences(), crashes.join("\n")];
+        std::fs::write(file, parts.join("\n\n") + "\n")
     }
 }
 

@@ -26,6 +26,11 @@ pub const ENV_PREFIX: &str = "HOTSWAP_TEST_PREFIX";
 /// What clang 23 and later need as `--rocm-path`, as seen from inside; empty where nothing is needed.
 pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
 
+/// LLVM's sources of the version whose instruction set ours is: the folder that holds `llvm/test/MC`.
+pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
+/// A folder in which tests may keep what takes long to make.
+pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
+
 /// Prints a line past the capture of the test runner: counts, and what is skipped, belong in every log.
 ///
 /// `cargo xtask test` counts the lines that hold [`SKIPPED`].

@@ -11,10 +11,22 @@ pub mod run_line;
 use crate::setting::Setting;
 use crate::tools::Tools;
 use disassembler::Check;
+use hotswap_userland::{ENV_CACHE, ENV_LLVM};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// LLVM's `test/MC` in the sources that the environment names.
+pub fn tests_of_env() -> Option<PathBuf> {
+    let source = std::env::var_os(ENV_LLVM).filter(|source| !source.is_empty())?;
+    Some(Path::new(&source).join("llvm/test/MC"))
+}
+
+/// The folder for what is kept that the environment names.
+pub fn cache_of_env() -> Option<PathBuf> {
+    std::env::var_os(ENV_CACHE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
 
 /// A word of LLVM's tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
