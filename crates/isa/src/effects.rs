@@ -26,13 +26,15 @@ use crate::regset::RegSet;
 use crate::value::Value;
 use crate::{Entry, Inst, Isa, Name};
 use lookup::Lookup;
-use place::{EntryEffects, Place};
+use place::{EntryEffects, Place, Range};
 
 /// A register that an instruction reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effect {
     /// The register as the encoding names it; for banked VGPRs the number within the bank.
     pub reg: Reg,
+    /// Written rather than read.
+    pub written: bool,
     /// What the bank mode makes of it, see [`VgprBanks::resolve`].
     pub role: Option<Role>,
     /// Written, but something of the old value is left.
@@ -42,18 +44,28 @@ pub struct Effect {
 }
 
 impl Inst {
+    /// Registers that it writes, then registers that it reads.
+    #[inline]
+    #[must_use]
+    pub fn effects(&self, isa: Isa) -> Effects<'_> {
+        let effects = EntryEffects::of(self.entry());
+        Effects::new(self, isa, effects, effects.all())
+    }
+
     /// Registers that it reads.
     #[inline]
     #[must_use]
     pub fn reads(&self, isa: Isa) -> Effects<'_> {
-        Effects::new(self, isa, false)
+        let effects = EntryEffects::of(self.entry());
+        Effects::new(self, isa, effects, effects.read())
     }
 
     /// Registers that it writes.
     #[inline]
     #[must_use]
     pub fn writes(&self, isa: Isa) -> Effects<'_> {
-        Effects::new(self, isa, true)
+        let effects = EntryEffects::of(self.entry());
+        Effects::new(self, isa, effects, effects.written())
     }
 
     /// Registers that it may read, under a bank mode: where a bank is not known, the register of every bank.
@@ -90,17 +102,18 @@ fn collect(effects: Effects<'_>, banks: VgprBanks) -> RegSet {
 /// The role of operand number `slot` of an entry, `None` where the bank mode does not concern it.
 #[must_use]
 pub fn role(entry: Entry, slot: u8) -> Option<Role> {
-    EntryEffects::of(entry).all().iter().find(|place| place.slot() == Some(slot))?.role
+    EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?.role
 }
 
 /// Iterator over what an instruction reads or writes: operands in LLVM's order, then registers without an operand.
 #[derive(Debug, Clone)]
 pub struct Effects<'a> {
     inst: &'a Inst,
-    places: core::slice::Iter<'static, Place>,
-    lookup: Lookup,
     isa: Isa,
-    written: bool,
+    /// The first four words.
+    halves: [u64; 2],
+    places: Range,
+    lookup: Lookup,
     /// Vector results keep bits.
     partial: bool,
     /// Other fields decide how many registers an operand has.
@@ -108,46 +121,45 @@ pub struct Effects<'a> {
 }
 
 impl<'a> Effects<'a> {
-    #[inline]
-    fn new(inst: &'a Inst, isa: Isa, written: bool) -> Self {
-        let effects = EntryEffects::of(inst.entry());
-        let places = if written { effects.written() } else { effects.read() };
+    #[inline(always)]
+    fn new(inst: &'a Inst, isa: Isa, effects: EntryEffects, places: Range) -> Self {
+        let [a, b, c, d, _] = *inst.words();
         Self {
             inst,
-            places: places.iter(),
-            lookup: Lookup::of(isa),
             isa,
-            written,
-            partial: written && (effects.keeps_bits() || effects.is_sdwa() && preserves(inst)),
+            halves: [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32],
+            places,
+            lookup: Lookup::of(isa),
+            partial: effects.keeps_bits() || effects.is_sdwa() && preserves(inst),
             sized: effects.is_sized(),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn effect(&self, place: &Place) -> Option<Effect> {
-        let mut reg = place.register(self.inst.words(), &self.lookup)?;
+        let mut reg = place.register(self.halves, self.lookup)?;
         if self.sized {
-            reg = self.with_size(place, reg);
+            reg = with_size(self.inst, self.isa, place, reg);
         }
-        let partial = self.written && (reg.half.is_some() || self.partial && reg.file == RegFile::Vgpr);
-        Some(Effect { reg, role: place.role, partial, slot: place.slot() })
+        let partial = place.written && (reg.half.is_some() || self.partial && reg.file == RegFile::Vgpr);
+        Some(Effect { reg, written: place.written, role: place.role, partial, slot: place.slot() })
     }
+}
 
-    /// The same register with as many dwords as the instruction's other fields say.
-    #[cold]
-    fn with_size(&self, place: &Place, reg: Reg) -> Reg {
-        let slot = place.slot().and_then(|slot| self.inst.entry().slots().get(usize::from(slot)));
-        match slot.and_then(|slot| self.inst.operand(self.isa, slot.name)) {
-            Some(Value::Reg(reg)) => reg,
-            _ => reg,
-        }
+/// The same register with as many dwords as the instruction's other fields say.
+#[cold]
+fn with_size(inst: &Inst, isa: Isa, place: &Place, reg: Reg) -> Reg {
+    let slot = place.slot().and_then(|slot| inst.entry().slots().get(usize::from(slot)));
+    match slot.and_then(|slot| inst.operand(isa, slot.name)) {
+        Some(Value::Reg(reg)) => reg,
+        _ => reg,
     }
 }
 
 impl Iterator for Effects<'_> {
     type Item = Effect;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Effect> {
         loop {
             let place = self.places.next()?;
@@ -159,7 +171,7 @@ impl Iterator for Effects<'_> {
 
     #[inline]
     fn fold<B, F: FnMut(B, Effect) -> B>(self, init: B, mut each: F) -> B {
-        self.places.clone().filter_map(|place| self.effect(place)).fold(init, &mut each)
+        self.places.filter_map(|place| self.effect(place)).fold(init, &mut each)
     }
 }
 

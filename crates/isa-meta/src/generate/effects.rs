@@ -37,8 +37,8 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
     for entry in &expanded.entries {
         let (row, (list, sized)) = (&model.rows[entry.row], &formats[entry.format]);
         let (named_writes, named_reads) = list.lines.split_at(list.writes);
-        let writes = [named_writes, &implicit(expanded, &row.writes)?].concat();
-        let reads = [named_reads, &implicit(expanded, &row.reads)?].concat();
+        let writes = [named_writes, &implicit(expanded, &row.writes, true)?].concat();
+        let reads = [named_reads, &implicit(expanded, &row.reads, false)?].concat();
         let counts = format!("{}, {}", writes.len(), reads.len());
         let start = *starts.entry([writes, reads].concat()).or_insert_with_key(|lines| {
             places.extend_from_slice(lines);
@@ -51,6 +51,9 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
         let keeps = if has("dst16") || has("tied_source_not_read") { KEEPS } else { 0 };
         entries.push(format!("e({start}, {counts}, {})", sized | keeps | if has("sdwa") { SDWA } else { 0 }));
     }
+    // A power of two: a masked index needs no comparison. Nothing refers to what is added.
+    let length = places.len().next_power_of_two();
+    places.resize(length, "i(0, false)".to_owned());
     emit_array(out, "PLACES", "Place", &places, String::clone);
     emit_array(out, "ENTRY_EFFECTS", "EntryEffects", &entries, String::clone);
     write_arrangements(out, model);
@@ -58,10 +61,10 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
 }
 
 /// Lines of registers that no operand names, in the order of their numbers.
-fn implicit(expanded: &Expanded, names: &[String]) -> Result<Vec<String>, GenerateError> {
+fn implicit(expanded: &Expanded, names: &[String], written: bool) -> Result<Vec<String>, GenerateError> {
     let mut numbers: Vec<u8> = names.iter().map(|name| expanded.implicit.number(name)).collect::<Result<_, _>>()?;
     numbers.sort_unstable();
-    Ok(numbers.iter().map(|number| format!("i({number})")).collect())
+    Ok(numbers.iter().map(|number| format!("i({number}, {written})")).collect())
 }
 
 /// How the numbers of scalar registers are arranged: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
@@ -187,7 +190,11 @@ fn line(
     let at = first.at.min(127);
     let (kind, role) = (format.slots[partner].kind, role(shape, layout, partner));
     let Piece { width, from, .. } = first;
-    Ok(format!("p(KINDS[{kind}].decode, {at}, {width}, {from}, {extra}, {extra_from}, {role}, {number})"))
+    if at < 64 && at + width > 64 {
+        return Err(GenerateError::new(&shape.name, "a register's number lies across bit 64"));
+    }
+    let written = format.slots[number].written;
+    Ok(format!("p(KINDS[{kind}].decode, {at}, {width}, {from}, {extra}, {extra_from}, {role}, {number}, {written})"))
 }
 
 /// What the operand is to the bank mode, see `bank::Role` of `hotswap-isa`.

@@ -1,7 +1,7 @@
 //! From the number in a field to the register: one table for each arrangement of scalar registers.
 //!
-//! A field's number, with bits set that say how it is meant (its *section*), leads to a word: index of the register,
-//! file, which half, how wide it is at most. So nothing has to be decided while effects are listed.
+//! A field's number, with bits set that say how it is meant (its *section*), leads to the register as wide as it can
+//! be. So nothing has to be decided while effects are listed.
 //!
 //! Invariants: agrees with the decoder's own reading of the field for everything that it accepts (see the test), but
 //! for NULL, which is no register here: it is neither read nor written.
@@ -27,153 +27,138 @@ pub(super) const SDWA_LANE_MASK: u16 = 4096;
 pub(super) const IMPLICIT: u16 = 4352;
 const SIZE: usize = IMPLICIT as usize + Implicit::ALL.len();
 
-/// A word of the table: index in bits 0 to 7, file in 8 to 10, widest in 11 to 12, half in 13 to 14, and bit 15 where
-/// a tuple's number means the aligned one below.
-type Code = u16;
+/// A register with the most dwords that it can have as its count: 0 for constants and NULL.
+type Widest = Reg;
 
-const NONE: Code = 7 << 8;
-const ONE: Code = 1 << 11;
-const TWO: Code = 2 << 11;
-const MASK: Code = 3 << 11;
-const LOW: Code = 1 << 13;
-const HIGH: Code = 2 << 13;
-const ALIGNED: Code = 1 << 15;
+const NONE: Widest = Reg { file: RegFile::Special, index: 0, count: 0, half: None };
+const ANY: u8 = u8::MAX;
 
-/// gfx9, gfx10, from gfx11 on, with literals of 64 bits (254 is then no register).
-static TABLES: [[Code; SIZE]; 4] = [table(9), table(10), table(11), table(125)];
+/// gfx9, gfx10, from gfx11 on, with literals of 64 bits (254 is then no register); each for 32 and 64 lanes.
+static TABLES: [[[Widest; SIZE]; 2]; 4] = [
+    [table(9, 1), table(9, 2)],
+    [table(10, 1), table(10, 2)],
+    [table(11, 1), table(11, 2)],
+    [table(125, 1), table(125, 2)],
+];
 
-const fn table(generation: u8) -> [Code; SIZE] {
+const fn table(generation: u8, mask: u8) -> [Widest; SIZE] {
     let mut table = [NONE; SIZE];
     let mut raw = 0;
     while raw < 256 {
-        let code = scalar(raw, generation);
-        let (vector, accumulation) = (register(RegFile::Vgpr, raw), register(RegFile::Agpr, raw));
+        let number = raw as u16;
+        let code = scalar(number, generation);
+        let (vector, accumulation) = (Reg::new(RegFile::Vgpr, number, ANY), Reg::new(RegFile::Agpr, number, ANY));
+        let (low, high) = (Reg::half(number, Half::Low), Reg::half(number, Half::High));
         table[SOURCE as usize + raw] = code;
         table[SOURCE as usize + 512 + raw] = code;
         table[SOURCE as usize + 256 + raw] = vector;
         table[SOURCE as usize + 768 + raw] = accumulation;
         table[HALF as usize + raw] = code;
         table[HALF as usize + 512 + raw] = code;
-        table[HALF as usize + 256 + raw] = vector | LOW;
-        table[HALF as usize + 768 + raw] = vector | HIGH;
+        table[HALF as usize + 256 + raw] = low;
+        table[HALF as usize + 768 + raw] = high;
         table[HALF_LOW_128 as usize + raw] = code;
-        table[HALF_LOW_128 as usize + 256 + raw] = vector & !128 | if raw < 128 { LOW } else { HIGH };
-        table[LANE_MASK as usize + raw] = mask(code);
-        table[LANE_MASK as usize + 256 + raw] = mask(vector);
-        table[SDWA_LANE_MASK as usize + raw] =
-            if raw < 128 { special(Special::VccLo) | MASK } else { mask(scalar(raw & 127, generation)) };
+        table[HALF_LOW_128 as usize + 256 + raw] = if raw < 128 { low } else { Reg::half(number - 128, Half::High) };
+        table[LANE_MASK as usize + raw] = lane_mask(code, mask);
+        table[LANE_MASK as usize + 256 + raw] = lane_mask(vector, mask);
+        table[SDWA_LANE_MASK as usize + raw] = match raw {
+            ..128 => Reg::special(Special::VccLo, mask),
+            _ => lane_mask(scalar(number & 127, generation), mask),
+        };
         table[SDWA as usize + raw] = vector;
-        table[SDWA as usize + 256 + raw] = if raw == 254 { special(Special::LdsDirect) | ONE } else { code };
-        table[DUAL_Y as usize + raw] = register(RegFile::Vgpr, raw | 1);
-        table[DUAL_Y as usize + 256 + raw] = register(RegFile::Vgpr, raw & !1);
+        table[SDWA as usize + 256 + raw] = if raw == 254 { Reg::special(Special::LdsDirect, 1) } else { code };
+        table[DUAL_Y as usize + raw] = Reg::new(RegFile::Vgpr, number | 1, 1);
+        table[DUAL_Y as usize + 256 + raw] = Reg::new(RegFile::Vgpr, number & !1, 1);
         raw += 1;
     }
     let mut number = 0;
     while number < Implicit::ALL.len() {
-        table[IMPLICIT as usize + number] = implicit(Implicit::ALL[number]);
+        table[IMPLICIT as usize + number] = implicit(Implicit::ALL[number], mask);
         number += 1;
     }
     table
 }
 
-const fn register(file: RegFile, index: usize) -> Code {
-    index as Code & 255 | (file as Code) << 8
+/// A register as wide as the wave; an unaligned pair is the aligned one below.
+const fn lane_mask(widest: Widest, mask: u8) -> Widest {
+    let scalar = matches!(widest.file, RegFile::Sgpr | RegFile::Ttmp);
+    let index = if scalar && mask == 2 { widest.index & !1 } else { widest.index };
+    Reg { index, count: if widest.count < mask { widest.count } else { mask }, ..widest }
 }
 
-const fn special(special: Special) -> Code {
-    register(RegFile::Special, special as usize)
-}
-
-/// A scalar register as wide as the wave.
-const fn mask(code: Code) -> Code {
-    if code == NONE || code & MASK == ONE { code } else { code & !MASK | MASK }
-}
-
-const fn scalar(raw: usize, generation: u8) -> Code {
+const fn scalar(raw: u16, generation: u8) -> Widest {
     let m0 = if generation >= 11 { 125 } else { 124 };
     match raw {
-        102 if generation == 9 => special(Special::FlatScratchLo) | TWO,
-        103 if generation == 9 => special(Special::FlatScratchHi) | TWO,
-        104 if generation == 9 => special(Special::XnackMaskLo) | TWO,
-        105 if generation == 9 => special(Special::XnackMaskHi) | TWO,
-        0..=105 => register(RegFile::Sgpr, raw) | ALIGNED,
-        106 => special(Special::VccLo) | TWO,
-        107 => special(Special::VccHi) | TWO,
-        108..=123 => register(RegFile::Ttmp, raw - 108) | ALIGNED,
-        124 | 125 if raw == m0 => special(Special::M0) | ONE,
-        126 => special(Special::ExecLo) | TWO,
-        127 => special(Special::ExecHi) | TWO,
-        230 => special(Special::FlatScratchBaseLo) | TWO,
-        231 => special(Special::FlatScratchBaseHi) | TWO,
-        235 => special(Special::SharedBase) | TWO,
-        236 => special(Special::SharedLimit) | TWO,
-        237 => special(Special::PrivateBase) | TWO,
-        238 => special(Special::PrivateLimit) | TWO,
-        239 => special(Special::PopsExitingWaveId) | ONE,
-        251 => special(Special::Vccz) | ONE,
-        252 => special(Special::Execz) | ONE,
-        253 => special(Special::Scc) | ONE,
-        254 if generation != 125 => special(Special::LdsDirect) | ONE,
+        102 if generation == 9 => Reg::special(Special::FlatScratchLo, 2),
+        103 if generation == 9 => Reg::special(Special::FlatScratchHi, 2),
+        104 if generation == 9 => Reg::special(Special::XnackMaskLo, 2),
+        105 if generation == 9 => Reg::special(Special::XnackMaskHi, 2),
+        0..=105 => Reg::new(RegFile::Sgpr, raw, ANY),
+        106 => Reg::special(Special::VccLo, 2),
+        107 => Reg::special(Special::VccHi, 2),
+        108..=123 => Reg::new(RegFile::Ttmp, raw - 108, ANY),
+        124 | 125 if raw == m0 => Reg::special(Special::M0, 1),
+        126 => Reg::special(Special::ExecLo, 2),
+        127 => Reg::special(Special::ExecHi, 2),
+        230 => Reg::special(Special::FlatScratchBaseLo, 2),
+        231 => Reg::special(Special::FlatScratchBaseHi, 2),
+        235 => Reg::special(Special::SharedBase, 2),
+        236 => Reg::special(Special::SharedLimit, 2),
+        237 => Reg::special(Special::PrivateBase, 2),
+        238 => Reg::special(Special::PrivateLimit, 2),
+        239 => Reg::special(Special::PopsExitingWaveId, 1),
+        251 => Reg::special(Special::Vccz, 1),
+        252 => Reg::special(Special::Execz, 1),
+        253 => Reg::special(Special::Scc, 1),
+        254 if generation != 125 => Reg::special(Special::LdsDirect, 1),
         _ => NONE,
     }
 }
 
-const fn implicit(implicit: Implicit) -> Code {
+const fn implicit(implicit: Implicit, mask: u8) -> Widest {
     match implicit {
-        Implicit::Exec => special(Special::ExecLo) | MASK,
-        Implicit::Vcc => special(Special::VccLo) | MASK,
-        Implicit::Scc => special(Special::Scc) | ONE,
-        Implicit::M0 => special(Special::M0) | ONE,
-        Implicit::Mode => special(Special::Mode) | ONE,
-        Implicit::FlatScr => special(Special::FlatScratchLo) | TWO,
-        Implicit::ASYNCcnt => special(Special::AsyncCnt) | ONE,
-        Implicit::TENSORcnt => special(Special::TensorCnt) | ONE,
+        Implicit::Exec => Reg::special(Special::ExecLo, mask),
+        Implicit::Vcc => Reg::special(Special::VccLo, mask),
+        Implicit::Scc => Reg::special(Special::Scc, 1),
+        Implicit::M0 => Reg::special(Special::M0, 1),
+        Implicit::Mode => Reg::special(Special::Mode, 1),
+        Implicit::FlatScr => Reg::special(Special::FlatScratchLo, 2),
+        Implicit::ASYNCcnt => Reg::special(Special::AsyncCnt, 1),
+        Implicit::TENSORcnt => Reg::special(Special::TensorCnt, 1),
     }
 }
 
 /// The table for a target in a mode.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lookup {
-    table: &'static [Code; SIZE],
-    /// How wide a register is at most, by the two bits of a word.
-    widest: [u8; 4],
-}
+pub(super) struct Lookup(&'static [Widest; SIZE]);
 
 impl Lookup {
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(isa: Isa) -> Self {
         let setting = isa.setting();
         let row = usize::from(super::place::arrangement(setting.target));
-        let mask = if setting.wave64 { 2 } else { 1 };
-        Self { table: TABLES.get(row).unwrap_or(&TABLES[0]), widest: [u8::MAX, 1, 2, mask] }
+        Self(&TABLES.get(row).unwrap_or(&TABLES[0])[usize::from(setting.wave64)])
     }
 
-    /// The register of `dwords` dwords that a number of a section is; `None` for constants and NULL.
-    #[inline]
-    pub(super) fn register(&self, number: u16, dwords: u8) -> Option<Reg> {
-        const FILES: [RegFile; 8] = {
-            use RegFile::{Agpr, Sgpr, Special, Ttmp, Vgpr};
-            [Vgpr, Agpr, Sgpr, Ttmp, Special, Special, Special, Special]
-        };
-        const HALVES: [Option<Half>; 4] = [None, Some(Half::Low), Some(Half::High), None];
-        let code = self.table.get(usize::from(number)).copied().unwrap_or(NONE);
-        if code == NONE {
+    /// The register of `dwords` dwords that a number of a section is; `None` for constants and NULL. `aligned` says
+    /// that the operand is a tuple which may be scalar, of which an unaligned number means the aligned one below.
+    #[inline(always)]
+    pub(super) fn register(self, number: u16, dwords: u8, aligned: bool) -> Option<Reg> {
+        let mut reg = *self.0.get(usize::from(number))?;
+        if reg.count == 0 {
             return None;
         }
-        let count = dwords.min(self.widest[usize::from(code >> 11 & 3)]);
-        let below = if count > 2 { 3 } else { count.saturating_sub(1) } & ((code >> 15) as u8).wrapping_neg();
-        Some(Reg {
-            file: FILES[usize::from(code >> 8 & 7)],
-            index: u16::from(code as u8 & !below),
-            count,
-            half: HALVES[usize::from(code >> 13 & 3)],
-        })
+        if aligned && matches!(reg.file, RegFile::Sgpr | RegFile::Ttmp) {
+            reg.index &= if dwords > 2 { !3 } else { !1 };
+        }
+        reg.count = reg.count.min(dwords);
+        Some(reg)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Lookup, SOURCE};
+    use super::{LANE_MASK, Lookup, SOURCE};
     use crate::kind::{Source, source};
     use crate::reg::Special;
     use crate::{Isa, Target, Wave};
@@ -186,12 +171,13 @@ mod tests {
                 for dwords in [1, 2, 3, 4, 8, 16] {
                     for raw in 0..1024 {
                         let Source::Reg(reg) = source(raw, dwords, isa) else { continue };
-                        let found = Lookup::of(isa).register(SOURCE | raw, dwords);
+                        let found = Lookup::of(isa).register(SOURCE | raw, dwords, dwords > 1);
                         let wanted = (!reg.is(Special::Null)).then_some(reg);
                         assert_eq!(found, wanted, "{raw} of {dwords} dwords on {isa:?}");
                     }
                 }
-                assert_eq!(Lookup::of(isa).widest[3], crate::kind::lane_mask_dwords(isa));
+                let mask = Lookup::of(isa).register(LANE_MASK | 2, 2, false).map(|reg| reg.count);
+                assert_eq!(mask, Some(crate::kind::lane_mask_dwords(isa)));
             }
         }
     }

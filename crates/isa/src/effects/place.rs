@@ -15,18 +15,19 @@ include!(concat!(env!("OUT_DIR"), "/effects.rs"));
 /// Where a register's number lies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// The run: its word, its lowest bit there, its bits as a mask, and where they go in the number.
-    word: u8,
-    shift: u8,
-    from: u8,
-    /// The bit elsewhere: word in the upper three bits; [`NONE`] if there is none.
-    extra: u8,
-    mask: u16,
     /// Bits of the number that are always set: the section and what the kind adds.
     plus: u16,
-    /// Where the bit elsewhere goes.
+    /// The run: its bits of the number as a mask, how far to rotate its half of the words for them, and which half.
+    mask: u16,
+    rotation: u8,
+    upper: bool,
+    /// The bit elsewhere, [`NONE`] if there is none, and where it goes.
+    extra: u8,
     extra_from: u8,
     dwords: u8,
+    /// A tuple that may be scalar.
+    aligned: bool,
+    pub(super) written: bool,
     pub(super) role: Option<Role>,
     /// Number of the operand; [`NONE`] if there is none.
     slot: u8,
@@ -36,7 +37,17 @@ const NONE: u8 = 255;
 
 /// A line of the table: an operand.
 #[expect(clippy::too_many_arguments, reason = "a line of a table")]
-const fn p(decode: Decode, at: u8, width: u8, from: u8, extra: u8, extra_from: u8, role: u8, slot: u8) -> Place {
+const fn p(
+    decode: Decode,
+    at: u8,
+    width: u8,
+    from: u8,
+    extra: u8,
+    extra_from: u8,
+    role: u8,
+    slot: u8,
+    written: bool,
+) -> Place {
     let role = match role {
         0 => Some(Role::Source0),
         1 => Some(Role::Source1),
@@ -48,30 +59,32 @@ const fn p(decode: Decode, at: u8, width: u8, from: u8, extra: u8, extra_from: u
     // A field of nine bits may say vector register where nothing else is possible; it is one anyway.
     let width = if matches!(decode, Decode::Half) && width > 8 { 8 } else { width };
     Place {
-        word: at / 32,
-        shift: at % 32,
-        from,
-        extra,
-        mask: !(u16::MAX << width),
         plus,
+        mask: !(u16::MAX << width) << from,
+        rotation: at.wrapping_sub(from) & 63,
+        upper: at >= 64,
+        extra,
         extra_from: if matches!(decode, Decode::DualResultY) { 8 } else { extra_from },
         dwords,
+        aligned: matches!(decode, Decode::Source { plus: 0 | 512, dwords: 2.. }),
+        written,
         role,
         slot,
     }
 }
 
 /// A line of the table: a register without an operand.
-const fn i(number: u8) -> Place {
+const fn i(number: u8, written: bool) -> Place {
     Place {
-        word: 0,
-        shift: 0,
-        from: 0,
-        extra: NONE,
-        mask: 0,
         plus: lookup::IMPLICIT + number as u16,
+        mask: 0,
+        rotation: 0,
+        upper: false,
+        extra: NONE,
         extra_from: 0,
         dwords: 2,
+        aligned: false,
+        written,
         role: None,
         slot: NONE,
     }
@@ -126,27 +139,30 @@ impl EntryEffects {
     /// SDWA, whose fields say whether it keeps bits.
     const SDWA: u8 = 4;
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(entry: Entry) -> Self {
         const EMPTY: EntryEffects = e(0, 0, 0, 0);
         ENTRY_EFFECTS.get(usize::from(entry.id())).copied().unwrap_or(EMPTY)
     }
 
+    /// Numbers of its written registers.
     #[inline]
-    pub(super) fn written(self) -> &'static [Place] {
-        let start = usize::from(self.start);
-        PLACES.get(start..start + usize::from(self.writes)).unwrap_or_default()
+    pub(super) fn written(self) -> Range {
+        let start = self.start;
+        Range { next: start, end: start + u16::from(self.writes) }
     }
 
+    /// Numbers of its read registers.
     #[inline]
-    pub(super) fn read(self) -> &'static [Place] {
-        let start = usize::from(self.start) + usize::from(self.writes);
-        PLACES.get(start..start + usize::from(self.reads)).unwrap_or_default()
+    pub(super) fn read(self) -> Range {
+        let start = self.start + u16::from(self.writes);
+        Range { next: start, end: start + u16::from(self.reads) }
     }
 
-    pub(super) fn all(self) -> &'static [Place] {
-        let start = usize::from(self.start);
-        PLACES.get(start..start + usize::from(self.writes) + usize::from(self.reads)).unwrap_or_default()
+    /// Numbers of all its registers.
+    #[inline]
+    pub(super) fn all(self) -> Range {
+        Range { next: self.start, end: self.start + u16::from(self.writes) + u16::from(self.reads) }
     }
 
     #[inline]
@@ -165,6 +181,27 @@ impl EntryEffects {
     }
 }
 
+/// A run of the table of places. The table's length is a power of two, so an index needs no comparison.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    next: u16,
+    end: u16,
+}
+
+impl Iterator for Range {
+    type Item = &'static Place;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<&'static Place> {
+        if self.next == self.end {
+            return None;
+        }
+        let place = &PLACES[usize::from(self.next) & (PLACES.len() - 1)];
+        self.next += 1;
+        Some(place)
+    }
+}
+
 /// Whether other fields decide how many registers an operand has.
 pub(crate) fn sized_by_fields(entry: Entry) -> bool {
     EntryEffects::of(entry).is_sized()
@@ -172,7 +209,7 @@ pub(crate) fn sized_by_fields(entry: Entry) -> bool {
 
 /// The bit elsewhere that says which half of its register operand number `slot` is.
 pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
-    let place = EntryEffects::of(entry).all().iter().find(|place| place.slot == slot)?;
+    let place = EntryEffects::of(entry).all().find(|place| place.slot == slot)?;
     let is_half = place.plus & !256 == lookup::HALF && place.extra != NONE;
     is_half.then_some(Piece { at: place.extra, from: place.extra_from, width: 1 })
 }
@@ -184,16 +221,16 @@ impl Place {
         (self.slot != NONE).then_some(self.slot)
     }
 
-    /// The register that its bits name; `None` if they name a constant or NULL.
-    #[inline]
-    pub(super) fn register(&self, words: &[u32; 5], lookup: &Lookup) -> Option<Reg> {
-        let word = usize::from(self.word & 3);
-        let bits = (u64::from(words[word]) | u64::from(words[word + 1]) << 32) >> (self.shift & 31);
-        let mut number = (bits as u16 & self.mask) << (self.from & 15) | self.plus;
+    /// The register that its bits name; `None` if they name a constant or NULL. The run lies in one half of the first
+    /// four words, which the build script checks.
+    #[inline(always)]
+    pub(super) fn register(&self, halves: [u64; 2], lookup: Lookup) -> Option<Reg> {
+        let half = if self.upper { halves[1] } else { halves[0] };
+        let mut number = half.rotate_right(self.rotation.into()) as u16 & self.mask | self.plus;
         if self.extra != NONE {
-            let bit = words[usize::from(self.extra >> 5 & 3)] >> (self.extra & 31) & 1;
-            number |= (bit as u16) << (self.extra_from & 15);
+            let half = if self.extra & 64 == 0 { halves[0] } else { halves[1] };
+            number |= ((half >> (self.extra & 63)) as u16 & 1) << (self.extra_from & 15);
         }
-        lookup.register(number, self.dwords)
+        lookup.register(number, self.dwords, self.aligned)
     }
 }
