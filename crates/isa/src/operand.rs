@@ -119,8 +119,8 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(inst: Inst, isa: Isa) -> Reader {
         let entry = inst.entry();
-        let [a, b, c, d, _] = inst.words().map(u128::from);
-        let low = a | b << 32 | c << 64 | d << 96;
+        let [a, b, c, d, _] = *inst.words();
+        let low = u128::from(a) | u128::from(b) << 32 | u128::from(c) << 64 | u128::from(d) << 96;
         Reader { inst, isa, slots: entry.slots(), quirks: Quirks::of(entry), low }
     }
 
