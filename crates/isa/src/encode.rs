@@ -1,7 +1,7 @@
 //! Encoding: changing a field of an instruction, and building instructions from operands.
 //!
 //! A change never assembles anew: the bits of the field are replaced and everything else stays, bits that do not
-//! matter included ([`Inst::with_field`]). Building starts from the fixed bits of a line of the tables, puts the
+//! matter included ([`crate::Inst::with_field`], [`crate::Inst::with_operand`]). Building starts from the fixed bits of a line of the tables, puts the
 //! operands into their fields and sets the bits that do not matter as LLVM's assembler does ([`Builder`]).
 //!
 //! Invariants: what comes out was decoded again and is the line that was asked for; every refusal says which operand
@@ -14,6 +14,7 @@ mod constant;
 mod error;
 mod field;
 mod fill;
+mod operand;
 mod raw;
 mod rules;
 

@@ -345,6 +345,42 @@ fn changing_a_field_says_what_it_would_break() {
 }
 
 #[test]
+fn changing_an_operand_changes_its_bits() {
+    let isa = isa("gfx1100");
+    let decode = |words: &[u32]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        isa.decode(&bytes).expect("an instruction")
+    };
+    // v_add_f32_e32 v1, v2, v3
+    let add = decode(&[0x0602_0702]);
+    let word = |result: Result<Inst, EncodeError>| result.map(|inst| inst.words()[0]);
+    assert_eq!(word(add.with_operand(isa, Name::Src0, s(7, 1))), Ok(0x0602_0607));
+    assert_eq!(word(add.with_operand(isa, Name::Src0, Arg::Constant(0x3f80_0000))), Ok(0x0602_06f2));
+    assert_eq!(word(add.with_operand(isa, Name::Vdst, v(9, 1))), Ok(0x0612_0702));
+    let literal = add.with_operand(isa, Name::Src0, Arg::Constant(0x1234));
+    assert_eq!(literal, Err(EncodeError::OtherLength { before: 4, after: 8 }));
+    let scalar = Reg::new(RegFile::Sgpr, 7, 1);
+    let refused = add.with_operand(isa, Name::Src1, scalar);
+    assert_eq!(refused, Err(EncodeError::NotInClass { name: Name::Src1, reg: scalar }));
+    assert_eq!(add.with_operand(isa, Name::Src2, scalar), Err(EncodeError::NoSuchOperand(Name::Src2)));
+    // v_add_f32_e32 v1, 0x1234, v3: another literal in the same place, or none and the literal would be left over.
+    let add = decode(&[0x0602_06ff, 0x1234]);
+    let changed = add.with_operand(isa, Name::Src0, Arg::Literal(0x5678)).expect("another literal");
+    assert_eq!(changed.words()[..2], [0x0602_06ff, 0x5678]);
+    let shorter = add.with_operand(isa, Name::Src0, v(2, 1));
+    assert_eq!(shorter, Err(EncodeError::OtherLength { before: 8, after: 4 }));
+    // v_fma_f32 v1, 0x1234, v2, 0x1234: one literal, two readers.
+    let fma = decode(&[0xd613_0001, 0x03fe_04ff, 0x1234]);
+    assert_eq!(fma.with_operand(isa, Name::Src0, Arg::Literal(1 << 20)), Err(EncodeError::TwoLiterals(Name::Src0)));
+    assert!(fma.with_operand(isa, Name::Src1, Arg::Literal(0x1234)).is_ok());
+    // v_cvt_f16_f32 v7.l, v7 and its upper half; v_add_f16_e64 has the half among the modifiers.
+    let convert = decode(&[0x7e0e_1507]);
+    assert_eq!(word(convert.with_operand(isa, Name::Vdst, half(7, Half::High))), Ok(0x7f0e_1507));
+    let add = decode(&[0xd532_00c8, 0x0202_0903]);
+    assert_eq!(word(add.with_operand(isa, Name::Vdst, half(200, Half::High))), Ok(0xd532_40c8));
+}
+
+#[test]
 fn bits_that_do_not_matter_survive_a_change() {
     // The WMMA scale of LLVM 22 and 23 differ in src2, which no text shows.
     let isa = isa("gfx1250");

@@ -190,7 +190,7 @@ fn assemble(entry: Entry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Resu
 }
 
 /// Checks one operand and finds what its field is to hold.
-fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<Placed>, EncodeError> {
+pub(super) fn place(entry: Entry, slot: &Slot, arg: Arg, isa: Isa) -> Result<Option<Placed>, EncodeError> {
     let (kind, name) = (kind_of(slot), slot.name);
     if slot.pieces().is_empty() && !has_partner(entry, slot) {
         return implied(entry, slot, arg);
@@ -487,22 +487,34 @@ fn write(entry: Entry, isa: Isa, operands: &Operands, words: &mut [u32; 5]) -> R
     }
     for (number, slot) in entry.slots().iter().enumerate() {
         let Some(Some(Placed::Reg(reg))) = operands.get(number).copied() else { continue };
-        if slot.pieces().is_empty() {
-            continue;
-        }
-        let kind = kind_of(slot);
-        let value = raw::register(kind.decode, slot.name, reg, isa)? | marks_vector(kind.decode, slot);
-        match effects::half_piece(entry, number as u8) {
-            Some(piece) if reg.half.is_some() => {
-                put(slot, words, value & !512)?;
-                // The shifted bit always fits: the piece holds exactly it.
-                let _ = scatter(words, &[piece], value & 512);
-            }
-            _ if kind.decode == Decode::DualResultY => put(slot, words, value & !1)?,
-            _ => put(slot, words, value)?,
+        if !slot.pieces().is_empty() {
+            put_register(entry, number as u8, reg, isa, words)?;
         }
     }
     Ok(())
+}
+
+/// Puts a register into the field of operand number `number`, and into the bit elsewhere that says which half.
+pub(super) fn put_register(
+    entry: Entry,
+    number: u8,
+    reg: Reg,
+    isa: Isa,
+    words: &mut [u32; 5],
+) -> Result<(), EncodeError> {
+    let Some(slot) = entry.slots().get(usize::from(number)) else { return Err(EncodeError::Undecodable) };
+    let kind = kind_of(slot);
+    let value = raw::register(kind.decode, slot.name, reg, isa)? | marks_vector(kind.decode, slot);
+    match effects::half_piece(entry, number) {
+        Some(piece) if reg.half.is_some() => {
+            put(slot, words, value & !512)?;
+            // The shifted bit always fits: the piece holds exactly it.
+            let _ = scatter(words, &[piece], value & 512);
+            Ok(())
+        }
+        _ if kind.decode == Decode::DualResultY => put(slot, words, value & !1),
+        _ => put(slot, words, value),
+    }
 }
 
 /// Bit 8 of a field of nine bits, which says vector register also where nothing else is possible.
@@ -511,11 +523,11 @@ fn marks_vector(decode: Decode, slot: &Slot) -> u64 {
     if decode == Decode::Half && has_it { 256 } else { 0 }
 }
 
-fn put(slot: &Slot, words: &mut [u32; 5], value: u64) -> Result<(), EncodeError> {
+pub(super) fn put(slot: &Slot, words: &mut [u32; 5], value: u64) -> Result<(), EncodeError> {
     scatter(words, slot.pieces(), value).map_err(|bits| EncodeError::OutOfRange { name: slot.name, value, bits })
 }
 
-fn literal_bits(kind: &Kind, name: Name, literal: Literal) -> Result<u64, EncodeError> {
+pub(super) fn literal_bits(kind: &Kind, name: Name, literal: Literal) -> Result<u64, EncodeError> {
     match (kind.decode, literal) {
         (Decode::Literal32 | Decode::Literal64, Literal::Short(value)) => Ok(u64::from(value)),
         (Decode::Literal32 | Decode::Literal64, Literal::Long(value)) => Ok(value),
