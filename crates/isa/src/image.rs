@@ -113,25 +113,22 @@ fn fits(reader: &Reader, wanted: Sizes, own: Sizes) -> bool {
 pub(crate) fn adjusted(reader: &Reader, mut reg: Reg, name: Name) -> Reg {
     let Some(image) = reader.inst.entry().image() else { return reg };
     let sizes = sizes(reader, image);
+    let widened = sizes.separate && sizes.address > image.address;
     match name {
-        Name::Vdata | Name::Vdst => {
-            if sizes.data != image.data {
-                reg.count = sizes.data;
-            }
-        }
+        // The encoding's own size of the data may be another than that of its register.
+        Name::Vdata | Name::Vdst if sizes.data != image.data => reg.count = sizes.data,
         Name::Vaddr0 | Name::Vaddr if !sizes.separate => {
-            if sizes.address != image.address && reader.isa.has(Feature::NsaEncoding) {
-                reg.count = sizes.address;
-            }
+            let changed = sizes.address != image.address && reader.isa.has(Feature::NsaEncoding);
+            reg.count = if changed { sizes.address } else { reg.count };
         }
-        _ if sizes.separate && sizes.address > image.address => {
-            let first = reader.find(Name::Vaddr0).unwrap_or(0);
-            let last = first + usize::from(image.address) - 1;
-            if reader.slots.get(last).is_some_and(|slot| slot.name == name) {
-                reg.count = sizes.address - (image.address - 1);
-            }
-        }
+        _ if widened && is_last_address(reader, image, name) => reg.count = sizes.address + 1 - image.address,
         _ => {}
     }
     reg
+}
+
+/// Whether `name` is the last address register of the encoding, which then holds all further addresses.
+fn is_last_address(reader: &Reader, image: &Image, name: Name) -> bool {
+    let last = reader.find(Name::Vaddr0).unwrap_or(0) + usize::from(image.address.saturating_sub(1));
+    reader.slots.get(last).is_some_and(|slot| slot.name == name)
 }

@@ -220,12 +220,10 @@ impl<W: Write> Writer<'_, '_, W> {
 
     /// The label of a branch's target, or the number of the field.
     fn branch(&mut self, field: u16) -> fmt::Result {
-        if let Some(label) = self.options.label {
-            if label(self.out, field)? {
-                return Ok(());
-            }
+        match self.options.label {
+            Some(label) if label(self.out, field)? => Ok(()),
+            _ => decimal(self.out, u64::from(field)),
         }
-        decimal(self.out, u64::from(field))
     }
 
     /// ` op_sel:[a,b]` unless both are off.
