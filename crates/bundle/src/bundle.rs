@@ -140,6 +140,22 @@ impl<'a> Bundle<'a> {
         Some(self.entries.remove(index))
     }
 
+    /// Keeps the entries for which `keep` says so; says how many went.
+    pub fn retain(&mut self, keep: impl FnMut(&Entry<'a>) -> bool) -> usize {
+        let before = self.entries.len();
+        self.entries.retain(keep);
+        self.changed |= self.entries.len() != before;
+        before - self.entries.len()
+    }
+
+    /// Gives the first entry with that ID other bytes; `false` where there is none.
+    pub fn set_data(&mut self, id: &str, data: impl Into<Bytes<'a>>) -> bool {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return false };
+        entry.data = data.into();
+        self.changed = true;
+        true
+    }
+
     /// Payload of HotSwap's record block (JSON of `hotswap_report::Record`).
     pub fn record(&self) -> Option<&[u8]> {
         self.record.as_deref()

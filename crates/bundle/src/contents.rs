@@ -130,25 +130,11 @@ impl<'a> Found<'a> {
             }
             Form::OffloadBinary(_) => {
                 let (binary, _) = OffloadBinary::parse(self.bytes)?;
-                Ok(device(binary.images.into_iter().map(|found| image(offload_id(&found), found.data)).collect()))
+                Ok(device(binary.images.into_iter().map(|found| image(found.id(), found.data)).collect()))
             }
             Form::ObjectVariant | Form::Bare => Ok(device(vec![image(self.id.clone(), Bytes::from(self.bytes))])),
         }
     }
-}
-
-/// The bundle entry ID that `clang-linker-wrapper` would give the image.
-fn offload_id(image: &offload_binary::OffloadImage<'_>) -> Option<String> {
-    let kind = match image.offload_kind {
-        1 => "openmp",
-        2 => "cuda",
-        4 => "hip",
-        8 => "sycl",
-        _ => "unknown",
-    };
-    let triple = image.string("triple")?;
-    let environment = if triple.split('-').count() < 4 { "-" } else { "" };
-    Some(format!("{kind}-{triple}{environment}-{}", image.string("arch").unwrap_or_default()))
 }
 
 impl fmt::Display for Place {

@@ -45,7 +45,7 @@ struct Section {
 struct Object<'a> {
     bytes: &'a [u8],
     sections: Vec<Section>,
-    /// Index of `.hip_fatbin`.
+    /// Index of the section to exchange.
     fatbin: Option<usize>,
 }
 
@@ -62,7 +62,12 @@ pub fn is_host_object(bytes: &[u8]) -> bool {
 /// [`codes::UNKNOWN_FORMAT`] where it is no relocatable ELF object of a known host;
 /// [`codes::MALFORMED`] where its headers are damaged.
 pub fn fatbin_of(object: &[u8]) -> Result<Option<&[u8]>, Diagnostic> {
-    let object = Object::read(object)?;
+    section_of(object, SECTION)
+}
+
+/// As [`fatbin_of`] for a section of that name.
+pub(crate) fn section_of<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Diagnostic> {
+    let object = Object::read(object, name)?;
     let Some(section) = object.fatbin() else { return Ok(None) };
     object.content(section).map(Some)
 }
@@ -74,14 +79,19 @@ pub fn fatbin_of(object: &[u8]) -> Result<Option<&[u8]>, Diagnostic> {
 /// content cannot move: relocations inside of it, several bundles, symbols or addends that point
 /// behind its start; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
-    let parsed = Object::read(object)?;
-    let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, "no .hip_fatbin"))?;
+    replace_section(object, SECTION, new)
+}
+
+/// As [`replace_fatbin`] for a section of that name.
+pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    let parsed = Object::read(object, name)?;
+    let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
     let old = parsed.content(section)?;
     if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {
         return Err(no_place("it holds several bundles, and symbols point to each"));
     }
     let changed = edit::replace(&parsed, section, new)?;
-    verify::check(object, &changed, new)?;
+    verify::check(object, &changed, (name, new))?;
     Ok(changed)
 }
 
@@ -90,7 +100,7 @@ fn no_place(what: impl Into<String>) -> Diagnostic {
 }
 
 impl<'a> Object<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
+    fn read(bytes: &'a [u8], name: &str) -> Result<Self, Diagnostic> {
         if !is_host_object(bytes) {
             let what = "it is no relocatable ELF64 object for x86-64 or AArch64";
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
@@ -110,16 +120,16 @@ impl<'a> Object<'a> {
         let read = |index| read_section(bytes, table + index * SECTION_HEADER);
         let sections: Vec<_> = (0..count).map_while(read).collect();
         let mut object = Self { bytes, sections, fatbin: None };
-        object.fatbin = object.find(names)?;
+        object.fatbin = object.find(names, name)?;
         Ok(object)
     }
 
-    fn find(&self, names: usize) -> Result<Option<usize>, Diagnostic> {
+    fn find(&self, names: usize, wanted: &str) -> Result<Option<usize>, Diagnostic> {
         let table = self.sections.get(names).ok_or_else(|| malformed("there is no table of section names", 62))?;
         let table = self.content(table)?;
         let is_fatbin = |section: &Section| {
             let name = table.get(section.name as usize..).unwrap_or_default();
-            name.strip_prefix(SECTION.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+            name.strip_prefix(wanted.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
         };
         let mut found = (0..self.sections.len()).filter(|index| is_fatbin(&self.sections[*index]));
         match (found.next(), found.next()) {

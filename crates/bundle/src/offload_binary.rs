@@ -44,6 +44,20 @@ impl OffloadImage<'_> {
     pub fn string(&self, key: &str) -> Option<&str> {
         self.strings.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
+
+    /// The bundle entry ID that `clang-linker-wrapper` would give the image.
+    pub fn id(&self) -> Option<String> {
+        let kind = match self.offload_kind {
+            1 => "openmp",
+            2 => "cuda",
+            4 => "hip",
+            8 => "sycl",
+            _ => "unknown",
+        };
+        let triple = self.string("triple")?;
+        let environment = if triple.split('-').count() < 4 { "-" } else { "" };
+        Some(format!("{kind}-{triple}{environment}-{}", self.string("arch").unwrap_or_default()))
+    }
 }
 
 /// One OffloadBinary.

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{Outcome, disasm, exec, extract, inspect, list, plan, retarget, tables};
+use crate::{Outcome, change, check, disasm, exec, extract, inspect, list, plan, retarget, tables};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotswap_families::manifest;
 use hotswap_report::Diagnostic;
@@ -79,6 +79,27 @@ pub(crate) enum Command {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Put code for more targets into a fat binary, or into a file that holds one
+    #[command(after_help = EXIT_CODES)]
+    Add(change::Put),
+    /// Put other code in the place of entries that are there
+    #[command(after_help = EXIT_CODES)]
+    Replace(change::Put),
+    /// Take entries out
+    #[command(after_help = EXIT_CODES)]
+    Remove(change::Remove),
+    /// Keep or drop the code for some targets, in every fat binary of the file
+    #[command(after_help = EXIT_CODES)]
+    Prune(change::Prune),
+    /// Compress every fat binary of the file
+    #[command(after_help = EXIT_CODES)]
+    Compress(change::Compress),
+    /// Decompress every fat binary of the file
+    #[command(after_help = EXIT_CODES)]
+    Decompress(change::Common),
+    /// Check structure, hashes, alignment, entry tables and records
+    #[command(after_help = EXIT_CODES)]
+    Verify(Files),
     /// Add the targets of a plan to a fat binary, or to a host object that holds one
     #[command(after_help = EXIT_CODES)]
     Retarget(retarget::Arguments),
@@ -158,6 +179,13 @@ impl Command {
                 plan::manifest(&plan, &output, format.unwrap_or_default().into())
             }
             Self::Exec { command } => Err(exec::run(&command)),
+            Self::Add(arguments) => change::add(&arguments),
+            Self::Replace(arguments) => change::replace(&arguments),
+            Self::Remove(arguments) => change::remove(&arguments),
+            Self::Prune(arguments) => change::prune(&arguments),
+            Self::Compress(arguments) => change::compress(&arguments),
+            Self::Decompress(arguments) => change::decompress(&arguments),
+            Self::Verify(files) => check::run(&files),
             Self::Retarget(arguments) => retarget::run(&arguments),
         }
     }

@@ -33,11 +33,11 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
 }
 
 /// What is said about one file.
-struct File {
+pub(crate) struct File {
     name: String,
     containers: Vec<ContainerReport>,
     manifests: Vec<Manifest>,
-    problems: Vec<Diagnostic>,
+    pub(crate) problems: Vec<Diagnostic>,
 }
 
 struct ContainerReport {
@@ -52,7 +52,8 @@ struct EntryReport {
     json: Value,
 }
 
-fn inspect(file: &Path, told: &mut Vec<Diagnostic>) -> Result<File, Diagnostic> {
+/// Reads records and hashes of a file; `told` gets the problems, too.
+pub(crate) fn inspect(file: &Path, told: &mut Vec<Diagnostic>) -> Result<File, Diagnostic> {
     let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
     let mut containers = Vec::new();

@@ -6,6 +6,8 @@
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries do it).
 
+mod change;
+mod check;
 mod cli;
 mod disasm;
 mod exec;

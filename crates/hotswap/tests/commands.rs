@@ -181,7 +181,24 @@ fn usage_errors_are_one_line_and_help_documents_exit_codes() {
     assert.stdout("").stderr(predicates::str::starts_with("hotswap: error: [HS0001]").and(contains("\n").count(1)));
     hotswap().assert().code(2);
     for command in [
-        "list", "extract", "inspect", "disasm", "explain", "targets", "compat", "families", "plan", "manifest", "exec",
+        "list",
+        "extract",
+        "inspect",
+        "add",
+        "replace",
+        "remove",
+        "prune",
+        "compress",
+        "decompress",
+        "verify",
+        "disasm",
+        "explain",
+        "targets",
+        "compat",
+        "families",
+        "plan",
+        "manifest",
+        "exec",
         "retarget",
     ] {
         hotswap().args([command, "--help"]).assert().success().stdout(contains("Exit codes:"));

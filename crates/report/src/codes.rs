@@ -53,6 +53,8 @@ codes! {
     NOT_FOUND = "HS0304", 12, "no device code was found", "check that the file was built for an AMD GPU";
     NO_PART = "HS0305", 12, "the code object has no such section or symbol", "choose one of those that are there";
     OPAQUE = "HS0306", 12, "some bytes are no instructions", "check that the target is the right one; data between functions is no harm";
+    NO_ENTRY = "HS0307", 12, "there is no such entry", "see `hotswap list` for the entries that are there";
+    TAKEN = "HS0308", 12, "the entry is there already", "use `hotswap replace`, or remove it first";
     // 04: refusals (exit 13)
     NO_ROUTE = "HS0401", 13, "a requested target cannot be made from what is there", "add the source to --offload-arch, change the plan, or set the policy to warn or keep";
     NO_PLACE = "HS0402", 13, "the output has no place for another target", "let clang write a bundle (drop --no-gpu-bundle-output), or drop the plan for this command";

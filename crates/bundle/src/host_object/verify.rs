@@ -8,14 +8,14 @@ fn failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
-pub(super) fn check(old: &[u8], new: &[u8], content: &[u8]) -> Result<(), Diagnostic> {
+pub(super) fn check(old: &[u8], new: &[u8], (section, content): (&str, &[u8])) -> Result<(), Diagnostic> {
     let read = |bytes| object::File::parse(bytes).map_err(|error| failed(error.to_string()));
     let (before, after) = (read(old)?, read(new)?);
     if before.sections().count() != after.sections().count() {
         return Err(failed("the number of sections differs"));
     }
     for (was, is) in before.sections().zip(after.sections()) {
-        check_section(&was, &is, content)?;
+        check_section(&was, &is, (section, content))?;
     }
     let symbols = |file: &object::File<'_>, size: Option<u64>| -> Vec<_> {
         let size =
@@ -24,7 +24,7 @@ pub(super) fn check(old: &[u8], new: &[u8], content: &[u8]) -> Result<(), Diagno
             .map(|s| (s.name_bytes().ok().map(<[u8]>::to_vec), s.address(), s.section_index(), size(&s)))
             .collect()
     };
-    let old_size = before.section_by_name(SECTION).map(|section| section.size());
+    let old_size = before.section_by_name(section).map(|section| section.size());
     if symbols(&before, old_size) != symbols(&after, Some(content.len() as u64)) {
         return Err(failed("the symbols differ"));
     }
@@ -34,13 +34,13 @@ pub(super) fn check(old: &[u8], new: &[u8], content: &[u8]) -> Result<(), Diagno
 fn check_section(
     was: &object::Section<'_, '_>,
     is: &object::Section<'_, '_>,
-    content: &[u8],
+    (section, content): (&str, &[u8]),
 ) -> Result<(), Diagnostic> {
     let name = was.name_bytes().unwrap_or_default();
     if is.name_bytes().ok() != Some(name) || is.align() != was.align() || is.flags() != was.flags() {
         return Err(failed(format!("section {} differs", was.index())));
     }
-    let same = if name == SECTION.as_bytes() {
+    let same = if name == section.as_bytes() {
         is.data().is_ok_and(|data| data == content)
     } else {
         // The symbol table holds the sizes that had to change; its symbols are compared one by one.

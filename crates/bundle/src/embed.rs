@@ -1,0 +1,141 @@
+//! Putting changed containers back into a file of any kind.
+//!
+//! [`embed`] takes a file and the containers that change, named by their offsets as [`crate::open`]
+//! gives them, and returns the whole new file: bundles one behind another, OffloadBinaries, relocatable
+//! host objects, linked programs, and archives of all of these.
+//!
+//! Invariant: the result is opened again; it has the containers that were there, in their order, but
+//! for those that were exchanged or left out.
+//!
+//! Absent on purpose: COFF and Mach-O, thin archives, text bundles, kpack; those are refused.
+
+mod archive;
+
+use crate::fatbin::{bundle_size, is_bundle, next_start};
+use crate::host_object::{self, SECTION};
+use crate::linked::{self, Exchange};
+use crate::offload_binary;
+use hotswap_report::{Diagnostic, codes};
+
+/// Section of OffloadBinaries in objects.
+const OFFLOADING: &str = ".llvm.offloading";
+
+/// A copy of the file with other containers in place of some. A container that becomes empty is
+/// left out.
+///
+/// # Errors
+/// [`codes::NOT_FOUND`] where no container stands at such an offset; [`codes::NO_PLACE`] where the
+/// file cannot take the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
+pub fn embed(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+    if exchanges.is_empty() {
+        return Ok(file.to_vec());
+    }
+    let changed = into(file, exchanges)?;
+    verify(file, exchanges, &changed)?;
+    Ok(changed)
+}
+
+fn into(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+    match file {
+        _ if is_bundle(file) => join(file, exchanges, 4096, bundles),
+        _ if file.starts_with(offload_binary::MAGIC) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges),
+        _ if host_object::is_host_object(file) => object(file, exchanges),
+        _ if linked::is_linked(file) => linked::replace_bundles(file, exchanges),
+        _ => Err(no_place("nothing can be put into a file of this kind")),
+    }
+}
+
+fn no_place(what: impl Into<String>) -> Diagnostic {
+    let advice = "change the fat binary or the ELF object before it gets into this file";
+    Diagnostic::error(codes::NO_PLACE, what).advise(advice)
+}
+
+type Part = (usize, usize);
+
+/// Start and size of each bundle.
+fn bundles(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(start) = next_start(content, at)? {
+        let size = bundle_size(&content[start..])?;
+        found.push((start, size));
+        at = start + size;
+    }
+    Ok(found)
+}
+
+/// Start and size of each OffloadBinary.
+fn binaries(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while content.get(at..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0)) {
+        let (_, size) =
+            offload_binary::extent(&content[at..]).map_err(|error| crate::bytes::shifted(error, at as u64))?;
+        found.push((at, size as usize));
+        at = (at + size as usize).next_multiple_of(offload_binary::ALIGNMENT as usize);
+    }
+    Ok(found)
+}
+
+/// The containers one behind another, each at a multiple of `alignment`.
+fn join(
+    content: &[u8],
+    exchanges: &[Exchange],
+    alignment: u64,
+    parts: fn(&[u8]) -> Result<Vec<Part>, Diagnostic>,
+) -> Result<Vec<u8>, Diagnostic> {
+    let parts = parts(content)?;
+    let is_start = |exchange: &&Exchange| !parts.iter().any(|(start, _)| *start as u64 == exchange.offset);
+    if let Some(lost) = exchanges.iter().find(is_start) {
+        let what = format!("no container begins at offset {:#x}", lost.offset);
+        return Err(Diagnostic::error(codes::NOT_FOUND, what));
+    }
+    let mut out = Vec::new();
+    for (start, size) in parts {
+        let exchange = exchanges.iter().find(|exchange| exchange.offset == start as u64);
+        let part = exchange.map_or(&content[start..start + size], |exchange| &exchange.new);
+        if !part.is_empty() {
+            out.resize(out.len().next_multiple_of(alignment as usize), 0);
+            out.extend_from_slice(part);
+        }
+    }
+    if out.is_empty() {
+        return Err(no_place("nothing would be left of its device code"));
+    }
+    Ok(out)
+}
+
+/// A relocatable object: one section holds all of them.
+fn object(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+    for (name, is_bundles) in [(SECTION, true), (OFFLOADING, false)] {
+        let Some(section) = host_object::section_of(file, name)? else { continue };
+        let start = (section.as_ptr() as usize - file.as_ptr() as usize) as u64;
+        let range = start..start + section.len() as u64;
+        if exchanges.iter().all(|exchange| range.contains(&exchange.offset)) {
+            let inner = shifted(exchanges, start);
+            let new = if is_bundles {
+                join(section, &inner, 4096, bundles)?
+            } else {
+                join(section, &inner, offload_binary::ALIGNMENT, binaries)?
+            };
+            return host_object::replace_section(file, name, &new);
+        }
+    }
+    Err(no_place("the containers are in several sections, or in one that cannot change"))
+}
+
+fn shifted(exchanges: &[Exchange], by: u64) -> Vec<Exchange> {
+    let shift = |exchange: &Exchange| Exchange { offset: exchange.offset.wrapping_sub(by), new: exchange.new.clone() };
+    exchanges.iter().map(shift).collect()
+}
+
+fn verify(file: &[u8], exchanges: &[Exchange], changed: &[u8]) -> Result<(), Diagnostic> {
+    let (before, after) = (crate::open(file), crate::open(changed));
+    let planned = before.found.iter().map(|found| {
+        let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
+        exchange.map_or(found.bytes, |exchange| &exchange.new)
+    });
+    let planned = planned.filter(|bytes| !bytes.is_empty());
+    let is_same =
+        after.problems.len() <= before.problems.len() && planned.eq(after.found.iter().map(|found| found.bytes));
+    if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the containers differ")) }
+}

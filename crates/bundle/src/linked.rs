@@ -1,0 +1,74 @@
+//! Exchanging bundles inside a linked ELF program or shared library.
+//!
+//! HIP finds each bundle by a `__CudaFatBinaryWrapper` of 24 bytes in `.hipFatBinSegment`: magic,
+//! version 1, pointer, zero. [`replace_bundles`] puts others in their place:
+//!
+//! 1. each in its slot (up to the next bundle or the section's end), where all of them fit;
+//! 2. otherwise one behind another from the section's start, where that fits, with the wrappers'
+//!    pointers changed;
+//! 3. otherwise the whole section moves to the end of the last segment, which then holds `.bss` as
+//!    zeros in the file. The old place is zeroed and its section is called `hip_fatbin`.
+//!
+//! The number of program headers never changes, so their table stays where every kernel, loader and
+//! `strip` expects it. Addresses of everything else stay, too; only what no segment loads (debugging
+//! data, symbols, section headers) moves in the file.
+//!
+//! Invariants: all that a loader maps is as it was, but for bundles, wrappers' pointers and the
+//! addends that relocate them: [`verify`] compares; each wrapper leads to the bundle that was planned.
+//!
+//! Absent on purpose: ELF32, big-endian, files without section headers, packed relocations of
+//! Android. A pointer to a bundle that is computed by instructions cannot be seen; neither clang nor
+//! HIP makes any.
+
+mod edit;
+mod layout;
+mod pointers;
+mod program;
+mod verify;
+
+use crate::bytes::{u16_at, u32_at};
+use hotswap_report::{Diagnostic, codes};
+use layout::Plan;
+use program::Program;
+
+/// A bundle to exchange.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    /// Offset in the file of the bundle that is there.
+    pub offset: u64,
+    /// Bytes of the bundle that comes in its place.
+    pub new: Vec<u8>,
+}
+
+const ET_EXEC: u16 = 2;
+const ET_DYN: u16 = 3;
+const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
+
+/// Whether `bytes` begin as a file that [`replace_bundles`] handles.
+pub fn is_linked(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF\x02\x01")
+        && u16_at(bytes, 16).is_some_and(|kind| [ET_EXEC, ET_DYN].contains(&kind))
+        && u16_at(bytes, 18).is_some_and(|machine| MACHINES.contains(&machine))
+        && u32_at(bytes, 20) == Some(1)
+}
+
+/// A copy of the program or library with other bundles in place of some.
+///
+/// # Errors
+/// [`codes::UNKNOWN_FORMAT`] for other files; [`codes::MALFORMED`] where the headers are damaged;
+/// [`codes::NOT_FOUND`] where no bundle stands at such an offset; [`codes::NO_PLACE`] where a bundle
+/// would have to move and nothing says who points to it; [`codes::VERIFY_FAILED`] where the result
+/// does not read back.
+pub fn replace_bundles(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+    let program = Program::read(file)?;
+    let plan = Plan::make(&program, exchanges)?;
+    let changed = edit::apply(&program, &plan)?;
+    verify::check(&program, &plan, &changed)?;
+    Ok(changed)
+}
+
+fn no_place(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, what)
+        .in_entry(crate::host_object::SECTION)
+        .advise("retarget before the host link")
+}

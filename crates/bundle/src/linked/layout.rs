@@ -1,0 +1,223 @@
+//! Where each bundle goes: decided before a byte is written.
+
+use super::pointers::{self, Pointer};
+use super::program::{Program, SHF_TLS, SHT_NOBITS, Section};
+use super::{Exchange, no_place};
+use crate::bytes::{align, malformed, u16_at, u64_at};
+use crate::fatbin::{bundle_size, next_start};
+use crate::host_object::SECTION;
+use hotswap_report::{Diagnostic, codes};
+
+/// What HIP's loaders expect of a bundle's address.
+const ALIGNMENT: u64 = 4096;
+/// More is no alignment that a linker gave; it would make a file of zeros.
+const MAX_ALIGNMENT: u64 = 2 << 20;
+/// `.bss` becomes zeros in the file when the section moves behind it; more is refused.
+const MAX_ZEROS: u64 = 256 << 20;
+const SHT_SYMTAB: u32 = 2;
+const SHT_DYNSYM: u32 = 11;
+const SYMBOL: u64 = 24;
+const STT_SECTION: u8 = 3;
+
+/// How the section changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Each bundle in its slot.
+    Slots,
+    /// The bundles one behind another in the old place.
+    Within,
+    /// The section at the end of the last segment, at its old address where it is there already.
+    Moved,
+}
+
+/// A bundle with its old and its new place.
+#[derive(Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) old_address: u64,
+    pub(super) address: u64,
+    pub(super) content: &'a [u8],
+}
+
+/// A symbol that names a bundle.
+#[derive(Debug)]
+pub(super) struct Symbol {
+    /// Offset of its entry in the file.
+    pub(super) at: u64,
+    /// Index of the piece.
+    pub(super) piece: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    /// Index of the section.
+    pub(super) index: usize,
+    pub(super) mode: Mode,
+    pub(super) pieces: Vec<Piece<'a>>,
+    /// Each with the index of its piece; none in [`Mode::Slots`].
+    pub(super) pointers: Vec<(Pointer, usize)>,
+    pub(super) symbols: Vec<Symbol>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn make(program: &Program<'a>, exchanges: &'a [Exchange]) -> Result<Self, Diagnostic> {
+        let (index, section) = section_of(program, exchanges)?;
+        let slots = slots(program, &section)?;
+        for exchange in exchanges {
+            let count = exchanges.iter().filter(|other| other.offset == exchange.offset).count();
+            if count > 1 || !slots.iter().any(|slot| section.offset + slot.start == exchange.offset) {
+                let what =
+                    format!("no bundle, or one that is named twice, at offset {:#x} of the file", exchange.offset);
+                return Err(Diagnostic::error(codes::NOT_FOUND, what).in_entry(SECTION));
+            }
+        }
+        let mut pieces: Vec<_> = slots.iter().map(|slot| slot.piece(program, &section, exchanges)).collect();
+        let fits = |(slot, piece): (&Slot, &Piece<'_>)| piece.content.len() as u64 <= slot.end - slot.start;
+        if slots.iter().zip(&pieces).all(fits) {
+            return Ok(Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new() });
+        }
+        let alignment = section.alignment.max(ALIGNMENT);
+        if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+            return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
+        }
+        let mut mode = Mode::Within;
+        // An address that is not aligned stays as it is: the linker chose it.
+        if place(&mut pieces, section.address, alignment)? > section.address + section.size {
+            mode = Mode::Moved;
+            let start = end_of_program(program, &section, alignment)?;
+            place(&mut pieces, start, alignment)?;
+        }
+        let mut plan = Self { index, mode, pieces, pointers: Vec::new(), symbols: Vec::new() };
+        plan.find_pointers(program, &section)?;
+        plan.find_symbols(program)?;
+        Ok(plan)
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.address + piece.content.len() as u64).max().unwrap_or_default()
+    }
+
+    fn piece_at(&self, address: u64) -> Option<usize> {
+        self.pieces.iter().position(|piece| piece.old_address == address)
+    }
+
+    /// Every bundle needs a wrapper, and every wrapper a bundle.
+    fn find_pointers(&mut self, program: &Program<'_>, section: &Section) -> Result<(), Diagnostic> {
+        let range = section.address..section.address + section.size;
+        for pointer in pointers::into(program, &range)? {
+            let to = pointer.to;
+            let piece = self.piece_at(to);
+            let piece =
+                piece.ok_or_else(|| no_place(format!("a wrapper points to {to:#x}, where no bundle begins")))?;
+            self.pointers.push((pointer, piece));
+        }
+        let has_wrapper = |index: usize| self.pointers.iter().any(|(_, piece)| *piece == index);
+        match (0..self.pieces.len()).find(|index| !has_wrapper(*index)) {
+            None => Ok(()),
+            Some(index) => {
+                let at = self.pieces[index].old_address;
+                Err(no_place(format!("no wrapper points to the bundle at address {at:#x}, so it cannot move")))
+            }
+        }
+    }
+
+    fn find_symbols(&mut self, program: &Program<'_>) -> Result<(), Diagnostic> {
+        let tables = program.sections.iter().filter(|section| matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM));
+        for table in tables {
+            for number in 0..table.size / SYMBOL {
+                let at = table.offset + number * SYMBOL;
+                let is_section = program.bytes.get(at as usize + 4).is_some_and(|info| info & 15 == STT_SECTION);
+                if u16_at(program.bytes, at + 6).map(usize::from) != Some(self.index) || is_section {
+                    continue;
+                }
+                let value = u64_at(program.bytes, at + 8).unwrap_or_default();
+                let piece = self.piece_at(value);
+                let piece =
+                    piece.ok_or_else(|| no_place(format!("symbol {number} is a part of it (at {value:#x})")))?;
+                self.symbols.push(Symbol { at, piece });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A bundle and the room up to the next one; offsets in the section.
+struct Slot {
+    start: u64,
+    size: u64,
+    end: u64,
+}
+
+impl Slot {
+    fn piece<'a>(&self, program: &Program<'a>, section: &Section, exchanges: &'a [Exchange]) -> Piece<'a> {
+        let old = &program.content(section)[self.start as usize..(self.start + self.size) as usize];
+        let exchange = exchanges.iter().find(|exchange| exchange.offset == section.offset + self.start);
+        let address = section.address + self.start;
+        Piece { old_address: address, address, content: exchange.map_or(old, |exchange| &exchange.new[..]) }
+    }
+}
+
+/// The section that all bundles to exchange are in.
+fn section_of(program: &Program<'_>, exchanges: &[Exchange]) -> Result<(usize, Section), Diagnostic> {
+    let holds = |section: &Section, offset: u64| (section.offset..section.end()).contains(&offset);
+    let mut sections = program.sections.iter().enumerate();
+    let found = sections.find(|(_, section)| {
+        program.is_named(section, SECTION) && exchanges.iter().all(|exchange| holds(section, exchange.offset))
+    });
+    let (index, section) =
+        found.ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, "no .hip_fatbin holds those bundles"))?;
+    let is_true = program.offset_of(section.address, section.size) == Some(section.offset);
+    if !section.is_loaded() || !is_true {
+        return Err(malformed("the section is not where its segment says", section.header));
+    }
+    Ok((index, *section))
+}
+
+fn slots(program: &Program<'_>, section: &Section) -> Result<Vec<Slot>, Diagnostic> {
+    let content = program.content(section);
+    let mut slots: Vec<Slot> = Vec::new();
+    let mut at = 0;
+    while let Some(start) = next_start(content, at).map_err(|error| error.in_entry(SECTION))? {
+        let size = bundle_size(&content[start..]).map_err(|error| error.in_entry(SECTION))?;
+        if let Some(last) = slots.last_mut() {
+            last.end = start as u64;
+        }
+        slots.push(Slot { start: start as u64, size: size as u64, end: section.size });
+        at = start + size;
+    }
+    Ok(slots)
+}
+
+/// Puts the bundles one behind another; says where the last one ends.
+fn place(pieces: &mut [Piece<'_>], start: u64, alignment: u64) -> Result<u64, Diagnostic> {
+    let too_large = || no_place("the program would be larger than its address space");
+    let mut end = start;
+    for (number, piece) in pieces.iter_mut().enumerate() {
+        piece.address = if number == 0 { start } else { align(end, alignment).ok_or_else(too_large)? };
+        end = piece.address.checked_add(piece.content.len() as u64).ok_or_else(too_large)?;
+    }
+    Ok(end)
+}
+
+/// The address where a section can be put behind everything that is loaded.
+fn end_of_program(program: &Program<'_>, section: &Section, alignment: u64) -> Result<u64, Diagnostic> {
+    let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
+    let end = last.address + last.memory_size;
+    if section.address + section.size == end && last.file_size == last.memory_size {
+        return Ok(section.address);
+    }
+    let tail = last.offset + last.file_size;
+    if program.loads.iter().any(|load| load.offset + load.file_size > tail) {
+        return Err(no_place("the segment with the highest address is not the last one in the file"));
+    }
+    let is_thread_local = |section: &Section| section.flags & SHF_TLS != 0 && section.kind == SHT_NOBITS;
+    let late = |section: &&Section| section.is_loaded() && section.address >= end && section.size > 0;
+    if program.sections.iter().filter(late).any(|section| !is_thread_local(section)) {
+        return Err(malformed("a loaded section is in no segment", last.header));
+    }
+    let zeros = last.memory_size - last.file_size;
+    if zeros > MAX_ZEROS {
+        let what = format!("{zeros} bytes of zeros (.bss) would have to stand in the file before it");
+        return Err(no_place(what));
+    }
+    align(end, alignment).ok_or_else(|| no_place("the program would be larger than its address space"))
+}

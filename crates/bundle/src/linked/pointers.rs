@@ -1,0 +1,156 @@
+//! Who points into a section of bundles: the wrappers, and what makes their pointers true.
+
+use super::no_place;
+use super::program::{Program, Section};
+use crate::bytes::{malformed, slice, u32_at, u64_at};
+use hotswap_report::Diagnostic;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+const WRAPPER: u64 = 24;
+const MAGIC: u32 = 0x4849_5046; // HIPF
+const RELA: u64 = 24;
+/// Relocations that store base + addend: `R_X86_64_RELATIVE`, `R_AARCH64_RELATIVE`.
+const RELATIVE: [u32; 2] = [8, 1027];
+const DT_RELA: u64 = 7;
+const DT_RELASZ: u64 = 8;
+const DT_REL: u64 = 17;
+const DT_RELRSZ: u64 = 35;
+const DT_RELR: u64 = 36;
+const DT_ANDROID: [u64; 2] = [0x6000_000f, 0x6000_0011];
+
+/// A wrapper and the places in the file that hold its pointer.
+#[derive(Debug)]
+pub(super) struct Pointer {
+    /// The address that it points to.
+    pub(super) to: u64,
+    /// Offset of the pointer in the file.
+    pub(super) at: u64,
+    /// Whether the pointer's bytes are its value. Otherwise only the addend is, and they are zero.
+    pub(super) stored: bool,
+    /// Offset of the addend of the relocation that makes it.
+    pub(super) addend: Option<u64>,
+}
+
+/// The pointers of all wrappers into `range`.
+///
+/// # Errors
+/// Where one cannot be changed, or where a relocation that is no wrapper's points there, too.
+pub(super) fn into(program: &Program<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
+    let relocations = Relocations::read(program)?;
+    let mut found = Vec::new();
+    let mut places = Vec::new();
+    for section in program.sections.iter().filter(|section| program.is_named(section, ".hipFatBinSegment")) {
+        for start in (0..section.size / WRAPPER).map(|number| number * WRAPPER) {
+            let content = program.content(section);
+            if u32_at(content, start) != Some(MAGIC) || u32_at(content, start + 4) != Some(1) {
+                continue;
+            }
+            let pointer = pointer(program, &relocations, section, start + 8)?;
+            if range.contains(&pointer.to) {
+                places.push(section.address + start + 8);
+                found.push(pointer);
+            }
+        }
+    }
+    if let Some(place) = relocations.other(program, range, &places) {
+        return Err(no_place(format!("what is no wrapper points to it, too (at address {place:#x})")));
+    }
+    Ok(found)
+}
+
+fn pointer(
+    program: &Program<'_>,
+    relocations: &Relocations,
+    section: &Section,
+    start: u64,
+) -> Result<Pointer, Diagnostic> {
+    let address = section.address + start;
+    let cut = || malformed("a wrapper is not in a loaded segment", section.offset + start);
+    let at = program.offset_of(address, 8).ok_or_else(cut)?;
+    let value = u64_at(program.bytes, at).ok_or_else(cut)?;
+    if let Some(relocation) = relocations.rela.get(&address) {
+        if !RELATIVE.contains(&relocation.kind) {
+            return Err(no_place(format!("a wrapper's pointer has relocation type {}", relocation.kind)));
+        }
+        let stored = value == relocation.addend;
+        return Ok(Pointer { to: relocation.addend, at, stored, addend: Some(relocation.addend_at) });
+    }
+    if program.is_movable() && !relocations.relr.contains(&address) {
+        return Err(no_place(format!("no relocation is known for a wrapper's pointer at address {address:#x}")));
+    }
+    Ok(Pointer { to: value, at, stored: true, addend: None })
+}
+
+#[derive(Debug)]
+struct Relocation {
+    kind: u32,
+    addend: u64,
+    addend_at: u64,
+}
+
+/// Dynamic relocations by the address that they change.
+#[derive(Debug, Default)]
+struct Relocations {
+    rela: BTreeMap<u64, Relocation>,
+    /// In ascending order.
+    relr: std::collections::BTreeSet<u64>,
+}
+
+impl Relocations {
+    fn read(program: &Program<'_>) -> Result<Self, Diagnostic> {
+        let mut found = Self::default();
+        let Some(dynamic) = &program.dynamic else { return Ok(found) };
+        let table = slice(program.bytes, dynamic.offset, dynamic.file_size).unwrap_or_default();
+        let entries = table.chunks_exact(16).map(|entry| (u64_at(entry, 0), u64_at(entry, 8)));
+        let entries: BTreeMap<u64, u64> =
+            entries.map_while(|(tag, value)| Some((tag.filter(|tag| *tag != 0)?, value?))).collect();
+        if entries.contains_key(&DT_REL) || DT_ANDROID.iter().any(|tag| entries.contains_key(tag)) {
+            return Err(no_place("its dynamic relocations are of a form that x86-64 and AArch64 Linux do not use"));
+        }
+        let range = |start, size| Some((*entries.get(&start)?, entries.get(&size).copied().unwrap_or_default()));
+        let place = |(address, size): (u64, u64)| {
+            let offset = program.offset_of(address, size);
+            offset
+                .map(|offset| (offset, size))
+                .ok_or_else(|| malformed("relocations lie in no segment", dynamic.offset))
+        };
+        if let Some((offset, size)) = range(DT_RELA, DT_RELASZ).map(place).transpose()? {
+            found.rela = (0..size / RELA).filter_map(|number| rela(program.bytes, offset + number * RELA)).collect();
+        }
+        if let Some((offset, size)) = range(DT_RELR, DT_RELRSZ).map(place).transpose()? {
+            found.read_relr(slice(program.bytes, offset, size).unwrap_or_default());
+        }
+        Ok(found)
+    }
+
+    /// Even words are addresses; odd ones are bits for the 63 words behind the last one.
+    fn read_relr(&mut self, table: &[u8]) {
+        let mut next = 0u64;
+        for word in table.chunks_exact(8).filter_map(|word| u64_at(word, 0)) {
+            if word & 1 == 0 {
+                self.relr.insert(word);
+                next = word.wrapping_add(8);
+                continue;
+            }
+            let bits = (0..63u64).filter(|bit| word >> (bit + 1) & 1 != 0);
+            self.relr.extend(bits.map(|bit| next.wrapping_add(bit * 8)));
+            next = next.wrapping_add(63 * 8);
+        }
+    }
+
+    /// The address of a relocated pointer into `range` that is none of `known`.
+    fn other(&self, program: &Program<'_>, range: &Range<u64>, known: &[u64]) -> Option<u64> {
+        let relative = self.rela.iter().filter(|(_, found)| RELATIVE.contains(&found.kind));
+        let rela = relative.map(|(place, found)| (*place, Some(found.addend)));
+        let stored = |place| program.offset_of(place, 8).and_then(|at| u64_at(program.bytes, at));
+        let relr = self.relr.iter().map(|place| (*place, stored(*place)));
+        let mut inside = rela.chain(relr).filter(|(_, to)| to.is_some_and(|to| range.contains(&to)));
+        inside.find(|(place, _)| !known.contains(place)).map(|(place, _)| place)
+    }
+}
+
+fn rela(bytes: &[u8], at: u64) -> Option<(u64, Relocation)> {
+    let relocation = Relocation { kind: u32_at(bytes, at + 8)?, addend: u64_at(bytes, at + 16)?, addend_at: at + 16 };
+    Some((u64_at(bytes, at)?, relocation))
+}

@@ -1,0 +1,113 @@
+//! Reads the result again and compares it with input and plan.
+
+use super::edit::offset_of;
+use super::layout::{Mode, Plan};
+use super::program::Program;
+use crate::bytes::{slice, u64_at};
+use crate::host_object::SECTION;
+use hotswap_report::{Diagnostic, codes};
+use std::ops::Range;
+
+fn failed(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
+}
+
+pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8]) -> Result<(), Diagnostic> {
+    let changed = Program::read(new).map_err(|error| failed(error.to_string()))?;
+    object::File::parse(new).map_err(|error| failed(error.to_string()))?;
+    check_loaded(old, plan, &changed)?;
+    check_sections(old, plan, &changed)?;
+    for piece in &plan.pieces {
+        let offset = changed.offset_of(piece.address, piece.content.len() as u64);
+        let read = offset.and_then(|offset| slice(new, offset, piece.content.len() as u64));
+        if read != Some(piece.content) {
+            return Err(failed(format!("the bundle at address {:#x} is not the one that was planned", piece.address)));
+        }
+    }
+    for (pointer, piece) in &plan.pointers {
+        let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
+        if places.into_iter().any(|at| u64_at(new, at) != Some(plan.pieces[*piece].address)) {
+            return Err(failed("a wrapper does not lead to its bundle"));
+        }
+    }
+    let contents = crate::open(new);
+    let found: Vec<&[u8]> =
+        contents.found.iter().filter(|found| is_here(&found.place)).map(|found| found.bytes).collect();
+    let planned: Vec<&[u8]> = plan.pieces.iter().map(|piece| piece.content).filter(|piece| !piece.is_empty()).collect();
+    if planned.iter().any(|piece| !found.contains(piece)) {
+        return Err(failed("a bundle is not found in the result"));
+    }
+    Ok(())
+}
+
+fn is_here(place: &crate::Place) -> bool {
+    place.section.as_deref() == Some(SECTION)
+}
+
+/// What is loaded keeps address, offset and bytes, but for what the plan names.
+fn check_loaded(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
+    let kept = old.loads.len() == new.loads.len()
+        && old.loads.iter().zip(&new.loads).all(|(was, is)| (was.offset, was.address) == (is.offset, is.address));
+    if !kept {
+        return Err(failed("the segments are not those that were there"));
+    }
+    let mut allowed = allowed(old, plan);
+    allowed.sort_by_key(|range| range.start);
+    for load in &old.loads {
+        let mut at = load.offset;
+        let end = load.offset + load.file_size;
+        for range in allowed.iter().filter(|range| range.end > load.offset && range.start < end) {
+            same(old.bytes, new.bytes, at..range.start.max(at))?;
+            at = at.max(range.end);
+        }
+        same(old.bytes, new.bytes, at..end.max(at))?;
+    }
+    Ok(())
+}
+
+fn same(old: &[u8], new: &[u8], range: Range<u64>) -> Result<(), Diagnostic> {
+    let size = range.end - range.start;
+    let is_same = slice(old, range.start, size) == slice(new, range.start, size);
+    if is_same { Ok(()) } else { Err(failed("bytes that are loaded have changed")) }
+}
+
+/// Ranges of the file that may differ.
+fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
+    let section = &old.sections[plan.index];
+    let mut ranges: Vec<_> = std::iter::once(section.offset..section.end()).collect();
+    for (pointer, _) in &plan.pointers {
+        ranges.extend(pointer.addend.into_iter().chain(Some(pointer.at)).map(|at| at..at + 8));
+    }
+    if plan.mode == Mode::Moved {
+        ranges.extend(plan.symbols.iter().map(|symbol| symbol.at..symbol.at + 24));
+        // The ELF header says where the section headers are; one program header has new sizes.
+        ranges.extend([40..48, 60..62]);
+        ranges.extend(old.loads.last().map(|last| last.header + 32..last.header + 48));
+        ranges.push(old.table..old.table + old.sections.len() as u64 * super::program::SECTION_HEADER);
+    }
+    ranges
+}
+
+/// The sections that no segment loads have the bytes that they had; symbol tables were changed.
+fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
+    let symbols: Vec<u64> = plan.symbols.iter().map(|symbol| symbol.at).collect();
+    for (number, (was, is)) in old.sections.iter().zip(&new.sections).enumerate() {
+        let has_symbols = symbols.iter().any(|at| (was.offset..was.end()).contains(at));
+        if number == plan.index || has_symbols || was.is_loaded() {
+            continue;
+        }
+        if old.content(was) != new.content(is) {
+            return Err(failed(format!("the content of section {number} has changed")));
+        }
+    }
+    let first = plan.pieces.first().map(|piece| piece.address);
+    let is_told = |section: &super::program::Section| {
+        new.is_named(section, SECTION)
+            && Some(section.address) == first
+            && section.offset == offset_of(old, section.address)
+    };
+    if !new.sections.iter().any(is_told) && plan.mode == Mode::Moved {
+        return Err(failed("no section header names the new place"));
+    }
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! Bundles in linked programs and libraries are exchanged, and the programs go on working: as the
+//! linker left them, stripped, and copied by `objcopy`.
+//!
+//! `HOTSWAP_TEST_ROOT` names the userland; without it each test says that it was skipped.
+
+#[allow(dead_code, reason = "other tests use the rest")]
+mod common;
+
+use common::{HOST, id, object};
+use hotswap_bundle::linked::{Exchange, replace_bundles};
+use hotswap_bundle::{Bundle, open, parse};
+use hotswap_report::codes;
+use hotswap_userland::{ENV_ROCM, Userland, say};
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use tempfile::TempDir;
+
+struct Bench {
+    userland: Userland,
+    folder: TempDir,
+    versions: Vec<u32>,
+}
+
+/// Registers its kernel and asks for a GPU; `second` makes a second bundle.
+const PROGRAM: &str = "#include <hip/hip_runtime.h>
+#include <cstdio>
+static char zeros[70000];
+__global__ void first(int *p) { p[0] += 1; }
+void second(int *p);
+int main(int argc, char **) {
+  int *data = nullptr;
+  zeros[argc] = 1;
+  for (unsigned at = 2; at < sizeof zeros; ++at) if (zeros[at]) return 9;
+  if (const hipError_t status = hipMalloc(reinterpret_cast<void **>(&data), 64)) {
+    std::printf(\"%s\\n\", hipGetErrorString(status));
+    return 1;
+  }
+  first<<<1, 64>>>(data);
+  second(data);
+  return 0;
+}
+";
+const SECOND: &str = "#include <hip/hip_runtime.h>
+__global__ void kernel(int *p) { p[0] *= 3; }
+void second(int *p) { kernel<<<1, 64>>>(p); }
+";
+
+impl Bench {
+    fn new(test: &str) -> Option<Self> {
+        let Some(userland) = Userland::from_env() else {
+            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
+            return None;
+        };
+        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
+        let versions: Vec<u32> = (22..40).filter(is_there).collect();
+        assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
+        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp")).unwrap();
+        let bench = Self { userland, folder, versions };
+        bench.write("program.hip", PROGRAM.as_bytes());
+        bench.write("second.hip", SECOND.as_bytes());
+        bench.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
+        bench.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
+        Some(bench)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.folder.path().join(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn shell(&self, script: &str) -> Output {
+        let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
+        let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
+        self.userland.command(inside, "/bin/bash").args(["-c", script]).env("ROCM", rocm).output().unwrap()
+    }
+
+    fn run(&self, script: &str) -> String {
+        let output = self.shell(script);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}\n{error}{}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The program registers all its kernels, finds its zeros and ends with HIP's own message.
+    fn asks_for_a_gpu(&self, what: &str) {
+        let output = self.shell("LD_LIBRARY_PATH=. ./x");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains("no ROCm-capable device"), "{what}: {said}");
+    }
+
+    /// Compiles and links; the file that holds the bundles is `x` or `libx.so`.
+    fn build(&self, version: u32, case: &Case) {
+        let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
+        let clang = format!("clang++-{version} {rocm} --offload-arch=gfx1030,gfx900 {}", case.words);
+        self.run(&match case.library {
+            false => format!("{clang} program.hip second.hip -o x -lamdhip64"),
+            true => format!(
+                "set -e; {clang} -fPIC -shared program.hip second.hip -o libx.so -lamdhip64 -Wl,-soname,libx.so
+                 clang++-{version} -x c++ /dev/null -o x -L. -Wl,--no-as-needed -lx"
+            ),
+        });
+    }
+}
+
+struct Case {
+    words: &'static str,
+    library: bool,
+    bundles: usize,
+}
+
+const fn case(words: &'static str, library: bool, bundles: usize) -> Case {
+    Case { words, library, bundles }
+}
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    case("-O1", false, 2),
+    case("-O1 -no-pie -fno-pie", false, 2),
+    case("-O1 -fuse-ld=lld", false, 2),
+    case("-O1 -fuse-ld=lld -Wl,-z,pack-relative-relocs", false, 2),
+    case("-O1 -fuse-ld=mold", false, 2),
+    case("-O1 --offload-compress", false, 2),
+    case("-O1 -fgpu-rdc --hip-link", false, 1),
+    case("-O1 -fgpu-rdc --hip-link --offload-new-driver", false, 1),
+    case("-O1", true, 2),
+    case("-O1 -fuse-ld=lld --offload-compress", true, 2),
+];
+
+/// What comes in place of each bundle: the same and one entry more, of that many bytes.
+fn grown(file: &[u8], more: usize) -> Vec<Exchange> {
+    let contents = open(file);
+    assert_eq!(contents.problems, []);
+    let exchange = |(number, found): (usize, &hotswap_bundle::Found<'_>)| {
+        let (mut bundle, _) = parse(found.bytes).unwrap();
+        bundle.remove(&id("gfx1031"));
+        bundle.push(id("gfx1031"), object(number as u8 | 1, more)).unwrap();
+        // Code objects made here are no real ones: they are looked up, not loaded.
+        Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned() }
+    };
+    contents.found.iter().enumerate().map(exchange).collect()
+}
+
+fn bundles(file: &[u8]) -> Vec<Vec<u8>> {
+    open(file).found.iter().map(|found| found.bytes.to_vec()).collect()
+}
+
+#[test]
+fn grown_programs_and_libraries_work_stripped_and_copied() {
+    let Some(bench) = Bench::new("grown_programs_and_libraries_work_stripped_and_copied") else { return };
+    for (number, case) in CASES.iter().enumerate() {
+        // Every linker and mode with one clang, every clang with some.
+        let one = number % bench.versions.len();
+        let versions = if number == 0 { &bench.versions[..] } else { &bench.versions[one..=one] };
+        for version in versions {
+            let what = format!("clang {version} {}", case.words);
+            bench.build(*version, case);
+            let name = if case.library { "libx.so" } else { "x" };
+            bench.asks_for_a_gpu(&what);
+            let before = bench.read(name);
+            assert_eq!(bundles(&before).len(), case.bundles, "{what}");
+            let exchanges = grown(&before, 300_000);
+            let once = replace_bundles(&before, &exchanges).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let all = ["true", "strip X", "llvm-strip-V X", "objcopy X", "llvm-objcopy-V X"];
+            check(&bench, *version, name, (&once, &all), &exchanges, &what);
+            // At the end of the file it grows where it is.
+            let exchanges = grown(&once, 700_000);
+            let twice = replace_bundles(&once, &exchanges).unwrap_or_else(|error| panic!("{what}: {error}"));
+            check(&bench, *version, name, (&twice, &["strip -g X"]), &exchanges, &what);
+        }
+    }
+}
+
+fn check(
+    bench: &Bench,
+    version: u32,
+    name: &str,
+    (file, commands): (&[u8], &[&str]),
+    exchanges: &[Exchange],
+    what: &str,
+) {
+    let expected: Vec<_> = exchanges.iter().map(|exchange| exchange.new.clone()).collect();
+    for command in commands {
+        let what = format!("{what}: {command}");
+        bench.write(name, file);
+        let command = command.replace('X', name).replace('V', &version.to_string());
+        let said = bench.shell(&command);
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.is_empty(), "{what}: {said}");
+        assert!(bundles(&bench.read(name)) == expected, "{what}");
+        bench.asks_for_a_gpu(&what);
+    }
+    bench.write(name, file);
+    let said = bench
+        .run(&format!("llvm-readelf-{version} -a {name} 2>&1 >/dev/null; readelf -Wa {name} 2>&1 >/dev/null; true"));
+    assert_eq!(said, "", "{what}");
+    bench.run(&format!("objcopy -O binary --only-section=.hip_fatbin {name} fatbin"));
+    assert!(bench.read("fatbin").starts_with(&expected[0]), "{what}");
+    bench.write("one", &expected[0]);
+    bench.run("rm -f out; ./lookup -o out one amdgcn-amd-amdhsa--gfx1031");
+    assert_eq!(
+        bench.read("out"),
+        parse(&expected[0]).unwrap().0.entry(&id("gfx1031")).unwrap().data.to_vec(),
+        "{what}"
+    );
+    if version > 22 {
+        let listed = bench.run(&format!("clang-offload-bundler-{version} -list -type=o -input=fatbin"));
+        assert_eq!(listed.matches("gfx1031").count(), expected.len(), "{what}: {listed}");
+    }
+}
+
+#[test]
+fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() {
+    let Some(bench) = Bench::new("smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others") else {
+        return;
+    };
+    bench.build(bench.versions[0], &CASES[0]);
+    let file = bench.read("x");
+    let found: Vec<_> = open(&file).found.iter().map(|found| found.place.file_offset).collect();
+    let small = |seed| {
+        let mut bundle = Bundle::default();
+        bundle.push(HOST, Vec::new()).unwrap();
+        bundle.push(id("gfx1030"), object(seed, 500)).unwrap();
+        bundle.to_bytes().unwrap().into_owned()
+    };
+    let new = vec![Exchange { offset: found[1], new: small(3) }];
+    let changed = replace_bundles(&file, &new).unwrap();
+    assert_eq!(changed.len(), file.len());
+    assert_eq!(bundles(&changed), [bundles(&file)[0].clone(), small(3)]);
+    bench.write("x", &changed);
+    bench.asks_for_a_gpu("a smaller bundle");
+    // The first grows into the room that the second leaves.
+    let mut larger = Bundle::default();
+    larger.push(HOST, Vec::new()).unwrap();
+    larger.push(id("gfx1030"), object(7, (found[1] - found[0]) as usize - 4096)).unwrap();
+    let new = vec![Exchange { offset: found[0], new: larger.to_bytes().unwrap().into_owned() }, new[0].clone()];
+    let changed = replace_bundles(&file, &new).unwrap();
+    assert_eq!(changed.len(), file.len());
+    assert_eq!(bundles(&changed), [new[0].new.clone(), small(3)]);
+    bench.write("x", &changed);
+    bench.asks_for_a_gpu("bundles one behind another");
+}
+
+#[test]
+fn what_cannot_be_moved_is_refused() {
+    let Some(bench) = Bench::new("what_cannot_be_moved_is_refused") else { return };
+    bench.build(bench.versions[0], &CASES[0]);
+    let file = bench.read("x");
+    let refused = |file: &[u8], exchanges: &[Exchange]| replace_bundles(file, exchanges).unwrap_err();
+    let larger = grown(&file, 300_000);
+    // No wrapper: its magic is gone.
+    let mut odd = file.clone();
+    let wrapper = odd.windows(8).rposition(|bytes| bytes == *b"FPIH\x01\0\0\0").unwrap();
+    odd[wrapper] = 0;
+    let error = refused(&odd, &larger);
+    assert!(error.code == codes::NO_PLACE && error.what.contains("no wrapper points"), "{error}");
+    // In its slot it needs none.
+    let same = Exchange { offset: larger[0].offset, new: bundles(&file)[0].clone() };
+    assert_eq!(replace_bundles(&odd, &[same]).unwrap(), odd);
+    // Where no bundle begins, and one twice.
+    let error = refused(&file, &[Exchange { offset: larger[0].offset + 8, new: Vec::new() }]);
+    assert_eq!(error.code, codes::NOT_FOUND);
+    let error = refused(&file, &[larger[0].clone(), larger[0].clone()]);
+    assert_eq!(error.code, codes::NOT_FOUND);
+    // No section headers.
+    let mut bare = file.clone();
+    bare[40..48].fill(0);
+    bare[58..64].fill(0);
+    let error = refused(&bare, &larger);
+    assert!(error.code == codes::NO_PLACE && error.what.contains("stripped"), "{error}");
+    // Every cut is an error and no panic.
+    for cut in (0..file.len()).step_by(509) {
+        assert!(replace_bundles(&file[..cut], &larger).is_err(), "{cut}");
+    }
+    for at in 16..64 {
+        let mut odd = file.clone();
+        odd[at] ^= 0xff;
+        let _ = replace_bundles(&odd, &larger);
+    }
+}

@@ -1,0 +1,240 @@
+//! A container that can be changed: a bundle or an OffloadBinary.
+
+use super::record;
+use hotswap_bundle::{Bundle, Compression, EntryId, Form, Found, ImageKind, OffloadBinary, parse};
+use hotswap_code_object::CodeObject;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// What was done to an entry, or to a whole container.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    what: &'static str,
+    /// Entry ID; none where the whole container changed.
+    id: Option<String>,
+    sizes: [usize; 2],
+}
+
+impl Change {
+    pub(super) fn json(&self, place: &str) -> Value {
+        json!({ "place": place, "what": self.what, "entry": self.id, "sizes": self.sizes })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [old, new] = self.sizes;
+        match &self.id {
+            Some(id) => write!(f, "{} {id}", self.what),
+            None => write!(f, "{}: {old} to {new} bytes", self.what),
+        }
+    }
+}
+
+pub(crate) struct Opened<'a> {
+    content: Content<'a>,
+    size: usize,
+    /// Entries as they were, for questions that are asked after a change.
+    before: Vec<String>,
+}
+
+enum Content<'a> {
+    Bundle(Bundle<'a>),
+    Offload(OffloadBinary<'a>, bool),
+}
+
+fn no_place(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, what).advise("change the fat binary before it gets into this form")
+}
+
+/// Whether the entry is the one that a name means: its ID, or its target ID.
+fn is_named(id: &str, name: &str) -> bool {
+    let target = EntryId::parse(id).ok().and_then(|id| id.target().map(str::to_owned));
+    let same = |target: String| match (target.parse::<TargetId>(), name.parse::<TargetId>()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => target == name,
+    };
+    id == name || target.is_some_and(same)
+}
+
+/// A target without features stands for all of its features.
+fn covers(wanted: &TargetId, id: &str) -> Option<bool> {
+    let target: TargetId = EntryId::parse(id).ok()?.target()?.parse().ok()?;
+    let any = wanted.xnack.is_none() && wanted.sramecc.is_none();
+    Some(if any { target.processor == wanted.processor } else { target == *wanted })
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn read(found: &Found<'a>) -> Result<Self, Diagnostic> {
+        let content = match found.form {
+            Form::Bundle | Form::CompressedBundle(_) => Content::Bundle(parse(found.bytes)?.0),
+            Form::OffloadBinary(_) => Content::Offload(OffloadBinary::parse(found.bytes)?.0, false),
+            Form::ObjectVariant => {
+                return Err(no_place("device code in sections of its own (relocatable, old driver)"));
+            }
+            Form::Bare => return Err(no_place("a code object is no container")),
+        };
+        let mut opened = Self { content, size: found.bytes.len(), before: Vec::new() };
+        opened.before = opened.ids();
+        Ok(opened)
+    }
+
+    fn ids(&self) -> Vec<String> {
+        match &self.content {
+            Content::Bundle(bundle) => bundle.entries().iter().map(|entry| entry.id.clone()).collect(),
+            Content::Offload(binary, _) => binary.images.iter().map(|image| image.id().unwrap_or_default()).collect(),
+        }
+    }
+
+    /// Whether an entry of that name was there when it was opened.
+    pub(super) fn had(&self, name: &str) -> bool {
+        self.before.iter().any(|id| is_named(id, name))
+    }
+
+    /// Whether an entry is for that target, its features left aside where none are named.
+    pub(super) fn serves(&self, name: &str) -> bool {
+        let Ok(wanted) = name.parse::<TargetId>() else { return false };
+        self.before.iter().any(|id| covers(&wanted, id) == Some(true))
+    }
+
+    pub(super) fn add(&mut self, name: &str, code: &[u8]) -> Result<Change, Diagnostic> {
+        let Content::Bundle(bundle) = &mut self.content else {
+            return Err(no_place("an entry of an offload binary needs more than an ID"));
+        };
+        let id = full_id(bundle, name)?;
+        if bundle.entries().iter().any(|entry| is_named(&entry.id, name) || entry.id == id) {
+            return Err(Diagnostic::error(codes::TAKEN, "it cannot be added").in_entry(id));
+        }
+        check_code(&id, code)?;
+        bundle.push(id.clone(), code.to_vec())?;
+        record::put(bundle, &id, code)?;
+        Ok(Change { what: "added", id: Some(id), sizes: [0, code.len()] })
+    }
+
+    pub(super) fn replace(&mut self, name: &str, code: &[u8]) -> Result<Change, Diagnostic> {
+        let missing = || Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{name}`"));
+        let ids: Vec<String> = self.ids().into_iter().filter(|id| is_named(id, name)).collect();
+        let [id] = &ids[..] else {
+            return Err(if ids.is_empty() { missing() } else { ambiguous(name, &ids) });
+        };
+        check_code(id, code)?;
+        let old = match &mut self.content {
+            Content::Bundle(bundle) => {
+                let old = bundle.entry(id).map_or(0, |entry| entry.data.len());
+                bundle.set_data(id, code.to_vec());
+                record::put(bundle, id, code)?;
+                old
+            }
+            Content::Offload(binary, changed) => {
+                *changed = true;
+                let image =
+                    binary.images.iter_mut().find(|image| image.id().as_ref() == Some(id)).ok_or_else(missing)?;
+                std::mem::replace(&mut image.data, code.to_vec().into()).len()
+            }
+        };
+        Ok(Change { what: "replaced", id: Some(id.clone()), sizes: [old, code.len()] })
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> Vec<Change> {
+        self.retain(|id| !is_named(id, name))
+    }
+
+    /// Entries for the host and for what is no GPU of AMD stay.
+    pub(super) fn prune(&mut self, targets: &[TargetId], keeps: bool) -> Vec<Change> {
+        self.retain(|id| {
+            let covered: Vec<Option<bool>> = targets.iter().map(|target| covers(target, id)).collect();
+            covered.contains(&None) || covered.contains(&Some(true)) == keeps
+        })
+    }
+
+    fn retain(&mut self, keep: impl Fn(&str) -> bool) -> Vec<Change> {
+        let mut gone = Vec::new();
+        let mut stays = |id: &str, size: usize| {
+            let stays = keep(id);
+            if !stays {
+                gone.push(Change { what: "removed", id: Some(id.to_owned()), sizes: [size, 0] });
+            }
+            stays
+        };
+        match &mut self.content {
+            Content::Bundle(bundle) => {
+                if bundle.retain(|entry| stays(&entry.id, entry.data.len())) > 0 {
+                    record::forget(bundle);
+                }
+            }
+            Content::Offload(binary, changed) => {
+                let before = binary.images.len();
+                binary.images.retain(|image| stays(&image.id().unwrap_or_default(), image.data.len()));
+                *changed |= binary.images.len() != before;
+            }
+        }
+        gone
+    }
+
+    pub(super) fn compress(&mut self, how: Option<Compression>) -> Result<Vec<Change>, Diagnostic> {
+        let size = self.size;
+        let what = if how.is_some() { "compressed" } else { "decompressed" };
+        let new = match &mut self.content {
+            Content::Bundle(bundle) => {
+                bundle.set_compression(how);
+                bundle.is_changed().then(|| bundle.to_bytes()).transpose()?.map(|bytes| bytes.len())
+            }
+            Content::Offload(..) if how.is_some() => {
+                return Err(no_place("HotSwap does not compress offload binaries"));
+            }
+            Content::Offload(binary, changed) => {
+                *changed = binary.compressed;
+                changed.then(|| binary.to_bytes()).transpose()?.map(|bytes| bytes.len())
+            }
+        };
+        Ok(new.map(|new| Change { what, id: None, sizes: [size, new] }).into_iter().collect())
+    }
+
+    /// The container's new bytes; `None` where nothing changed.
+    pub(super) fn into_bytes(self) -> Result<Option<Vec<u8>>, Diagnostic> {
+        match self.content {
+            Content::Bundle(bundle) => Ok(bundle.is_changed().then(|| bundle.to_bytes()).transpose()?.map(Into::into)),
+            Content::Offload(_, false) => Ok(None),
+            // An empty container goes from its section.
+            Content::Offload(binary, true) if binary.images.is_empty() => Ok(Some(Vec::new())),
+            Content::Offload(binary, true) => binary.to_bytes().map(Some),
+        }
+    }
+}
+
+fn ambiguous(name: &str, ids: &[String]) -> Diagnostic {
+    let what = format!("`{name}` names {} entries: {}", ids.len(), ids.join(", "));
+    Diagnostic::error(codes::USAGE, what).advise("name the whole entry ID; remove entries that are there twice")
+}
+
+/// A target ID becomes an entry ID like those that are there.
+fn full_id(bundle: &Bundle<'_>, name: &str) -> Result<String, Diagnostic> {
+    if let Some(id) = EntryId::parse(name).ok().filter(|id| id.target().is_some()) {
+        return Ok(id.to_string());
+    }
+    let target: TargetId = name.parse()?;
+    let like = bundle.entries().iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).find(EntryId::is_amdgpu);
+    let made = like.and_then(|id| id.with_target(&target.to_string()));
+    Ok(made.map_or_else(|| format!("hipv4-amdgcn-amd-amdhsa--{target}"), |id| id.to_string()))
+}
+
+/// A linked code object must be for the target that its entry names; nothing is no code.
+fn check_code(id: &str, code: &[u8]) -> Result<(), Diagnostic> {
+    let entry = EntryId::parse(id)?;
+    if code.is_empty() {
+        return Err(Diagnostic::error(codes::NOT_CODE_OBJECT, "the file is empty").in_entry(id));
+    }
+    if ImageKind::of(code) != ImageKind::CodeObject || !entry.is_amdgpu() {
+        return Ok(());
+    }
+    let object = CodeObject::parse(code).map_err(|error| error.in_entry(id))?;
+    let named: TargetId = entry.target().unwrap_or_default().parse()?;
+    let found = object.target_id();
+    if named.processor == found.processor {
+        return Ok(());
+    }
+    let what = format!("the entry names {named}, the code object is for {found}");
+    Err(Diagnostic::error(codes::OTHER_TARGET, what).in_entry(id))
+}

@@ -1,0 +1,100 @@
+//! `hotswap verify`: whether HIP, comgr and LLVM can read what is in a file.
+//!
+//! To what `inspect` checks (records, hashes, targets) come the layout of each bundle: entry IDs, double,
+//! empty and overlapping entries, alignment, the length of the entry table.
+
+use crate::cli::{Files, Format};
+use crate::{Outcome, inspect, text};
+use hotswap_bundle::{ALIGNMENT, EntryId, Found, HashState, Kind, TABLE_LIMIT, parse_lenient};
+use hotswap_report::{Diagnostic, Severity, codes};
+use serde_json::json;
+use std::path::Path;
+
+pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
+    let mut outcome = Outcome::default();
+    let mut files = Vec::new();
+    for file in &arguments.files {
+        let (count, problems) = verify(file).unwrap_or_else(|error| (0, vec![error]));
+        let is_good = problems.iter().all(|problem| problem.severity != Severity::Error);
+        if arguments.output.format == Format::Text && is_good {
+            let containers = if count == 1 { "1 container" } else { &format!("{count} containers") };
+            outcome.text += &format!("{}: {containers}, verified\n", text::plain(&file.display().to_string()));
+        }
+        let told: Vec<_> = problems.iter().map(Diagnostic::to_json).collect();
+        files.push(
+            json!({ "file": file.display().to_string(), "containers": count, "verified": is_good, "problems": told }),
+        );
+        outcome.problems.extend(problems);
+    }
+    if arguments.output.format == Format::Json {
+        outcome.text = text::json(&json!({ "schema": 1, "files": files }));
+    }
+    Ok(outcome)
+}
+
+/// The number of containers, and what is wrong with them.
+fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
+    let bytes = hotswap_files::open(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let mut problems = inspect::inspect(file, &mut Vec::new())?.problems;
+    for found in &contents.found {
+        let place = found.place.to_string();
+        let named = |mut problem: Diagnostic| {
+            let entry = problem.place.entry.take();
+            problem.in_entry(entry.map_or(place.clone(), |entry| format!("{place}: {entry}"))).in_file(file)
+        };
+        problems.extend(layout(found).into_iter().map(named));
+    }
+    // `inspect` warns of a wrong hash; here it is an error.
+    problems.retain(|problem| !(problem.severity == Severity::Warning && problem.what.contains("hash in the header")));
+    Ok((contents.found.len(), problems))
+}
+
+fn malformed(what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, what)
+}
+
+fn layout(found: &Found<'_>) -> Vec<Diagnostic> {
+    // What is no bundle, or cannot be read, was told already.
+    let Ok((bundle, _)) = parse_lenient(found.bytes) else { return Vec::new() };
+    let mut problems = Vec::new();
+    if bundle.hash() == HashState::Wrong {
+        problems.push(malformed("the hash in its header is not that of its content"));
+    }
+    let table: u64 = 32 + bundle.entries().iter().map(|entry| 24 + entry.id.len() as u64).sum::<u64>();
+    if bundle.compression().is_none() && table > TABLE_LIMIT {
+        problems.push(Diagnostic::error(codes::BUNDLE_FULL, format!("its table has {table} bytes")));
+    }
+    let entries = bundle.entries();
+    for (number, entry) in entries.iter().enumerate() {
+        let mut wrong = |problem: Diagnostic| problems.push(problem.in_entry(&entry.id));
+        let kind = match EntryId::parse(&entry.id) {
+            Ok(id) => Some(id.kind().clone()),
+            Err(error) => {
+                wrong(error);
+                None
+            }
+        };
+        if entries[..number].iter().any(|other| other.id == entry.id) {
+            wrong(malformed("the ID is there twice"));
+        }
+        if entry.data.is_empty() && kind.is_some_and(|kind| kind != Kind::Host) {
+            wrong(malformed("the entry is empty"));
+        }
+        let range = |data: &[u8]| (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
+        let (start, end) = range(&entry.data);
+        let overlaps = |other: &&hotswap_bundle::Entry<'_>| {
+            let (from, to) = range(&other.data);
+            start < to && from < end && (start, end) != (from, to)
+        };
+        if let Some(other) = entries[..number].iter().find(overlaps) {
+            wrong(malformed(format!("the entry overlaps with {}", other.id)));
+        }
+    }
+    if bundle.alignment() < ALIGNMENT && entries.iter().any(|entry| !entry.data.is_empty()) {
+        let what = format!("its entries are aligned to {} bytes; HIP expects {ALIGNMENT}", bundle.alignment());
+        let warning = Diagnostic::warning(codes::MALFORMED, what);
+        problems.push(warning.advise("bundle with -bundle-align=4096, or change it with `hotswap`"));
+    }
+    problems
+}

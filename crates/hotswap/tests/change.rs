@@ -1,0 +1,286 @@
+//! The commands that change containers, on files made here, and `verify`.
+
+use assert_cmd::Command;
+use hotswap_bundle::{Bundle, Compression, Method, OffloadBinary, OffloadImage, open, parse};
+use object::write::{Object, StandardSection, Symbol, SymbolSection};
+use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+fn hotswap(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+    command.args(words);
+    command
+}
+
+fn id(target: &str) -> String {
+    format!("hipv4-amdgcn-amd-amdhsa--{target}")
+}
+
+fn bitcode(text: &str) -> Vec<u8> {
+    [b"BC\xc0\xde".as_slice(), text.as_bytes(), &[7; 3000]].concat()
+}
+
+fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
+    let mut bundle = Bundle::default();
+    bundle.set_compression(compression);
+    bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+    targets.iter().for_each(|target| bundle.push(id(target), bitcode(target)).unwrap());
+    bundle.to_bytes().unwrap().into_owned()
+}
+
+fn binary(version: u32, targets: &[&str]) -> Vec<u8> {
+    let image = |target: &&str| OffloadImage {
+        image_kind: 2,
+        offload_kind: 4,
+        flags: 0,
+        strings: vec![("arch".into(), (*target).into()), ("triple".into(), "amdgcn-amd-amdhsa".into())],
+        data: bitcode(target).into(),
+    };
+    let images = targets.iter().map(image).collect();
+    OffloadBinary { version, compressed: false, images }.to_bytes().unwrap()
+}
+
+fn section(name: &str, content: &[u8], format: BinaryFormat) -> Vec<u8> {
+    let mut file = Object::new(format, Architecture::X86_64, Endianness::Little);
+    let section = file.add_section(Vec::new(), name.as_bytes().to_vec(), SectionKind::ReadOnlyData);
+    file.append_section_data(section, content, 8);
+    let data = file.section_id(StandardSection::Data);
+    file.append_section_data(data, &[7; 24], 8);
+    file.add_symbol(Symbol {
+        name: b"fatbin".to_vec(),
+        value: 0,
+        size: 0,
+        kind: SymbolKind::Data,
+        scope: SymbolScope::Compilation,
+        weak: false,
+        section: SymbolSection::Section(section),
+        flags: SymbolFlags::None,
+    });
+    file.write().unwrap()
+}
+
+/// A GNU archive with a symbol table that names the second member.
+fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let header = |name: &str, size: usize| format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
+    let second = 8 + 60 + 12 + 60 + members[0].1.len().next_multiple_of(2);
+    let table = [&1u32.to_be_bytes()[..], &(second as u32).to_be_bytes(), b"abc\0"].concat();
+    let mut out = [b"!<arch>\n".as_slice(), header("/", table.len()).as_bytes(), &table].concat();
+    for (name, data) in members {
+        out.extend_from_slice(header(&format!("{name}/"), data.len()).as_bytes());
+        out.extend_from_slice(data);
+        out.resize(out.len().next_multiple_of(2), b'\n');
+    }
+    out
+}
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        let folder = Self(TempDir::new().unwrap());
+        folder.write("new", &bitcode("new"));
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
+        hotswap(&words.split(' ').collect::<Vec<_>>()).current_dir(self.0.path()).assert()
+    }
+
+    /// Targets of the file's images and the numbers of the containers that they are in.
+    fn targets(&self, name: &str) -> Vec<String> {
+        let bytes = fs::read(self.path(name)).unwrap();
+        let contents = open(&bytes);
+        assert_eq!(contents.problems, []);
+        let images = contents.found.iter().enumerate().flat_map(|(number, found)| {
+            let images = found.read().unwrap().images.into_iter().filter(|image| !image.data.is_empty());
+            images.map(move |image| format!("{number} {}", image.id.unwrap().split("--").last().unwrap()))
+        });
+        images.collect()
+    }
+}
+
+/// Every form with two containers of gfx900 and gfx90a:xnack-, and gfx1030.
+fn forms() -> Vec<(&'static str, Vec<u8>)> {
+    let packed = |version, method| Some(Compression { version, method, level: None });
+    let two = |compression| {
+        let mut bytes = bundle(&["gfx900", "gfx90a:xnack-"], compression);
+        bytes.resize(bytes.len().next_multiple_of(4096), 0);
+        bytes.extend(bundle(&["gfx1030"], compression));
+        bytes
+    };
+    let elf = |content: &[u8]| section(".hip_fatbin", content, BinaryFormat::Elf);
+    let members = |compression| {
+        let first = elf(&bundle(&["gfx900", "gfx90a:xnack-"], compression));
+        archive(&[("a.o", first), ("b.o", elf(&bundle(&["gfx1030"], compression)))])
+    };
+    let binaries = |version| [binary(version, &["gfx900", "gfx90a:xnack-"]), binary(version, &["gfx1030"])].concat();
+    vec![
+        ("plain", two(None)),
+        ("V2 zstd", two(packed(2, Method::Zstd))),
+        ("V3 zstd", two(packed(3, Method::Zstd))),
+        ("V3 zlib", two(packed(3, Method::Zlib))),
+        ("archive", members(None)),
+        ("archive, compressed", members(packed(3, Method::Zstd))),
+        ("binaries V2", binaries(2)),
+        ("binaries V3", binaries(3)),
+        ("object with binaries", section(".llvm.offloading", &binaries(2), BinaryFormat::Elf)),
+    ]
+}
+
+#[test]
+fn entries_are_replaced_removed_and_pruned_in_every_form() {
+    for (name, bytes) in forms() {
+        let folder = Folder::new();
+        folder.write("x", &bytes);
+        assert_eq!(folder.targets("x"), ["0 gfx900", "0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        folder.run("replace x gfx1030=new -o y --container 2").success().stdout(contains("replaced"));
+        assert_eq!(folder.targets("y"), ["0 gfx900", "0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        folder.run("extract y --target gfx1030 -o out").success();
+        assert_eq!(fs::read(folder.path("out")).unwrap(), bitcode("new"), "{name}");
+        folder.run("remove x gfx900 -o x").success().stdout(contains("removed").count(1));
+        assert_eq!(folder.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        folder.run("prune y --drop gfx90a gfx1030 -o x").success();
+        assert_eq!(folder.targets("x"), ["0 gfx900"], "{name}");
+        folder.run("prune y --keep gfx90a:xnack-,gfx1030 -o x").success();
+        assert_eq!(folder.targets("x"), ["0 gfx90a:xnack-", "1 gfx1030"], "{name}");
+        folder.run("verify x").success().stdout(contains("verified"));
+        if name.contains("binaries") {
+            folder.run("add x gfx942=new -o z --container 1").code(13).stderr(contains("HS0402"));
+            continue;
+        }
+        folder
+            .run("add x gfx942=new gfx9-4-generic=new -o x --container 1")
+            .success()
+            .stdout(contains("added").count(2));
+        let now = ["0 gfx90a:xnack-", "0 gfx942", "0 gfx9-4-generic", "1 gfx1030"];
+        assert_eq!(folder.targets("x"), now, "{name}");
+    }
+}
+
+#[test]
+fn bundles_are_compressed_and_decompressed_to_what_they_were() {
+    let folder = Folder::new();
+    let mut plain = bundle(&["gfx900", "gfx90a:xnack-"], None);
+    plain.resize(plain.len().next_multiple_of(4096), 0);
+    plain.extend(bundle(&["gfx1030"], None));
+    folder.write("x", &plain);
+    for words in ["", " --level 19", " --method zlib", " --method zlib --level 1 --header 2", " --header 2"] {
+        folder.run(&format!("compress x -o y{words}")).success().stdout(contains("compressed:").count(2));
+        assert!(fs::metadata(folder.path("y")).unwrap().len() < plain.len() as u64);
+        let form = if words.contains("header") { "compressed bundle V2" } else { "compressed bundle V3" };
+        folder.run("list y").success().stdout(contains(form).count(3));
+        folder.run("decompress y -o y").success().stdout(contains("decompressed:").count(2));
+        assert_eq!(fs::read(folder.path("y")).unwrap(), plain, "{words}");
+    }
+    for words in ["--level 23", "--level 10 --method zlib", "--header 1"] {
+        folder.run(&format!("compress x -o z {words}")).code(2).stderr(contains("HS0001"));
+    }
+    folder.write("b", &binary(2, &["gfx900"]));
+    folder.run("compress b -o z").code(13).stderr(contains("HS0402"));
+    assert!(!folder.path("z").exists());
+}
+
+/// The command, its exit code, and what it says. Nothing is written.
+#[test]
+fn what_cannot_be_done_is_one_line_and_writes_nothing() {
+    let folder = Folder::new();
+    folder.write("x", &bundle(&["gfx900", "gfx90a:xnack-", "gfx90a:xnack+"], None));
+    folder.write("many", &[bundle(&["gfx900"], None), vec![0; 80], bundle(&["gfx900"], None)].concat());
+    folder.write("empty", b"");
+    folder.write("coff.obj", &section(".hip_fat", &bundle(&["gfx900"], None), BinaryFormat::Coff));
+    folder.write("cut", &bundle(&["gfx900"], None)[..5000]);
+    let mut device = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64];
+    device.resize(4000, 0);
+    device[16..20].copy_from_slice(&[3, 0, 224, 0]);
+    folder.write("broken.co", &device);
+    for (words, code, says) in [
+        ("add x gfx900=new -o z", 12, "HS0308"),
+        ("add x gfx1030=empty -o z", 12, "HS0301"),
+        ("add x gfx1030=broken.co -o z", 12, "HS030"),
+        ("add x gfx1030 -o z", 2, "not of the form"),
+        ("add x =new -o z", 2, "not of the form"),
+        ("add x gfx1030=absent -o z", 14, "HS0501"),
+        ("add x gfx9999=new -o z", 11, "HS0202"),
+        ("add many gfx1030=new -o z", 2, "--container"),
+        ("add many gfx1030=new -o z --container 3", 12, "HS0307"),
+        ("replace x gfx1030=new -o z", 12, "HS0307"),
+        ("remove x gfx900 gfx1030 -o z", 12, "nothing is for `gfx1030`"),
+        ("prune x --keep gfx1030 -o z", 12, "HS0307"),
+        ("prune x --drop gfx900 gfx1030 -o z", 12, "nothing is for `gfx1030`"),
+        ("prune x --drop nonsense -o z", 11, "HS0202"),
+        ("prune x -o z", 2, "HS0001"),
+        ("prune x --keep gfx900 --drop gfx90a -o z", 2, "HS0001"),
+        ("remove empty gfx900 -o z", 12, "HS0304"),
+        ("remove cut gfx900 -o z", 12, "HS0302"),
+        ("remove coff.obj gfx900 -o z", 13, "HS0402"),
+        ("decompress absent -o z", 14, "HS0501"),
+    ] {
+        folder.run(words).code(code).stdout("").stderr(contains(says).and(contains("\n").count(1)));
+        assert!(!folder.path("z").exists(), "{words}");
+    }
+    let many: Vec<String> = (0..80).map(|number| format!("hip-amdgcn-amd-amdhsa-x{number}-gfx1030=new")).collect();
+    folder.run(&format!("add x {} -o z", many.join(" "))).code(13).stderr(contains("HS0405"));
+}
+
+#[test]
+fn records_follow_their_entries() {
+    let folder = Folder::new();
+    let bytes = bundle(&["gfx900", "gfx902"], None);
+    let (mut changed, _) = parse(&bytes).unwrap();
+    let row = |target: &str| {
+        let id = id(target);
+        format!(r#"{{"id":"{id}","target":"{target}","route":"alias","sha256":"00","size":1,"source":"gfx900"}}"#)
+    };
+    let head = r#"{"schema":1,"hotswap":"0.1.0","identity":"x","plan":"p","plan_text":"hotswap-plan 1\n","entries":["#;
+    let record = format!("{head}{},{}]}}", row("gfx900"), row("gfx902"));
+    changed.set_record(Some(record.into_bytes()));
+    folder.write("x", &changed.to_bytes().unwrap());
+    folder.run("verify x").code(12).stdout("").stderr(contains("SHA-256"));
+    folder.run("remove x gfx902 -o x").success();
+    folder.run("replace x gfx900=new -o x").success();
+    folder.run("add x gfx906=new -o x").success();
+    folder.run("verify x").success();
+    folder.run("list x").success().stdout(contains("compiled").count(2));
+}
+
+#[test]
+fn verify_tells_what_readers_would_stumble_on() {
+    let folder = Folder::new();
+    let told = |bytes: &[u8], says: &str| {
+        folder.write("x", bytes);
+        folder.run("verify x").code(12).stdout("").stderr(contains(says));
+        let out = folder.run("verify x --format json").code(12).get_output().stdout.clone();
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(value["files"][0]["verified"], false);
+    };
+    let good = bundle(&["gfx900", "gfx902"], None);
+    let entry = |name: &str| good.windows(name.len()).position(|window| window == name.as_bytes()).unwrap();
+    let changed = |at: usize, with: &[u8]| {
+        let mut bytes = good.clone();
+        bytes[at..at + with.len()].copy_from_slice(with);
+        bytes
+    };
+    let second = entry(&id("gfx902"));
+    told(&changed(second + id("gfx902").len() - 1, b"0"), "the ID is there twice");
+    told(&changed(second - 16, &0u64.to_le_bytes()), "the entry is empty");
+    told(&changed(second - 24, &4100u64.to_le_bytes()), "overlaps");
+    told(&changed(second, b"-----"), "bundle entry ID");
+    let mut packed = bundle(&["gfx900"], Some(Compression::default()));
+    packed[25] ^= 1;
+    told(&packed, "hash");
+    folder.write("x", &good);
+    folder.run("verify x x").success().stdout("x: 1 container, verified\nx: 1 container, verified\n");
+}
