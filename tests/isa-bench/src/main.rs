@@ -99,7 +99,7 @@ fn decode_all(isa: Isa, bytes: &[u8]) -> usize {
 fn effects_all(isa: Isa, bytes: &[u8]) -> usize {
     let mut sum = 0;
     for inst in isa.walk(bytes).filter_map(|(_, result)| result.ok()) {
-        for effect in inst.reads(isa).chain(inst.writes(isa)) {
+        for effect in inst.effects(isa) {
             sum += usize::from(effect.reg.index) + usize::from(effect.reg.count);
         }
     }
