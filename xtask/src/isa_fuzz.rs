@@ -32,7 +32,7 @@ pub(crate) fn main(words: &Words) -> Outcome {
     let bin = tools()?;
     let fuzz = paths::workspace().join("crates/isa/fuzz");
     let mut command = Command::new(paths::cargo());
-    command.current_dir(&fuzz).args(["run", "--quiet", "--release", "--bin", "seeds", "--target-dir"]);
+    command.current_dir(&fuzz).args(["run", "--quiet", "--release", "--example", "seeds", "--target-dir"]);
     run::show(command.arg(work.join("target")).arg("--").arg(&tests).arg(&seeds))?;
 
     let wanted = |name: &&str| words.target.as_deref().is_none_or(|target| target == *name);
