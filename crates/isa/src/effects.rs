@@ -9,20 +9,23 @@
 //! for the instruction, one for each register.
 //!
 //! Absent on purpose: lanes. A vector write under a partial EXEC keeps the other lanes, as does DPP with its masks
-//! (whose old value is a read operand). Registers that M0 or the index mode choose are not known here either.
+//! (whose old value is a read operand). Registers that M0 chooses are not among the effects of an instruction with
+//! [`Flag::Indexed`](crate::Flag::Indexed), but the sets have all that it may choose; the index mode of gfx9 is state of
+//! the wave, see [`Inst::index_mode`].
 
+mod fetch;
 mod flow;
 mod lookup;
 mod memory;
 mod place;
+mod sets;
 
 pub use flow::Flow;
 pub use memory::{Counter, Counters, Memory, Space};
 pub(crate) use place::{half_piece, sized_by_fields};
 
-use crate::bank::{Role, VgprBanks};
+use crate::bank::Role;
 use crate::reg::{Reg, RegFile};
-use crate::regset::RegSet;
 use crate::value::Value;
 use crate::{Entry, Inst, Isa, Name};
 use lookup::Lookup;
@@ -35,7 +38,7 @@ pub struct Effect {
     pub reg: Reg,
     /// Written rather than read.
     pub written: bool,
-    /// What the bank mode makes of it, see [`VgprBanks::resolve`].
+    /// What the bank mode makes of it, see [`VgprBanks::resolve`](crate::bank::VgprBanks::resolve).
     pub role: Option<Role>,
     /// Written, but something of the old value is left.
     pub partial: bool,
@@ -67,36 +70,6 @@ impl Inst {
         let effects = EntryEffects::of(self.entry());
         Effects::new(self, isa, effects, effects.written())
     }
-
-    /// Registers that it may read, under a bank mode: where a bank is not known, the register of every bank.
-    #[must_use]
-    pub fn read_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
-        collect(self.reads(isa), banks)
-    }
-
-    /// Registers that it may write.
-    #[must_use]
-    pub fn written_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
-        collect(self.writes(isa), banks)
-    }
-
-    /// Registers that it certainly overwrites.
-    #[must_use]
-    pub fn overwritten_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
-        let whole = self.writes(isa).filter(|effect| !effect.partial);
-        whole.filter_map(|effect| banks.resolve(effect.reg, effect.role)).collect()
-    }
-}
-
-fn collect(effects: Effects<'_>, banks: VgprBanks) -> RegSet {
-    let mut set = RegSet::new();
-    for effect in effects {
-        match banks.resolve(effect.reg, effect.role) {
-            Some(reg) => set.insert(reg),
-            None => (0..4).for_each(|bank| set.insert(Reg { index: effect.reg.index + 256 * bank, ..effect.reg })),
-        }
-    }
-    set
 }
 
 /// The role of operand number `slot` of an entry, `None` where the bank mode does not concern it.
@@ -130,7 +103,9 @@ impl<'a> Effects<'a> {
             halves: [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32],
             places,
             lookup: Lookup::of(isa),
-            partial: effects.keeps_bits() || effects.is_sdwa() && preserves(inst),
+            partial: effects.keeps_bits()
+                || effects.is_sdwa() && preserves(inst)
+                || effects.is_fetch() && fetch::in_part(inst),
             sized: effects.is_sized(),
         }
     }
@@ -141,7 +116,7 @@ impl<'a> Effects<'a> {
         if self.sized {
             reg = with_size(self.inst, self.isa, place, reg);
         }
-        let partial = place.written && (reg.half.is_some() || self.partial && reg.file == RegFile::Vgpr);
+        let partial = place.kept || place.written && (reg.half.is_some() || self.partial && reg.file == RegFile::Vgpr);
         Some(Effect { reg, written: place.written, role: place.role, partial, slot: place.slot() })
     }
 }
@@ -150,8 +125,9 @@ impl<'a> Effects<'a> {
 #[cold]
 fn with_size(inst: &Inst, isa: Isa, place: &Place, reg: Reg) -> Reg {
     let slot = place.slot().and_then(|slot| inst.entry().slots().get(usize::from(slot)));
-    match slot.and_then(|slot| inst.operand(isa, slot.name)) {
-        Some(Value::Reg(reg)) => reg,
+    let Some(slot) = slot else { return reg };
+    match inst.operand(isa, slot.name) {
+        Some(Value::Reg(reg)) => fetch::touched(inst, reg, slot.name, place.written),
         _ => reg,
     }
 }

@@ -6,7 +6,7 @@ use common::{Random, entries, random};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{Counter, Effect, Flow, Space};
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::{Access, Inst, Isa, Target, Value, Wave};
+use hotswap_isa::{Access, Inst, Isa, Name, Target, Value, Wave};
 
 fn isa(target: &str) -> Isa {
     Isa::new(Target::find(target).expect("a target of the rows"))
@@ -17,9 +17,24 @@ fn decode(isa: Isa, words: &[u32]) -> Inst {
     isa.decode(&bytes).unwrap_or_else(|error| panic!("{words:08x?}: {error}"))
 }
 
+/// Whether an image instruction may touch more registers than its operand names: addresses without a dimension in the
+/// encoding, and data with `lwe`.
+fn touches_more(inst: &Inst, name: Name) -> bool {
+    let entry = inst.entry();
+    entry.image().is_some()
+        && match name {
+            Name::Vaddr => entry.slot(Name::Dim).is_none(),
+            Name::Vdata => inst.raw(Name::Lwe) == Some(1),
+            _ => false,
+        }
+}
+
 /// Whether the encoding or a tie says which register the operand is.
 fn is_placed(inst: &Inst, number: usize) -> bool {
     let slots = inst.entry().slots();
+    if touches_more(inst, slots[number].name) {
+        return false;
+    }
     let tied_to_it = |slot: &hotswap_isa::Slot| slot.tied.map(usize::from) == Some(number);
     !slots[number].pieces().is_empty() || slots[number].tied.is_some() || slots.iter().any(tied_to_it)
 }

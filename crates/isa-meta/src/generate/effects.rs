@@ -5,7 +5,7 @@
 
 use super::expand::{Expanded, Format, Slot};
 use super::{GenerateError, emit_array};
-use crate::model::{Layout, Model, Piece, Shape};
+use crate::model::{Layout, Model, Piece, Row, Shape};
 use std::collections::BTreeMap;
 
 /// Kinds whose field never names a register.
@@ -21,6 +21,7 @@ const SIZED_BY_FIELDS: [&str; 3] = ["MIMG", "VIMAGE", "VSAMPLE"];
 const SIZED: u8 = 1;
 const KEEPS: u8 = 2;
 const SDWA: u8 = 4;
+const FETCHES: u8 = 8;
 
 /// Writes the lists: `PLACES`, for each entry its part of them (`ENTRY_EFFECTS`), and for each target how the numbers
 /// of its scalar registers are arranged.
@@ -37,8 +38,11 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
     for entry in &expanded.entries {
         let (row, (list, sized)) = (&model.rows[entry.row], &formats[entry.format]);
         let (named_writes, named_reads) = list.lines.split_at(list.writes);
-        let writes = [named_writes, &implicit(expanded, &row.writes, true)?].concat();
-        let reads = [named_reads, &implicit(expanded, &row.reads, false)?].concat();
+        let format = &expanded.formats[entry.format];
+        let also_written = corrected(row, named_reads, "writes_source", true);
+        let also_read = corrected(row, named_writes, "reads_result", false);
+        let writes = [named_writes, &also_written, &implicit(expanded, row, true)?].concat();
+        let reads = [named_reads, &also_read, &implicit(expanded, row, false)?, &for_gds(model, row, format)].concat();
         let counts = format!("{}, {}", writes.len(), reads.len());
         let start = *starts.entry([writes, reads].concat()).or_insert_with_key(|lines| {
             places.extend_from_slice(lines);
@@ -48,8 +52,13 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
             return Err(GenerateError::new(&row.mnemonic, "more registers of operands than 16 bits count"));
         }
         let has = |flag: &str| row.flags.iter().any(|name| name == flag);
-        let keeps = if has("dst16") || has("tied_source_not_read") { KEEPS } else { 0 };
-        entries.push(format!("e({start}, {counts}, {})", sized | keeps | if has("sdwa") { SDWA } else { 0 }));
+        let shape = &model.shapes[format.shape];
+        // Buffer instructions have forms of their own for `tfe`.
+        let fixed = shape.template.contains(" tfe");
+        let fetches = shape.operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
+        let fetches = if fetches || has("d16_buf") { FETCHES } else { 0 };
+        let keeps = if has("dst16") || has("tied_source_not_read") || fixed { KEEPS } else { 0 };
+        entries.push(format!("e({start}, {counts}, {})", sized | keeps | fetches | if has("sdwa") { SDWA } else { 0 }));
     }
     // A power of two: a masked index needs no comparison. Nothing refers to what is added.
     let length = places.len().next_power_of_two();
@@ -60,11 +69,50 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
     Ok(())
 }
 
-/// Lines of registers that no operand names, in the order of their numbers.
-fn implicit(expanded: &Expanded, names: &[String], written: bool) -> Result<Vec<String>, GenerateError> {
-    let mut numbers: Vec<u8> = names.iter().map(|name| expanded.implicit.number(name)).collect::<Result<_, _>>()?;
+/// Lines of registers that no operand names, in the order of their numbers. For LLVM every hardware register is MODE.
+fn implicit(expanded: &Expanded, row: &Row, written: bool) -> Result<Vec<String>, GenerateError> {
+    let sets = row.mnemonic.starts_with("s_setreg");
+    let hardware = sets || row.mnemonic.starts_with("s_getreg");
+    let parts = match (hardware, written) {
+        (false, _) => 0,
+        (true, true) => usize::from(sets),
+        (true, false) => 3,
+    };
+    let names = if written { &row.writes } else { &row.reads };
+    let mut numbers = Vec::new();
+    for name in names.iter().filter(|name| !hardware || *name != "MODE") {
+        numbers.push((expanded.implicit.number(name)?, name.as_str()));
+    }
     numbers.sort_unstable();
-    Ok(numbers.iter().map(|number| format!("i({number}, {written})")).collect())
+    let lines = numbers.iter().map(|(number, name)| match (exec_dwords(&row.mnemonic), *name) {
+        (Some(dwords), "EXEC") => format!("x({dwords}, {written})"),
+        // Instructions that set a part of MODE, or of M0.
+        (_, "MODE" | "M0") if written => format!("k({number})"),
+        _ => format!("i({number}, {written})"),
+    });
+    Ok(lines.chain((0..parts).map(|part| format!("h({part}, {written})"))).collect())
+}
+
+/// Scalar instructions have EXEC as wide as their name says, whatever the wave.
+fn exec_dwords(mnemonic: &str) -> Option<u8> {
+    let exec = mnemonic.contains("_saveexec_") || mnemonic.contains("_wrexec_");
+    exec.then(|| if mnemonic.ends_with("_b64") { 2 } else { 1 })
+}
+
+/// Instructions of LDS read M0 if a bit of theirs says global data share, also where LLVM says so for gfx8 only.
+fn for_gds(model: &Model, row: &Row, format: &Format) -> Vec<String> {
+    let operands = &model.shapes[format.shape].operands;
+    let gds = operands.iter().position(|operand| operand.name == "gds");
+    match gds.map(|number| format.slots[number].pieces.as_slice()) {
+        Some([piece]) if !row.reads.iter().any(|name| name == "M0") => vec![format!("g({})", piece.at)],
+        _ => Vec::new(),
+    }
+}
+
+/// Operands that are read or written in another way than LLVM says: what the overlay's flags name.
+fn corrected(row: &Row, named: &[String], flag: &str, written: bool) -> Vec<String> {
+    let has = row.flags.iter().any(|name| name == flag);
+    named.iter().filter(|_| has).map(|line| format!("also({line}, {written})")).collect()
 }
 
 /// How the numbers of scalar registers are arranged: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
@@ -211,6 +259,8 @@ fn role(shape: &Shape, layout: &Layout, number: usize) -> u8 {
         "src1" | "vsrc1X" | "vsrc1Y" if after_literal => 2,
         "src1" | "vsrc1X" | "vsrc1Y" | "data0" | "vaddr1" => 1,
         "src2" | "vsrc2X" | "vsrc2Y" | "data1" | "vaddr2" => 2,
+        // Both are written and read, the second in place of the first source.
+        "vdst1" => 0,
         "vdst" | "vdstX" | "vdstY" => 3,
         "vdata" if layout.class.starts_with("FLAT") || layout.class.starts_with("VFLAT") => 1,
         "vdata" => 3,

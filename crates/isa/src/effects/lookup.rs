@@ -25,7 +25,17 @@ pub(super) const DUAL_Y: u16 = 3584;
 pub(super) const SDWA_LANE_MASK: u16 = 4096;
 /// Registers without an operand, in the order of [`Implicit`].
 pub(super) const IMPLICIT: u16 = 4352;
-const SIZE: usize = IMPLICIT as usize + Implicit::ALL.len();
+/// EXEC of the width that a scalar instruction says: one dword, two dwords.
+pub(super) const EXEC: u16 = 4380;
+/// M0 where a bit says that an instruction of LDS is for global data share.
+pub(super) const GDS: u16 = 4384;
+/// What hardware registers hold, by their number in `s_getreg`: one section for each register that a number may mean.
+pub(super) const HARDWARE: u16 = 4416;
+/// How many sections that are, and how long each is.
+const HARDWARE_PARTS: u16 = 3;
+pub(super) const HARDWARE_NUMBERS: u16 = 64;
+const SIZE: usize = (HARDWARE + HARDWARE_PARTS * HARDWARE_NUMBERS) as usize;
+const _: () = assert!(IMPLICIT as usize + Implicit::ALL.len() <= EXEC as usize);
 
 /// A register with the most dwords that it can have as its count: 0 for constants and NULL.
 type Widest = Reg;
@@ -74,6 +84,15 @@ const fn table(generation: u8, mask: u8) -> [Widest; SIZE] {
     let mut number = 0;
     while number < Implicit::ALL.len() {
         table[IMPLICIT as usize + number] = implicit(Implicit::ALL[number], mask);
+        number += 1;
+    }
+    table[EXEC as usize] = Reg::special(Special::ExecLo, 1);
+    table[EXEC as usize + 1] = Reg::special(Special::ExecLo, 2);
+    table[GDS as usize + 1] = Reg::special(Special::M0, 1);
+    let mut number = 0;
+    while number < HARDWARE_NUMBERS * HARDWARE_PARTS {
+        let (part, register) = (number / HARDWARE_NUMBERS, number % HARDWARE_NUMBERS);
+        table[(HARDWARE + number) as usize] = hardware(register, part, generation, mask);
         number += 1;
     }
     table
@@ -125,6 +144,26 @@ const fn implicit(implicit: Implicit, mask: u8) -> Widest {
         Implicit::FlatScr => Reg::special(Special::FlatScratchLo, 2),
         Implicit::ASYNCcnt => Reg::special(Special::AsyncCnt, 1),
         Implicit::TENSORcnt => Reg::special(Special::TensorCnt, 1),
+    }
+}
+
+/// Register number `part` of those whose state the hardware register `number` shows (LLVM: SIDefines.h, Hwreg).
+const fn hardware(number: u16, part: u16, generation: u8, mask: u8) -> Widest {
+    match (number, part) {
+        (1, 0) => Reg::special(Special::Mode, 1),
+        // STATUS has SCC, VCCZ and EXECZ; from gfx12 on SCC is in STATE_PRIV.
+        (2, 0) => Reg::special(Special::Scc, 1),
+        (4, 0) if generation >= 11 => Reg::special(Special::Scc, 1),
+        (2, 1) => Reg::special(Special::VccLo, mask),
+        (2, 2) => Reg::special(Special::ExecLo, mask),
+        (16, 0) => Reg::special(Special::TbaLo, 1),
+        (17, 0) => Reg::special(Special::TbaHi, 1),
+        (18, 0) => Reg::special(Special::TmaLo, 1),
+        (19, 0) => Reg::special(Special::TmaHi, 1),
+        (20, 0) if generation >= 10 => Reg::special(Special::FlatScratchLo, 1),
+        (21, 0) if generation >= 10 => Reg::special(Special::FlatScratchHi, 1),
+        (22, 0) if generation >= 10 => Reg::special(Special::XnackMaskLo, 1),
+        _ => NONE,
     }
 }
 

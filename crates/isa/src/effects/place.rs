@@ -28,6 +28,8 @@ pub(crate) struct Place {
     /// A tuple that may be scalar.
     aligned: bool,
     pub(super) written: bool,
+    /// Written, but something of the old value is left, whatever the instruction's fields say.
+    pub(super) kept: bool,
     pub(super) role: Option<Role>,
     /// Number of the operand; [`NONE`] if there is none.
     slot: u8,
@@ -68,6 +70,7 @@ const fn p(
         dwords,
         aligned: matches!(decode, Decode::Source { plus: 0 | 512, dwords: 2.. }),
         written,
+        kept: false,
         role,
         slot,
     }
@@ -85,9 +88,36 @@ const fn i(number: u8, written: bool) -> Place {
         dwords: 2,
         aligned: false,
         written,
+        kept: false,
         role: None,
         slot: NONE,
     }
+}
+
+/// A line of the table: a register without an operand, of which something is left when it is written.
+const fn k(number: u8) -> Place {
+    Place { kept: true, ..i(number, true) }
+}
+
+/// A line of the table: the EXEC of a scalar instruction, as wide as it says.
+const fn x(dwords: u16, written: bool) -> Place {
+    Place { plus: lookup::EXEC + dwords - 1, ..i(0, written) }
+}
+
+/// A line of the table: M0, if the bit at `at` says so.
+const fn g(at: u8) -> Place {
+    Place { plus: lookup::GDS, mask: 1, rotation: at & 63, upper: at >= 64, ..i(0, false) }
+}
+
+/// A line of the table: one of the registers that the number of a hardware register means. A part of it is written.
+const fn h(part: u16, written: bool) -> Place {
+    let plus = lookup::HARDWARE + part * lookup::HARDWARE_NUMBERS;
+    Place { plus, mask: lookup::HARDWARE_NUMBERS - 1, kept: written, ..i(0, written) }
+}
+
+/// A line of the table: the register of an operand that it is for the instruction in another way as well.
+const fn also(place: Place, written: bool) -> Place {
+    Place { written, kept: written, slot: NONE, ..place }
 }
 
 /// Section and added bits, and the size of the register.
@@ -138,6 +168,8 @@ impl EntryEffects {
     const KEEPS: u8 = 2;
     /// SDWA, whose fields say whether it keeps bits.
     const SDWA: u8 = 4;
+    /// A failed fetch (`tfe`, `lwe`) or 16-bit data (`d16`) leaves something of the result as it was.
+    const FETCHES: u8 = 8;
 
     #[inline(always)]
     pub(super) fn of(entry: Entry) -> Self {
@@ -173,6 +205,11 @@ impl EntryEffects {
     #[inline]
     pub(super) fn keeps_bits(self) -> bool {
         self.flags & Self::KEEPS != 0
+    }
+
+    #[inline]
+    pub(super) fn is_fetch(self) -> bool {
+        self.flags & Self::FETCHES != 0
     }
 
     #[inline]

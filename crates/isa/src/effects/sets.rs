@@ -1,0 +1,98 @@
+//! What an instruction reads and writes as sets, with everything that a single register cannot say.
+//!
+//! Invariants: a set of what *may* be touched is never too small and a set of what is *certainly* overwritten never
+//! too large. An operand that stands for other registers counts as those as well: `src_vccz` is VCC, `src_execz` is
+//! EXEC, `src_lds_direct` is addressed by M0. An instruction whose registers M0 chooses ([`Flag::Indexed`]) may touch
+//! every register of its file and overwrites none for certain.
+//!
+//! Absent on purpose: the VGPR index mode of gfx9. It is state of the wave: between an instruction for which
+//! [`Inst::index_mode`] says `true` and one for which it says `false`, every vector register of a VALU instruction may
+//! be another one, which only the caller can know.
+
+use super::Effects;
+use crate::bank::VgprBanks;
+use crate::reg::{Reg, RegFile, Special};
+use crate::regset::RegSet;
+use crate::{Feature, Flag, Inst, Isa, Name};
+
+impl Inst {
+    /// Registers that it may read, under a bank mode: where a bank is not known, the register of every bank.
+    #[must_use]
+    pub fn read_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
+        let mut set = self.chosen_by_index();
+        collect(&mut set, self.reads(isa), banks);
+        let two = |special| Reg::special(special, 2);
+        let aliases = [
+            (Special::Vccz, two(Special::VccLo)),
+            (Special::Execz, two(Special::ExecLo)),
+            (Special::LdsDirect, Reg::special(Special::M0, 1)),
+        ];
+        for (named, meant) in aliases {
+            if set.contains(Reg::special(named, 1)) {
+                set.insert(meant);
+            }
+        }
+        set
+    }
+
+    /// Registers that it may write.
+    #[must_use]
+    pub fn written_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
+        let mut set = self.chosen_by_index();
+        collect(&mut set, self.writes(isa), banks);
+        set
+    }
+
+    /// Registers that it certainly overwrites.
+    #[must_use]
+    pub fn overwritten_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
+        if self.is(Flag::Indexed) {
+            return RegSet::EMPTY;
+        }
+        let whole = self.writes(isa).filter(|effect| !effect.partial);
+        whole.filter_map(|effect| banks.resolve(effect.reg, effect.role)).collect()
+    }
+
+    /// Whether the VGPR index mode of gfx9 is on after it; `None` if it does not change the mode. An `s_setreg` that
+    /// may switch it on counts as if it did.
+    #[must_use]
+    pub fn index_mode(&self, isa: Isa) -> Option<bool> {
+        /// MODE.gpr_idx_en.
+        const ENABLE: u64 = 27;
+        if !isa.has(Feature::VgprIndexMode) || !self.is(Flag::Salu) {
+            return None;
+        }
+        match self.mnemonic() {
+            "s_set_gpr_idx_on" => Some(true),
+            "s_set_gpr_idx_off" => Some(false),
+            "s_setreg_b32" | "s_setreg_imm32_b32" => {
+                let part = self.raw(Name::Simm16)?;
+                let (register, first, last) = (part & 63, part >> 6 & 31, (part >> 6 & 31) + (part >> 11 & 31));
+                (register == 1 && (first..=last).contains(&ENABLE)).then_some(true)
+            }
+            _ => None,
+        }
+    }
+
+    /// Every register that it may touch because M0 chooses.
+    fn chosen_by_index(&self) -> RegSet {
+        if !self.is(Flag::Indexed) {
+            return RegSet::EMPTY;
+        }
+        if self.is(Flag::Valu) {
+            return RegSet::all_of(RegFile::Vgpr);
+        }
+        let mut set = RegSet::all_of(RegFile::Sgpr);
+        set.insert(Reg::special(Special::VccLo, 2));
+        set
+    }
+}
+
+fn collect(set: &mut RegSet, effects: Effects<'_>, banks: VgprBanks) {
+    for effect in effects {
+        match banks.resolve(effect.reg, effect.role) {
+            Some(reg) => set.insert(reg),
+            None => (0..4).for_each(|bank| set.insert(Reg { index: effect.reg.index + 256 * bank, ..effect.reg })),
+        }
+    }
+}
