@@ -27,7 +27,7 @@ pub(super) type Part = Out<io::Sink>;
 
 impl Part {
     pub(super) fn in_memory() -> Self {
-        Self { buffer: Vec::with_capacity(FULL), writer: io::sink(), error: None, full: usize::MAX }
+        Self { buffer: Vec::with_capacity(16 * FULL), writer: io::sink(), error: None, full: usize::MAX }
     }
 }
 

@@ -28,7 +28,7 @@ const S_NOP: u32 = 0xbf80_0000;
 /// `s_code_end`, which fills the space behind code since GFX10.
 const S_CODE_END: u32 = 0xbf9f_0000;
 /// One core works on that many bytes at a time; its text has about fifteen times as many.
-const BATCH: usize = 256 * 1024;
+const BATCH: usize = 64 * 1024;
 /// Data is shown in lines of that many bytes.
 const DATA_LINE: usize = 16;
 
