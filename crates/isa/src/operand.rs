@@ -117,6 +117,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    #[inline]
     pub(crate) fn new(inst: Inst, isa: Isa) -> Reader {
         let entry = inst.entry();
         let [a, b, c, d, _] = *inst.words();

@@ -158,8 +158,18 @@ impl Builder<'_> {
 
     /// Appends a step whose text is only written under its condition.
     fn conditional(&mut self, text: &str, part: &'static str, slot: u8, extra: [u8; 4]) {
+        if SILENT_AT_ZERO.contains(&part) && self.is_always_zero(slot) {
+            return;
+        }
         let place = if part == "Packed" { (0, 0) } else { self.place(slot) };
         self.steps.push(Step { text: text.to_string(), part, slot, place, extra });
+    }
+
+    /// Whether the encoding has no field for the operand and nothing else gives it a value.
+    fn is_always_zero(&self, number: u8) -> bool {
+        let Some(slot) = self.format.slots.get(usize::from(number)) else { return false };
+        let returns = self.flag("atomicret") && self.find("cpol") == Some(number);
+        slot.pieces.is_empty() && slot.tied.is_none() && !returns
     }
 
     /// Where the field of the operand after `slot` lies, as the extra numbers of a step.
@@ -422,6 +432,26 @@ impl Builder<'_> {
         self.conditional(text, "Packed", bit, extra);
     }
 }
+
+/// Parts that write nothing for 0.
+const SILENT_AT_ZERO: &[&str] = &[
+    "Flag",
+    "GdsFlag",
+    "HexNonzero",
+    "DecimalNonzero",
+    "CachePolicy",
+    "Offset",
+    "FlatOffset",
+    "OutputModifier",
+    "Blgp",
+    "R128A16",
+    "BitOp3",
+    "IndexKey",
+    "MatrixFormat",
+    "MatrixScale",
+    "MatrixScaleFormat",
+    "DppFetchInvalid",
+];
 
 /// Print methods: name, text that depends on the operand, part.
 const PARTS: &[(&str, &str, &str)] = &[
