@@ -117,11 +117,22 @@ fn sets_follow_the_bank_mode() {
     let vector = |index| Reg::new(hotswap_isa::reg::RegFile::Vgpr, index, 1);
     let reads = inst.read_set(isa, banks);
     assert!(reads.contains(vector(258)) && reads.contains(vector(515)) && !reads.touches(vector(2)));
-    assert!(inst.overwritten_set(isa, banks).contains(vector(769)));
+    assert!(inst.overwritten_in_active_lanes(isa, banks).contains(vector(769)));
+    // Lanes that are off in EXEC keep what they had.
+    assert!(inst.overwritten_set(isa, banks).is_empty());
+    // v_wmma_f32_16x16x64_fp8_fp8 v[0:7], … works on all lanes; v_cmp writes its whole mask.
+    let product = decode(isa, &[0xcc6a_0000, 0x1c02_2108]);
+    assert!(product.overwritten_set(isa, VgprBanks::ENTRY).contains(Reg::new(hotswap_isa::reg::RegFile::Vgpr, 0, 8)));
+    let compare = decode(isa, &[0xd449_0014, 0x0202_0e01]);
+    assert!(compare.overwritten_set(isa, VgprBanks::UNKNOWN).contains(Reg::new(
+        hotswap_isa::reg::RegFile::Sgpr,
+        20,
+        1
+    )));
     let unknown = VgprBanks::UNKNOWN;
     let written = inst.written_set(isa, unknown);
     assert!((0..4).all(|bank| written.contains(vector(1 + 256 * bank))));
-    assert!(inst.overwritten_set(isa, unknown).is_empty());
+    assert!(inst.overwritten_in_active_lanes(isa, unknown).is_empty());
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn decode(isa: Isa, words: &str) -> Inst {
     isa.decode(&bytes).unwrap_or_else(|error| panic!("{bytes:02x?}: {error:?}"))
 }
 
-fn described(effects: Effects<'_>, roles: bool) -> String {
+fn described(effects: Effects, roles: bool) -> String {
     let one = |effect: Effect| {
         let role = match effect.role.filter(|_| roles && effect.reg.file == RegFile::Vgpr) {
             None => "",

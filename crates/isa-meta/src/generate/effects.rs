@@ -22,6 +22,7 @@ const SIZED: u8 = 1;
 const KEEPS: u8 = 2;
 const SDWA: u8 = 4;
 const FETCHES: u8 = 8;
+const MASKED: u8 = 16;
 
 /// Writes the lists: `PLACES`, for each entry its part of them (`ENTRY_EFFECTS`), and for each target how the numbers
 /// of its scalar registers are arranged.
@@ -58,7 +59,11 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
         let fetches = shape.operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
         let fetches = if fetches || has("d16_buf") { FETCHES } else { 0 };
         let keeps = if has("dst16") || has("tied_source_not_read") || fixed { KEEPS } else { 0 };
-        entries.push(format!("e({start}, {counts}, {})", sized | keeps | fetches | if has("sdwa") { SDWA } else { 0 }));
+        let sdwa = if has("sdwa") { SDWA } else { 0 };
+        // Matrix instructions work on all lanes, whatever EXEC is.
+        let whole_wave = has("mai") || has("wmma") || has("swmmac");
+        let masked = if row.reads.iter().any(|name| name == "EXEC") && !whole_wave { MASKED } else { 0 };
+        entries.push(format!("e({start}, {counts}, {})", sized | keeps | fetches | sdwa | masked));
     }
     // A power of two: a masked index needs no comparison. Nothing refers to what is added.
     let length = places.len().next_power_of_two();
@@ -117,7 +122,7 @@ fn corrected(row: &Row, named: &[String], flag: &str, written: bool) -> Vec<Stri
 
 /// How the numbers of scalar registers are arranged: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
 fn write_arrangements(out: &mut String, model: &Model) {
-    let arrangements: Vec<usize> = model
+    let mut arrangements: Vec<usize> = model
         .targets
         .iter()
         .map(|target| {
@@ -125,10 +130,12 @@ fn write_arrangements(out: &mut String, model: &Model) {
             ["gfx10-insts", "gfx11-insts", "64-bit-literals"].iter().take_while(|feature| has(feature)).count()
         })
         .collect();
+    // A power of two, as the table of places.
+    arrangements.resize(arrangements.len().next_power_of_two(), 0);
     emit_array(out, "ARRANGEMENTS", "u8", &arrangements, usize::to_string);
     out.push_str(
-        "/// The arrangement of scalar registers on a target.\n#[inline]\npub(super) fn arrangement(target: u16) -> u8 {\n    \
-         ARRANGEMENTS.get(usize::from(target)).copied().unwrap_or(0)\n}\n",
+        "/// The arrangement of scalar registers on a target.\n#[inline(always)]\npub(super) fn arrangement(target: u16) -> u8 {\n    \
+         ARRANGEMENTS[usize::from(target) & (ARRANGEMENTS.len() - 1)]\n}\n",
     );
 }
 

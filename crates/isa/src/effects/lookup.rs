@@ -176,22 +176,25 @@ impl Lookup {
     pub(super) fn of(isa: Isa) -> Self {
         let setting = isa.setting();
         let row = usize::from(super::place::arrangement(setting.target));
-        Self(&TABLES.get(row).unwrap_or(&TABLES[0])[usize::from(setting.wave64)])
+        Self(&TABLES[row & 3][usize::from(setting.wave64)])
     }
 
-    /// The register of `dwords` dwords that a number of a section is; `None` for constants and NULL. `aligned` says
-    /// that the operand is a tuple which may be scalar, of which an unaligned number means the aligned one below.
+    /// The register of `dwords` dwords that a number of a section is; `None` for constants and NULL. Of an unaligned
+    /// scalar tuple the aligned one below is meant: `below` has the bits of the number that then do not count.
     #[inline(always)]
-    pub(super) fn register(self, number: u16, dwords: u8, aligned: bool) -> Option<Reg> {
-        let mut reg = *self.0.get(usize::from(number))?;
-        if reg.count == 0 {
+    pub(super) fn register(self, number: u16, dwords: u8, below: u8) -> Option<Reg> {
+        let widest = self.0.get(usize::from(number))?;
+        if widest.count == 0 {
             return None;
         }
-        if aligned && matches!(reg.file, RegFile::Sgpr | RegFile::Ttmp) {
-            reg.index &= if dwords > 2 { !3 } else { !1 };
-        }
-        reg.count = reg.count.min(dwords);
-        Some(reg)
+        let below = if widest.file as u8 >= RegFile::Sgpr as u8 { below } else { 0 };
+        let below = if widest.file as u8 == RegFile::Special as u8 { 0 } else { below };
+        Some(Reg {
+            file: widest.file,
+            index: widest.index & !u16::from(below),
+            count: if widest.count < dwords { widest.count } else { dwords },
+            half: widest.half,
+        })
     }
 }
 
@@ -210,12 +213,13 @@ mod tests {
                 for dwords in [1, 2, 3, 4, 8, 16] {
                     for raw in 0..1024 {
                         let Source::Reg(reg) = source(raw, dwords, isa) else { continue };
-                        let found = Lookup::of(isa).register(SOURCE | raw, dwords, dwords > 1);
+                        let found =
+                            Lookup::of(isa).register(SOURCE | raw, dwords, [0, 0, 1, 3][usize::from(dwords.min(3))]);
                         let wanted = (!reg.is(Special::Null)).then_some(reg);
                         assert_eq!(found, wanted, "{raw} of {dwords} dwords on {isa:?}");
                     }
                 }
-                let mask = Lookup::of(isa).register(LANE_MASK | 2, 2, false).map(|reg| reg.count);
+                let mask = Lookup::of(isa).register(LANE_MASK | 2, 2, 0).map(|reg| reg.count);
                 assert_eq!(mask, Some(crate::kind::lane_mask_dwords(isa)));
             }
         }

@@ -14,6 +14,7 @@ include!(concat!(env!("OUT_DIR"), "/effects.rs"));
 
 /// Where a register's number lies.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(16))]
 pub(crate) struct Place {
     /// Bits of the number that are always set: the section and what the kind adds.
     plus: u16,
@@ -25,8 +26,8 @@ pub(crate) struct Place {
     extra: u8,
     extra_from: u8,
     dwords: u8,
-    /// A tuple that may be scalar.
-    aligned: bool,
+    /// Bits of the index that a scalar tuple leaves out.
+    below: u8,
     pub(super) written: bool,
     /// Written, but something of the old value is left, whatever the instruction's fields say.
     pub(super) kept: bool,
@@ -68,7 +69,11 @@ const fn p(
         extra,
         extra_from: if matches!(decode, Decode::DualResultY) { 8 } else { extra_from },
         dwords,
-        aligned: matches!(decode, Decode::Source { plus: 0 | 512, dwords: 2.. }),
+        below: match decode {
+            Decode::Source { plus: 0 | 512, dwords: 3.. } => 3,
+            Decode::Source { plus: 0 | 512, dwords: 2 } => 1,
+            _ => 0,
+        },
         written,
         kept: false,
         role,
@@ -86,7 +91,7 @@ const fn i(number: u8, written: bool) -> Place {
         extra: NONE,
         extra_from: 0,
         dwords: 2,
-        aligned: false,
+        below: 0,
         written,
         kept: false,
         role: None,
@@ -170,6 +175,8 @@ impl EntryEffects {
     const SDWA: u8 = 4;
     /// A failed fetch (`tfe`, `lwe`) or 16-bit data (`d16`) leaves something of the result as it was.
     const FETCHES: u8 = 8;
+    /// Vector results change in the lanes of EXEC only.
+    const MASKED: u8 = 16;
 
     #[inline(always)]
     pub(super) fn of(entry: Entry) -> Self {
@@ -205,6 +212,16 @@ impl EntryEffects {
     #[inline]
     pub(super) fn keeps_bits(self) -> bool {
         self.flags & Self::KEEPS != 0
+    }
+
+    #[inline]
+    pub(super) fn may_keep_bits(self) -> bool {
+        self.flags & (Self::SDWA | Self::FETCHES) != 0
+    }
+
+    #[inline]
+    pub(super) fn is_masked(self) -> bool {
+        self.flags & Self::MASKED != 0
     }
 
     #[inline]
@@ -268,6 +285,6 @@ impl Place {
             let half = if self.extra & 64 == 0 { halves[0] } else { halves[1] };
             number |= ((half >> (self.extra & 63)) as u16 & 1) << (self.extra_from & 15);
         }
-        lookup.register(number, self.dwords, self.aligned)
+        lookup.register(number, self.dwords, self.below)
     }
 }

@@ -9,7 +9,7 @@
 //! [`Inst::index_mode`] says `true` and one for which it says `false`, every vector register of a VALU instruction may
 //! be another one, which only the caller can know.
 
-use super::Effects;
+use super::{Effect, Effects};
 use crate::bank::VgprBanks;
 use crate::reg::{Reg, RegFile, Special};
 use crate::regset::RegSet;
@@ -43,13 +43,23 @@ impl Inst {
         set
     }
 
-    /// Registers that it certainly overwrites.
+    /// Registers that it certainly overwrites, whatever EXEC is.
     #[must_use]
     pub fn overwritten_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
+        self.overwritten(isa, banks, |effect| !effect.partial && !effect.masked)
+    }
+
+    /// Registers that it certainly overwrites in the lanes of EXEC: everywhere, if EXEC is full.
+    #[must_use]
+    pub fn overwritten_in_active_lanes(&self, isa: Isa, banks: VgprBanks) -> RegSet {
+        self.overwritten(isa, banks, |effect| !effect.partial)
+    }
+
+    fn overwritten(&self, isa: Isa, banks: VgprBanks, whole: impl Fn(&Effect) -> bool) -> RegSet {
         if self.is(Flag::Indexed) {
             return RegSet::EMPTY;
         }
-        let whole = self.writes(isa).filter(|effect| !effect.partial);
+        let whole = self.writes(isa).filter(whole);
         whole.filter_map(|effect| banks.resolve(effect.reg, effect.role)).collect()
     }
 
@@ -88,7 +98,7 @@ impl Inst {
     }
 }
 
-fn collect(set: &mut RegSet, effects: Effects<'_>, banks: VgprBanks) {
+fn collect(set: &mut RegSet, effects: Effects, banks: VgprBanks) {
     for effect in effects {
         match banks.resolve(effect.reg, effect.role) {
             Some(reg) => set.insert(reg),
