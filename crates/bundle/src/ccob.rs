@@ -14,7 +14,8 @@
 //! bundle's code object for a stale one.
 
 use crate::bytes::{malformed, shifted, slice, u16_at, u32_at, u64_at};
-use crate::inflate::{Method, compressed_size, inflate};
+use crate::inflate::{Method, beginning, compressed_size, inflate};
+use crate::plain;
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
 use std::io::Write;
@@ -22,6 +23,8 @@ use zstd::zstd_safe::CParameter;
 
 /// What a compressed bundle begins with.
 pub(crate) const MAGIC: &[u8] = b"CCOB";
+/// Bytes of a bundle that are looked at before the rest is decompressed; real tables are shorter.
+const BEGINNING: u64 = 64 << 10;
 /// Level of zstd that clang uses for bundles.
 const ZSTD_LEVEL: i32 = 3;
 
@@ -100,6 +103,10 @@ fn unknown(what: String) -> Diagnostic {
 pub(crate) fn decompress(bytes: &[u8], header: &Header) -> Result<(Vec<u8>, bool), Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
+    let start = beginning(payload, header.compression.method, BEGINNING);
+    if start.len() as u64 == BEGINNING.min(header.uncompressed) {
+        plain::check_beginning(&start, header.uncompressed)?;
+    }
     let plain = inflate(payload, header.compression.method, header.uncompressed)
         .map_err(|error| shifted(error, header.payload))?;
     let matches = hash(&plain) == header.hash;

@@ -46,6 +46,21 @@ pub(crate) fn inflate(payload: &[u8], method: Method, size: u64) -> Result<Vec<u
     Ok(plain)
 }
 
+/// The first bytes of the content, at most `size`: what can be judged before memory is spent on the rest.
+/// Fewer, where the payload is damaged.
+pub(crate) fn beginning(payload: &[u8], method: Method, size: u64) -> Vec<u8> {
+    let mut found = Vec::new();
+    // Damage shows again, and is told, when the whole is decompressed.
+    let _ = match method {
+        Method::Zlib => flate2::read::ZlibDecoder::new(payload).take(size).read_to_end(&mut found),
+        Method::Zstd => zstd::stream::read::Decoder::with_buffer(payload).and_then(|mut decoder| {
+            decoder.window_log_max(31)?;
+            decoder.take(size).read_to_end(&mut found)
+        }),
+    };
+    found
+}
+
 /// Number of compressed bytes at the start of `bytes`; `size`: what they may expand to.
 pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result<u64, Diagnostic> {
     match method {

@@ -58,6 +58,31 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<Plain<'a>, Diagnostic> {
     Ok(Plain { entries, record, alignment, end })
 }
 
+/// Checks the start of a bundle of `size` bytes before the rest is decompressed: its magic, and whether
+/// its table accounts for that size. HotSwap's record behind the last entry is small.
+///
+/// # Errors
+/// [`codes::MALFORMED`] for what is no bundle or mostly something else.
+pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic> {
+    const RECORD: u64 = 16 << 20;
+    if !start.starts_with(MAGIC) {
+        return Err(malformed("what is compressed is no bundle", 0));
+    }
+    let (mut at, mut end) = (FIRST_ENTRY, FIRST_ENTRY);
+    for _ in 0..u64_at(start, 24).unwrap_or_default() {
+        let field = |number: u64| u64_at(start, at.checked_add(number * 8)?);
+        // A table that is longer than the start cannot be judged yet.
+        let (Some(offset), Some(length), Some(id)) = (field(0), field(1), field(2)) else { return Ok(()) };
+        end = end.max(offset.saturating_add(length));
+        at = at.saturating_add(ENTRY_HEADER).saturating_add(id);
+    }
+    if size > end.max(at).saturating_add(RECORD) {
+        let what = format!("the bundle claims {size} bytes, its entries end at {end:#x}");
+        return Err(malformed(what, 0));
+    }
+    Ok(())
+}
+
 /// One entry of the table, its offset, and where the next entry of the table begins.
 fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), Diagnostic> {
     let cut = || malformed("the bundle ends in its entry table", at);

@@ -242,3 +242,43 @@ fn a_fat_binary_that_cannot_move_is_refused() {
     assert_eq!(refused(empty.clone()), codes::NOT_FOUND);
     assert_eq!(host_object::fatbin_of(&empty).unwrap(), None);
 }
+
+/// What expands a thousand times is refused by its first bytes, or by its entry table.
+#[test]
+fn bombs_are_refused_before_they_are_expanded() {
+    use hotswap_bundle::Method;
+    use std::io::Write;
+    let size = 20usize << 20;
+    let pack = |method: Method, start: &[u8]| {
+        let mut payload = Vec::new();
+        let zeros = vec![0; 1 << 20];
+        let feed = |out: &mut dyn Write| {
+            out.write_all(start).unwrap();
+            out.write_all(&zeros[start.len()..]).unwrap();
+            (1..size >> 20).for_each(|_| out.write_all(&zeros).unwrap());
+        };
+        match method {
+            Method::Zlib => {
+                let mut encoder = flate2::write::ZlibEncoder::new(&mut payload, flate2::Compression::fast());
+                feed(&mut encoder);
+                encoder.finish().unwrap();
+            }
+            Method::Zstd => {
+                let mut encoder = zstd::stream::Encoder::new(&mut payload, 1).unwrap();
+                encoder.set_pledged_src_size(Some(size as u64)).unwrap();
+                feed(&mut encoder);
+                encoder.finish().unwrap();
+            }
+        }
+        let number = u16::from(method == Method::Zstd).to_le_bytes();
+        let total = (payload.len() as u64 + 32).to_le_bytes();
+        [b"CCOB\x03\0", &number[..], &total, &(size as u64).to_le_bytes(), &[0; 8], &payload].concat()
+    };
+    let table = b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0";
+    for method in [Method::Zlib, Method::Zstd] {
+        for (start, says) in [(&b""[..], "is no bundle"), (table, "its entries end at")] {
+            let error = parse_lenient(&pack(method, start)).unwrap_err();
+            assert!(error.code == codes::MALFORMED && error.what.contains(says), "{error}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ mod write;
 
 pub use input::{Input, open};
 pub use response::{Word, expand};
-pub use write::{read, replace};
+pub use write::{read, replace, replace_like};
 
 use std::env;
 use std::path::PathBuf;

@@ -26,8 +26,24 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 /// # Errors
 /// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or folder, [`codes::CANNOT_WRITE`] otherwise.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
+    replace_with(path, bytes, 0o666 & !umask())
+}
+
+/// As [`replace`], for a changed copy of the file `model`: a new file gets its permissions, so that a
+/// program stays one.
+///
+/// # Errors
+/// As [`replace`]; [`codes::CANNOT_READ`] where the model is gone.
+pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagnostic> {
+    let meta =
+        fs::metadata(model).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
+    replace_with(path, bytes, meta.mode() & 0o777)
+}
+
+/// `new`: permissions of a file that is not there yet.
+fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
     let target = resolve(path)?;
-    let mode = target_mode(&target).map_err(|error| cannot_write(path, &error))?;
+    let mode = target_mode(&target, new).map_err(|error| cannot_write(path, &error))?;
     if let Some(kind) = mode.as_ref().err() {
         return Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path));
     }
@@ -44,10 +60,10 @@ fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
 }
 
 /// Permissions for the new file, or in words what kind of thing is there instead of a file.
-fn target_mode(path: &Path) -> io::Result<Result<u32, &'static str>> {
+fn target_mode(path: &Path, new: u32) -> io::Result<Result<u32, &'static str>> {
     let kind = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Ok(0o666 & !umask()));
+            return Ok(Ok(new));
         }
         Err(error) => return Err(error),
         Ok(meta) if meta.is_file() => return Ok(Ok(meta.mode() & 0o7777)),

@@ -223,7 +223,7 @@ impl Common {
     }
 
     fn write(&self, done: Done) -> Result<Outcome, Diagnostic> {
-        hotswap_files::replace(&self.output, &done.bytes)?;
+        hotswap_files::replace_like(&self.output, &done.bytes, &self.file)?;
         if self.format.format == Format::Json {
             let changes: Vec<_> = done.changes.iter().map(|(place, change)| change.json(place)).collect();
             let sizes = [done.old_size, done.bytes.len()];

@@ -43,6 +43,9 @@ fn as_text(file: &Path, headline: bool, outcome: &mut Outcome) -> Result<(), Dia
     let problems = survey::visit(&contents, |container| {
         warnings.extend(hash_problem(&container));
         rows.extend(container.rows.iter().map(|row| cells(&container, row)));
+        if container.rows.is_empty() {
+            rows.push(empty_cells(&container));
+        }
     });
     if headline {
         outcome.text += &format!("{}:\n", file.display());
@@ -52,6 +55,15 @@ fn as_text(file: &Path, headline: bool, outcome: &mut Outcome) -> Result<(), Dia
     }
     outcome.problems.extend(warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)));
     Ok(())
+}
+
+/// A container with nothing but the host's part is listed, too.
+fn empty_cells(container: &Container<'_>) -> Vec<String> {
+    let place = text::plain(&container.found.place.to_string());
+    let form = container.found.form.to_string();
+    let size = container.found.bytes.len().to_string();
+    ["-".to_owned(), place, form, "-".to_owned(), "no device code".to_owned(), size, "-".to_owned(), "-".to_owned()]
+        .into()
 }
 
 fn cells(container: &Container<'_>, row: &Row<'_>) -> Vec<String> {

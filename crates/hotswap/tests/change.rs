@@ -236,6 +236,28 @@ fn what_cannot_be_done_is_one_line_and_writes_nothing() {
 }
 
 #[test]
+fn a_program_stays_a_program() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    folder.write("x", &bundle(&["gfx900", "gfx902"], None));
+    let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().permissions().mode() & 0o777;
+    fs::set_permissions(folder.path("x"), fs::Permissions::from_mode(0o750)).unwrap();
+    folder.run("prune x --keep gfx900 -o y").success();
+    assert_eq!((mode("x"), mode("y")), (0o750, 0o750));
+    folder.run("prune x --keep gfx900 -o x").success();
+    assert_eq!(mode("x"), 0o750);
+}
+
+/// What holds the host's part alone is listed.
+#[test]
+fn a_bundle_without_device_code_is_listed() {
+    let folder = Folder::new();
+    folder.write("x", &bundle(&["gfx900"], None));
+    folder.run("remove x gfx900 -o x").success();
+    folder.run("list x").success().stdout(contains("no device code"));
+}
+
+#[test]
 fn records_follow_their_entries() {
     let folder = Folder::new();
     let bytes = bundle(&["gfx900", "gfx902"], None);

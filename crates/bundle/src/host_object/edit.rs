@@ -1,6 +1,6 @@
 //! The edit itself: refusals first, then content, section header and symbol sizes.
 
-use super::{Object, Section, field, no_place};
+use super::{Object, SECTION_HEADER, SHT_NOBITS, Section, field, no_place};
 use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
 use hotswap_report::{Diagnostic, codes};
 
@@ -17,6 +17,7 @@ pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Res
     let index = object.fatbin.unwrap_or_default();
     let sizes = symbol_sizes(object, index, section.size)?;
     check_relocations(object, index)?;
+    check_apart(object, index, section)?;
     let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
     let alignment = section.alignment.max(1);
     if !alignment.is_power_of_two() {
@@ -36,6 +37,19 @@ pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Res
         out[field(at)].copy_from_slice(&(new.len() as u64).to_le_bytes());
     }
     Ok(out)
+}
+
+/// The old content is zeroed, so nothing else may lie in it.
+fn check_apart(object: &Object<'_>, index: usize, section: &Section) -> Result<(), Diagnostic> {
+    let ours = section.offset..section.offset + section.size;
+    let headers = object.sections.iter().map(|found| (found.header, SECTION_HEADER));
+    let has_bytes = |(number, found): &(usize, &Section)| *number != index && found.kind != SHT_NOBITS;
+    let others = object.sections.iter().enumerate().filter(has_bytes).map(|(_, found)| (found.offset, found.size));
+    let mut all = headers.chain(others).chain([(0, 64)]);
+    match all.find(|(at, size)| *size > 0 && *at < ours.end && ours.start < at.saturating_add(*size)) {
+        Some((at, _)) if section.size > 0 => Err(malformed("the section overlaps with something else", at)),
+        _ => Ok(()),
+    }
 }
 
 /// Offsets of the `st_size` fields that state the size of the section's content.

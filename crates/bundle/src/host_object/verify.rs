@@ -1,6 +1,7 @@
 //! Reads the result with the `object` crate and compares it with the input, section by section.
 
 use super::SECTION;
+use crate::bytes::malformed;
 use hotswap_report::{Diagnostic, codes};
 use object::{Object, ObjectSection, ObjectSymbol};
 
@@ -9,26 +10,34 @@ fn failed(what: impl Into<String>) -> Diagnostic {
 }
 
 pub(super) fn check(old: &[u8], new: &[u8], (section, content): (&str, &[u8])) -> Result<(), Diagnostic> {
-    let read = |bytes| object::File::parse(bytes).map_err(|error| failed(error.to_string()));
-    let (before, after) = (read(old)?, read(new)?);
+    // What the input cannot be read as is not our fault.
+    let before = object::File::parse(old).map_err(|error| malformed(format!("object file: {error}"), 0))?;
+    let after = object::File::parse(new).map_err(|error| failed(error.to_string()))?;
     if before.sections().count() != after.sections().count() {
         return Err(failed("the number of sections differs"));
     }
     for (was, is) in before.sections().zip(after.sections()) {
         check_section(&was, &is, (section, content))?;
     }
-    let symbols = |file: &object::File<'_>, size: Option<u64>| -> Vec<_> {
-        let size =
-            |symbol: &object::Symbol<'_, '_>| if Some(symbol.size()) == size { None } else { Some(symbol.size()) };
-        file.symbols()
-            .map(|s| (s.name_bytes().ok().map(<[u8]>::to_vec), s.address(), s.section_index(), size(&s)))
-            .collect()
-    };
+    let place = before.section_by_name(section).map(|section| section.index());
     let old_size = before.section_by_name(section).map(|section| section.size());
-    if symbols(&before, old_size) != symbols(&after, Some(content.len() as u64)) {
+    if symbols(&before, place, old_size) != symbols(&after, place, Some(content.len() as u64)) {
         return Err(failed("the symbols differ"));
     }
     Ok(())
+}
+
+type Symbol = (Option<Vec<u8>>, u64, Option<object::SectionIndex>, Option<u64>);
+
+/// The symbols, without the size of those that name the whole content of the section.
+fn symbols(file: &object::File<'_>, place: Option<object::SectionIndex>, size: Option<u64>) -> Vec<Symbol> {
+    let one = |symbol: object::Symbol<'_, '_>| {
+        let section = symbol.section_index();
+        let is_whole = section.is_some() && section == place && Some(symbol.size()) == size;
+        let name = symbol.name_bytes().ok().map(<[u8]>::to_vec);
+        (name, symbol.address(), section, (!is_whole).then(|| symbol.size()))
+    };
+    file.symbols().map(one).collect()
 }
 
 fn check_section(
@@ -37,14 +46,16 @@ fn check_section(
     (section, content): (&str, &[u8]),
 ) -> Result<(), Diagnostic> {
     let name = was.name_bytes().unwrap_or_default();
-    if is.name_bytes().ok() != Some(name) || is.align() != was.align() || is.flags() != was.flags() {
+    if is.name_bytes().ok() != was.name_bytes().ok() || is.align() != was.align() || is.flags() != was.flags() {
         return Err(failed(format!("section {} differs", was.index())));
     }
     let same = if name == section.as_bytes() {
         is.data().is_ok_and(|data| data == content)
     } else {
-        // The symbol table holds the sizes that had to change; its symbols are compared one by one.
-        name == b".symtab" || was.data().ok() == is.data().ok()
+        // The symbol table holds the sizes that had to change; its symbols are compared one by one, and so
+        // are relocations. A damaged file may call it by another name.
+        let is_table = was.kind() == object::SectionKind::Metadata && was.size() == is.size();
+        is_table || was.data().ok() == is.data().ok()
     };
     if !same {
         return Err(failed(format!("the content of section {} is not as planned", was.index())));
