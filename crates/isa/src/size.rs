@@ -134,7 +134,10 @@ impl Isa {
 
     /// As [`Isa::size`], for what the prefix does not say.
     fn exact_size(self, bytes: &[u8]) -> Option<u8> {
-        let [low, high] = halves(&words(bytes));
+        let [low, high] = match bytes.first_chunk::<16>().map(|first| u128::from_le_bytes(*first)) {
+            Some(first) => [first as u64, (first >> 64) as u64],
+            None => halves(&words(bytes)),
+        };
         let rule = self.rule(self.size_node(low, high));
         if rule.count == DECODE {
             return self.decoded_size(bytes);
