@@ -29,8 +29,10 @@ mod walk;
 
 pub use decode::Undecoded;
 pub use inst::Inst;
-pub use operand::{Access, Operand, Operands};
-pub use value::Value;
 pub use isa::{FeatureSet, Isa, Wave};
-pub use tables::{Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes};
+pub use operand::{Access, Operand, Operands};
+pub use tables::{
+    Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes,
+};
+pub use value::Value;
 pub use walk::Walk;
