@@ -68,12 +68,12 @@ fn download(folder: &Path) -> Outcome {
     run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
     run::output(apt.command("apt-get", &["download", "-q", LIBRARY]).current_dir(folder))?;
     apt.remove()?;
-    for entry in fs::read_dir(folder).during("read", folder)? {
-        let package = entry?.path();
-        run::output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(folder))?;
-        return fs::remove_file(&package).during("delete", &package);
-    }
-    fail(format!("apt downloaded no {LIBRARY}"))
+    let Some(entry) = fs::read_dir(folder).during("read", folder)?.next() else {
+        return fail(format!("apt downloaded no {LIBRARY}"));
+    };
+    let package = entry?.path();
+    run::output(Command::new("dpkg-deb").arg("-x").arg(&package).arg(folder))?;
+    fs::remove_file(&package).during("delete", &package)
 }
 
 /// The largest file below the folder: a package of a library holds it and a few lines of text.

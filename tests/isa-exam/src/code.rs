@@ -200,7 +200,7 @@ fn objdump(tools: &Tools, setting: &Setting, object: &[u8]) -> io::Result<BTreeS
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(line).collect())
 }
 
-/// `	s_endpgm  // 000000001900: BF810000`, with a label behind it where it is a branch.
+/// `s_endpgm  // 000000001900: BF810000`, with a label behind it where it is a branch.
 fn line(line: &str) -> Option<(u64, usize)> {
     let (text, comment) = line.rsplit_once("// ")?;
     if text.trim_start().starts_with('.') {

@@ -42,12 +42,14 @@ pub const DEFECTS: &[Defect] = &[
         },
     },
     Defect {
-        name: "constant for a matrix that is resized",
-        reason: "a constant in a source of MFMA or WMMA whose size follows the format is no valid operand; LLVM prints \
-                 0 in place of it when the size changes",
+        name: "scalar or constant for a matrix that is resized",
+        reason: "sources of MFMA and WMMA whose size follows the format must be vector registers; of a constant LLVM \
+                 prints 0, and of trap registers the old size, when the size changes",
         explains: |difference| {
             let lost = |(theirs, ours): &(String, String)| {
-                theirs.starts_with("0/*Invalid") && ours.contains("/*Invalid") && !ours.contains('[')
+                let both = theirs.contains("/*Invalid") && ours.contains("/*Invalid");
+                let constant = theirs.starts_with("0/") && !ours.contains('[');
+                both && (constant || theirs.starts_with("ttmp[0:15]") && ours.starts_with("ttmp[0:"))
             };
             let all = differing(difference);
             difference.kind == Kind::Text
@@ -101,7 +103,8 @@ fn is_constant(value: u32) -> bool {
 fn differing(difference: &Difference) -> Vec<(String, String)> {
     let words = |text: &str| -> Vec<String> {
         let text = text.replace("/* Invalid dpp_ctrl value */", "dpp_ctrl:invalid");
-        let text = text.split(" [").next().unwrap_or_default();
+        let length = text.strip_suffix(" bytes]").and_then(|text| text.rsplit_once(" ["));
+        let text = length.map_or(text.as_str(), |(text, _)| text);
         text.split(' ').map(|word| word.trim_end_matches(',').to_owned()).collect()
     };
     let (theirs, ours) = (words(&difference.theirs), words(&difference.ours));

@@ -87,7 +87,7 @@ impl Pattern {
     pub fn word(&self, round: usize, random: &mut Random) -> Word {
         let calm = random.below(3);
         let mut bits = self.fixed | self.free & [0, 0, random.wide(), 1 << random.below(128)][random.below(4)];
-        let edge = (round % 2 == 0 && self.edges() > 0).then(|| round / 2 % self.edges());
+        let edge = (round.is_multiple_of(2) && self.edges() > 0).then(|| round / 2 % self.edges());
         let mut before = 0;
         for field in &self.fields {
             let at_edge = edge.and_then(|edge| field.edges.get(edge.checked_sub(before)?));
@@ -113,9 +113,9 @@ impl Field {
     fn value(&self, calm: usize, random: &mut Random) -> u64 {
         match (calm, random.below(2)) {
             (0, _) => 0,
-            (1, 0) => random.next() % 8 * 2 & ones(self.width),
+            (1, 0) => (random.number() % 8 * 2) & ones(self.width),
             (_, 0) => random.pick(&self.edges),
-            _ => random.next() & ones(self.width),
+            _ => random.number() & ones(self.width),
         }
     }
 }
@@ -161,7 +161,7 @@ fn finish(bits: u128, count: u8, random: &mut Random) -> Word {
     let held = usize::from(count / 8).min(16);
     bytes[..held].copy_from_slice(&bits.to_le_bytes()[..held]);
     for dword in bytes[held..].chunks_mut(4) {
-        let value = if random.one_in(2) { random.pick(LITERALS) } else { random.next() };
+        let value = if random.one_in(2) { random.pick(LITERALS) } else { random.number() };
         dword.copy_from_slice(&value.to_le_bytes()[..dword.len()]);
     }
     let size = if random.one_in(50) { random.below(LONGEST + 1) } else { LONGEST };

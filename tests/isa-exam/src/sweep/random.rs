@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +22,7 @@ impl Random {
     /// A number below `limit`; 0 when the limit is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.next() % limit).unwrap_or(0)
+        usize::try_from(self.number() % limit).unwrap_or(0)
     }
 
     /// Whether one of `many` cases comes up.
@@ -37,6 +37,6 @@ impl Random {
 
     /// 128 random bits.
     pub fn wide(&mut self) -> u128 {
-        u128::from(self.next()) << 64 | u128::from(self.next())
+        u128::from(self.number()) << 64 | u128::from(self.number())
     }
 }
