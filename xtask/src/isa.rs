@@ -30,7 +30,7 @@ enum Action {
     Import(Json),
     /// Compare the rows with what an import would write.
     Check(Json),
-    /// Compare hotswap-isa with LLVM: vectors, sweep, real code, reads and writes.
+    /// Compare hotswap-isa with LLVM: its own vectors, a sweep, real code.
     Exam(isa_exam::Words),
     /// Fuzz decoder and encoder.
     Fuzz(isa_fuzz::Words),

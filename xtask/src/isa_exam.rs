@@ -18,7 +18,7 @@ const LIBRARY: &str = "librocrand1";
 /// The exam's own words; without any, everything is run.
 #[derive(clap::Args)]
 pub(crate) struct Words {
-    /// `vectors`, `sweep`, `code` or `effects` with its options (`-- --help` lists them); everything without it.
+    /// `vectors`, `sweep` or `code` with its options (`-- --help` lists them); everything without it.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
