@@ -1,5 +1,8 @@
 //! Decoding and lengths: known words, every entry with random fields, arbitrary bytes, cut-off input.
 
+mod common;
+
+use common::Random;
 use hotswap_isa::{Entry, Inst, Isa, Target, Undecoded, Wave};
 use proptest::prelude::*;
 
@@ -23,22 +26,6 @@ fn isas() -> Vec<Isa> {
         }
     }
     result
-}
-
-/// Numbers that look random and are the same in every run (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn wide(&mut self) -> u128 {
-        u128::from(self.next()) << 64 | u128::from(self.next())
-    }
 }
 
 #[test]
@@ -71,7 +58,7 @@ fn known_words() {
 /// 234 and 233, which announce literals and further words.
 #[test]
 fn size_agrees_with_decode_on_every_entry() {
-    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    let mut numbers = Random::new(2);
     let (mut tried, mut decoded) = (0u32, 0u32);
     for isa in isas() {
         for entry in Entry::all().filter(|entry| entry.available(isa)) {

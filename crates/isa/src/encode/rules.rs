@@ -99,8 +99,7 @@ fn uses_bus(reg: Reg) -> bool {
 }
 
 fn limit(entry: Entry, isa: Isa) -> u8 {
-    let shift = matches!(entry.mnemonic(), "v_lshlrev_b64" | "v_lshrrev_b64" | "v_ashrrev_i64");
-    if isa.has(Feature::Gfx10Insts) && !shift { 2 } else { 1 }
+    if isa.has(Feature::Gfx10Insts) && !entry.is(Flag::OneScalar) { 2 } else { 1 }
 }
 
 /// Checks that tied operands are the same register.

@@ -18,6 +18,10 @@ impl Random {
         self.0 ^= self.0 >> 27;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
+
+    pub(crate) fn wide(&mut self) -> u128 {
+        u128::from(self.next()) << 64 | u128::from(self.next())
+    }
 }
 
 /// Every target with every wave size and spelling that differ.
@@ -51,8 +55,7 @@ pub(crate) fn entries(most: usize) -> Vec<(Entry, Vec<Isa>)> {
 /// operands that most fields take.
 pub(crate) fn random(entry: Entry, isa: Isa, random: &mut Random) -> Option<Inst> {
     let (value, mask) = entry.fixed();
-    let noise = u128::from(random.next()) | u128::from(random.next()) << 64;
-    let wild = value | noise & !mask;
+    let wild = value | random.wide() & !mask;
     let tame = entry.slots().iter().fold(value, |word, slot| {
         let number = if slot.name == Name::Fi { 0xe9 } else { 256 | random.next() & 62 };
         slot.pieces().iter().filter(|piece| piece.at < 128).fold(word, |word, piece| {
