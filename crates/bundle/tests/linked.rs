@@ -10,17 +10,7 @@ use common::{HOST, id, object};
 use hotswap_bundle::linked::{Exchange, replace_bundles};
 use hotswap_bundle::{Bundle, open, parse};
 use hotswap_report::codes;
-use hotswap_userland::{ENV_ROCM, Userland, say};
-use std::fs;
-use std::path::Path;
-use std::process::Output;
-use tempfile::TempDir;
-
-struct Bench {
-    userland: Userland,
-    folder: TempDir,
-    versions: Vec<u32>,
-}
+use hotswap_userland::Workbench;
 
 /// Registers its kernel and asks for a GPU; `second` makes a second bundle.
 const PROGRAM: &str = "#include <hip/hip_runtime.h>
@@ -46,48 +36,21 @@ __global__ void kernel(int *p) { p[0] *= 3; }
 void second(int *p) { kernel<<<1, 64>>>(p); }
 ";
 
+struct Bench(Workbench);
+
 impl Bench {
     fn new(test: &str) -> Option<Self> {
-        let Some(userland) = Userland::from_env() else {
-            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
-            return None;
-        };
-        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
-        let versions: Vec<u32> = (22..40).filter(is_there).collect();
-        assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
-        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp")).unwrap();
-        let bench = Self { userland, folder, versions };
+        let bench = Workbench::new(test)?;
         bench.write("program.hip", PROGRAM.as_bytes());
         bench.write("second.hip", SECOND.as_bytes());
         bench.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
         bench.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
-        Some(bench)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.folder.path().join(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn shell(&self, script: &str) -> Output {
-        let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
-        let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
-        self.userland.command(inside, "/bin/bash").args(["-c", script]).env("ROCM", rocm).output().unwrap()
-    }
-
-    fn run(&self, script: &str) -> String {
-        let output = self.shell(script);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{script}\n{error}{}", String::from_utf8_lossy(&output.stdout));
-        String::from_utf8(output.stdout).unwrap()
+        Some(Self(bench))
     }
 
     /// The program registers all its kernels, finds its zeros and ends with HIP's own message.
     fn asks_for_a_gpu(&self, what: &str) {
-        let output = self.shell("LD_LIBRARY_PATH=. ./x");
+        let output = self.0.shell("LD_LIBRARY_PATH=. ./x");
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains("no ROCm-capable device"), "{what}: {said}");
     }
@@ -96,7 +59,7 @@ impl Bench {
     fn build(&self, version: u32, case: &Case) {
         let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
         let clang = format!("clang++-{version} {rocm} --offload-arch=gfx1030,gfx900 {}", case.words);
-        self.run(&match case.library {
+        self.0.run(&match case.library {
             false => format!("{clang} program.hip second.hip -o x -lamdhip64"),
             true => format!(
                 "set -e; {clang} -fPIC -shared program.hip second.hip -o libx.so -lamdhip64 -Wl,-soname,libx.so
@@ -151,14 +114,14 @@ fn grown_programs_and_libraries_work_stripped_and_copied() {
     let Some(bench) = Bench::new("grown_programs_and_libraries_work_stripped_and_copied") else { return };
     for (number, case) in CASES.iter().enumerate() {
         // Every linker and mode with one clang, every clang with some: compiling is what takes the time.
-        let one = number % bench.versions.len();
-        let versions = &bench.versions[one..=one];
+        let one = number % bench.0.versions.len();
+        let versions = &bench.0.versions[one..=one];
         for version in versions {
             let what = format!("clang {version} {}", case.words);
             bench.build(*version, case);
             let name = if case.library { "libx.so" } else { "x" };
             bench.asks_for_a_gpu(&what);
-            let before = bench.read(name);
+            let before = bench.0.read(name);
             assert_eq!(bundles(&before).len(), case.bundles, "{what}");
             let exchanges = grown(&before, 300_000);
             let once = replace_bundles(&before, &exchanges).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -183,29 +146,30 @@ fn check(
     let expected: Vec<_> = exchanges.iter().map(|exchange| exchange.new.clone()).collect();
     for command in commands {
         let what = format!("{what}: {command}");
-        bench.write(name, file);
+        bench.0.write(name, file);
         let command = command.replace('X', name).replace('V', &version.to_string());
-        let said = bench.shell(&command);
+        let said = bench.0.shell(&command);
         let said = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.is_empty(), "{what}: {said}");
-        assert!(bundles(&bench.read(name)) == expected, "{what}");
+        assert!(bundles(&bench.0.read(name)) == expected, "{what}");
         bench.asks_for_a_gpu(&what);
     }
-    bench.write(name, file);
+    bench.0.write(name, file);
     let said = bench
+        .0
         .run(&format!("llvm-readelf-{version} -a {name} 2>&1 >/dev/null; readelf -Wa {name} 2>&1 >/dev/null; true"));
     assert_eq!(said, "", "{what}");
-    bench.run(&format!("objcopy -O binary --only-section=.hip_fatbin {name} fatbin"));
-    assert!(bench.read("fatbin").starts_with(&expected[0]), "{what}");
-    bench.write("one", &expected[0]);
-    bench.run("rm -f out; ./lookup -o out one amdgcn-amd-amdhsa--gfx1031");
+    bench.0.run(&format!("objcopy -O binary --only-section=.hip_fatbin {name} fatbin"));
+    assert!(bench.0.read("fatbin").starts_with(&expected[0]), "{what}");
+    bench.0.write("one", &expected[0]);
+    bench.0.run("rm -f out; ./lookup -o out one amdgcn-amd-amdhsa--gfx1031");
     assert_eq!(
-        bench.read("out"),
+        bench.0.read("out"),
         parse(&expected[0]).unwrap().0.entry(&id("gfx1031")).unwrap().data.to_vec(),
         "{what}"
     );
     if version > 22 {
-        let listed = bench.run(&format!("clang-offload-bundler-{version} -list -type=o -input=fatbin"));
+        let listed = bench.0.run(&format!("clang-offload-bundler-{version} -list -type=o -input=fatbin"));
         assert_eq!(listed.matches("gfx1031").count(), expected.len(), "{what}: {listed}");
     }
 }
@@ -215,8 +179,8 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     let Some(bench) = Bench::new("smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others") else {
         return;
     };
-    bench.build(bench.versions[0], &CASES[0]);
-    let file = bench.read("x");
+    bench.build(bench.0.versions[0], &CASES[0]);
+    let file = bench.0.read("x");
     let found: Vec<_> = open(&file).found.iter().map(|found| found.place.file_offset).collect();
     let small = |seed| {
         let mut bundle = Bundle::default();
@@ -228,7 +192,7 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
     assert_eq!(bundles(&changed), [bundles(&file)[0].clone(), small(3)]);
-    bench.write("x", &changed);
+    bench.0.write("x", &changed);
     bench.asks_for_a_gpu("a smaller bundle");
     // The first grows into the room that the second leaves.
     let mut larger = Bundle::default();
@@ -238,15 +202,15 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
     assert_eq!(bundles(&changed), [new[0].new.clone(), small(3)]);
-    bench.write("x", &changed);
+    bench.0.write("x", &changed);
     bench.asks_for_a_gpu("bundles one behind another");
 }
 
 #[test]
 fn what_cannot_be_moved_is_refused() {
     let Some(bench) = Bench::new("what_cannot_be_moved_is_refused") else { return };
-    bench.build(bench.versions[0], &CASES[0]);
-    let file = bench.read("x");
+    bench.build(bench.0.versions[0], &CASES[0]);
+    let file = bench.0.read("x");
     let refused = |file: &[u8], exchanges: &[Exchange]| replace_bundles(file, exchanges).unwrap_err();
     let larger = grown(&file, 300_000);
     // No wrapper: its magic is gone.

@@ -11,61 +11,14 @@ use hotswap_bundle::{
     Bundle, Compression, Form, HashState, Method, OffloadBinary, host_object, open, parse, parse_lenient, walk_fatbin,
 };
 use hotswap_report::codes;
-use hotswap_userland::{ENV_ROCM, Userland, say};
+use hotswap_userland::Workbench;
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::process::Output;
-use tempfile::TempDir;
 
-/// A userland, a scratch folder in it, and the compilers that are there.
-struct Bench {
-    userland: Userland,
-    folder: TempDir,
-    versions: Vec<u32>,
-}
-
-impl Bench {
-    fn new(test: &str) -> Option<Self> {
-        let Some(userland) = Userland::from_env() else {
-            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
-            return None;
-        };
-        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
-        let versions: Vec<u32> = (22..40).filter(is_there).collect();
-        assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
-        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp")).unwrap();
-        Some(Self { userland, folder, versions })
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.folder.path().join(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    fn shell(&self, script: &str) -> Output {
-        let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
-        let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
-        self.userland.command(inside, "/bin/bash").args(["-c", script]).env("ROCM", rocm).output().unwrap()
-    }
-
-    /// Standard output of a script that must succeed.
-    fn run(&self, script: &str) -> String {
-        let output = self.shell(script);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{script}\n{error}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Entry IDs that the bundler of that version sees.
-    fn listed(&self, version: u32, file: &str) -> BTreeSet<String> {
-        let script = format!("clang-offload-bundler-{version} -list -type=o -input={file}");
-        self.run(&script).lines().map(str::to_owned).collect()
-    }
+/// Entry IDs that the bundler of that version sees.
+fn listed(bench: &Workbench, version: u32, file: &str) -> BTreeSet<String> {
+    let script = format!("clang-offload-bundler-{version} -list -type=o -input={file}");
+    bench.run(&script).lines().map(str::to_owned).collect()
 }
 
 fn ids(bundle: &Bundle<'_>) -> BTreeSet<String> {
@@ -74,7 +27,7 @@ fn ids(bundle: &Bundle<'_>) -> BTreeSet<String> {
 
 #[test]
 fn clang_bundles_are_laid_out_anew_byte_by_byte() {
-    let Some(bench) = Bench::new("clang_bundles_are_laid_out_anew_byte_by_byte") else { return };
+    let Some(bench) = Workbench::new("clang_bundles_are_laid_out_anew_byte_by_byte") else { return };
     bench.write("a", &object(3, 9001));
     bench.write("b", &object(5, 100));
     let targets = format!("{HOST},{},{}", id("gfx1030"), id("gfx900"));
@@ -96,7 +49,7 @@ fn clang_bundles_are_laid_out_anew_byte_by_byte() {
                 assert_eq!(bundle.compression(), Some(Compression::default()));
                 assert_eq!(bundle.hash(), HashState::Right);
                 bench.write("plain", &again.to_bytes().unwrap());
-                assert_eq!(bench.listed(*version, "plain"), ids(&bundle));
+                assert_eq!(listed(&bench, *version, "plain"), ids(&bundle));
                 // Same method, level and parameters; the version of libzstd may differ.
                 again.set_compression(bundle.compression());
                 let packed = again.to_bytes().unwrap();
@@ -108,7 +61,7 @@ fn clang_bundles_are_laid_out_anew_byte_by_byte() {
 
 #[test]
 fn every_bundler_reads_what_we_write() {
-    let Some(bench) = Bench::new("every_bundler_reads_what_we_write") else { return };
+    let Some(bench) = Workbench::new("every_bundler_reads_what_we_write") else { return };
     for form in common::forms() {
         let bytes = bytes_with(form);
         let (mut bundle, _) = parse(&bytes).unwrap();
@@ -116,7 +69,7 @@ fn every_bundler_reads_what_we_write() {
         bundle.set_record(Some(br#"{"schema":1}"#.to_vec()));
         bench.write("x", &bundle.to_bytes().unwrap());
         for version in &bench.versions {
-            assert_eq!(bench.listed(*version, "x"), ids(&bundle), "{form:?}, clang {version}");
+            assert_eq!(listed(&bench, *version, "x"), ids(&bundle), "{form:?}, clang {version}");
             for entry in bundle.entries().iter().filter(|entry| !entry.data.is_empty()) {
                 let words = format!("-unbundle -type=o -input=x -targets={} -output=out", entry.id);
                 bench.run(&format!("clang-offload-bundler-{version} {words}"));
@@ -182,7 +135,7 @@ fn odd_inputs() -> Vec<Odd> {
 
 #[test]
 fn odd_input_is_read_as_by_others_or_refused() {
-    let Some(bench) = Bench::new("odd_input_is_read_as_by_others_or_refused") else { return };
+    let Some(bench) = Workbench::new("odd_input_is_read_as_by_others_or_refused") else { return };
     for odd in odd_inputs() {
         let read = parse_lenient(&odd.bytes);
         assert_eq!(read.is_ok(), odd.ours, "{}: {:?}", odd.name, read.err());
@@ -222,7 +175,7 @@ fn compiler(version: u32) -> String {
 
 #[test]
 fn containers_of_real_objects_hold_what_objdump_says() {
-    let Some(bench) = Bench::new("containers_of_real_objects_hold_what_objdump_says") else { return };
+    let Some(bench) = Workbench::new("containers_of_real_objects_hold_what_objdump_says") else { return };
     KERNELS.iter().for_each(|(name, text)| bench.write(name, format!("{PRELUDE}{text}").as_bytes()));
     for version in bench.versions.clone() {
         let clang = compiler(version);
@@ -257,7 +210,7 @@ fn containers_of_real_objects_hold_what_objdump_says() {
 /// go over our record blocks.
 #[test]
 fn bundles_with_records_stand_one_behind_another() {
-    let Some(bench) = Bench::new("bundles_with_records_stand_one_behind_another") else { return };
+    let Some(bench) = Workbench::new("bundles_with_records_stand_one_behind_another") else { return };
     KERNELS.iter().for_each(|(name, text)| bench.write(name, format!("{PRELUDE}{text}").as_bytes()));
     let last = *bench.versions.last().unwrap();
     for compress in ["", "--offload-compress"] {
@@ -290,7 +243,7 @@ fn bundles_with_records_stand_one_behind_another() {
 
 #[test]
 fn offload_binaries_are_written_as_llvm_does() {
-    let Some(bench) = Bench::new("offload_binaries_are_written_as_llvm_does") else { return };
+    let Some(bench) = Workbench::new("offload_binaries_are_written_as_llvm_does") else { return };
     bench.write("a.o", &object(3, 1001));
     bench.write("b.o", &object(5, 98));
     let image = |file: &str, arch: &str| format!("--image=file={file},triple=amdgcn-amd-amdhsa,arch={arch},kind=hip");
@@ -322,7 +275,7 @@ fn offload_binaries_are_written_as_llvm_does() {
 
 #[test]
 fn a_changed_wrapper_object_links_with_every_host_linker() {
-    let Some(bench) = Bench::new("a_changed_wrapper_object_links_with_every_host_linker") else { return };
+    let Some(bench) = Workbench::new("a_changed_wrapper_object_links_with_every_host_linker") else { return };
     KERNELS.iter().for_each(|(name, text)| bench.write(name, format!("{PRELUDE}{text}").as_bytes()));
     // Stands in for the HIP runtime, which these programs never reach.
     bench.write("runtime.c", b"void *__hipRegisterFatBinary(void *p) { return p; } void __hipUnregisterFatBinary(void *p) {}
@@ -368,7 +321,7 @@ image:
 
 #[test]
 fn an_aarch64_object_links_after_the_exchange() {
-    let Some(bench) = Bench::new("an_aarch64_object_links_after_the_exchange") else { return };
+    let Some(bench) = Workbench::new("an_aarch64_object_links_after_the_exchange") else { return };
     bench.write("fatbin", &bytes_with(None));
     bench.write("a.s", EMBEDDED.replace("SECTION", ".hip_fatbin,\"a\",@progbits").as_bytes());
     let version = bench.versions[0];
@@ -383,7 +336,7 @@ fn an_aarch64_object_links_after_the_exchange() {
 
 #[test]
 fn relocations_that_cannot_be_checked_are_refused() {
-    let Some(bench) = Bench::new("relocations_that_cannot_be_checked_are_refused") else { return };
+    let Some(bench) = Workbench::new("relocations_that_cannot_be_checked_are_refused") else { return };
     bench.write("fatbin", &bytes_with(None));
     bench.write("a.s", EMBEDDED.replace("SECTION", ".hip_fatbin,\"a\",@progbits").as_bytes());
     for (words, is_fine) in [("", true), ("-Wa,--crel,--allow-experimental-crel", false)] {
@@ -395,7 +348,7 @@ fn relocations_that_cannot_be_checked_are_refused() {
 
 #[test]
 fn windows_objects_and_images_are_read() {
-    let Some(bench) = Bench::new("windows_objects_and_images_are_read") else { return };
+    let Some(bench) = Workbench::new("windows_objects_and_images_are_read") else { return };
     let fatbin = bytes_with(Some(Compression::default()));
     bench.write("fatbin", &fatbin);
     bench.write("a.s", EMBEDDED.replace("SECTION", ".hip_fatbin,\"dr\"").as_bytes());
@@ -415,7 +368,7 @@ fn windows_objects_and_images_are_read() {
 
 #[test]
 fn comgr_finds_what_we_write() {
-    let Some(bench) = Bench::new("comgr_finds_what_we_write") else { return };
+    let Some(bench) = Workbench::new("comgr_finds_what_we_write") else { return };
     bench.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
     bench.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
     for form in common::forms() {

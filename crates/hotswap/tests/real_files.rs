@@ -1,12 +1,10 @@
 //! The commands on what clang makes. `HOTSWAP_TEST_ROOT` names the userland.
 
 use assert_cmd::Command;
-use hotswap_userland::{ENV_ROCM, Userland, say};
+use hotswap_userland::{Workbench, say};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 const KERNEL: &str = "typedef int hipError_t; typedef struct ihipStream_t *hipStream_t;
 struct dim3 { unsigned x, y, z; };
@@ -14,49 +12,24 @@ extern \"C\" hipError_t hipLaunchKernel(const void *, dim3, dim3, void **, unsig
 __attribute__((global)) void k(int *p) { p[0] += 1; }
 ";
 
-struct Bench {
-    userland: Userland,
-    folder: TempDir,
-    versions: Vec<u32>,
-}
+struct Bench(Workbench);
 
 impl Bench {
     fn new(test: &str) -> Option<Self> {
-        let Some(userland) = Userland::from_env() else {
-            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
-            return None;
-        };
-        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
-        let versions: Vec<u32> = (22..40).filter(is_there).collect();
-        assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
-        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp")).unwrap();
-        std::fs::write(folder.path().join("k.hip"), KERNEL).unwrap();
-        Some(Self { userland, folder, versions })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        let bench = Workbench::new(test)?;
+        bench.write("k.hip", KERNEL.as_bytes());
+        Some(Self(bench))
     }
 
     fn compile(&self, version: u32, words: &str) {
         let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
-        self.shell(&format!(
-            "clang++-{version} {rocm} -nogpuinc -nogpulib --offload-arch=gfx1030,gfx900 {words} k.hip"
-        ));
-    }
-
-    fn shell(&self, script: &str) -> String {
-        let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
-        let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
-        let output =
-            self.userland.command(inside, "/bin/bash").args(["-c", script]).env("ROCM", rocm).output().unwrap();
-        assert!(output.status.success(), "{script}\n{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        self.0
+            .run(&format!("clang++-{version} {rocm} -nogpuinc -nogpulib --offload-arch=gfx1030,gfx900 {words} k.hip"));
     }
 
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.folder.path()).args(words);
+        command.current_dir(self.0.folder()).args(words);
         command
     }
 
@@ -75,7 +48,7 @@ impl Bench {
 fn objects_and_fat_binaries_are_retargeted_listed_and_verified() {
     let Some(bench) = Bench::new("objects_and_fat_binaries_are_retargeted_listed_and_verified") else { return };
     let pairs = ["--pairs", "gfx1030=>gfx1031,gfx1032;gfx900=>gfx902"];
-    for version in bench.versions.clone() {
+    for version in bench.0.versions.clone() {
         for (words, compressed) in [
             ("-c -o x", false),
             ("--offload-compress -c -o x", true),
@@ -88,11 +61,11 @@ fn objects_and_fat_binaries_are_retargeted_listed_and_verified() {
             let told = bench.hotswap(&["inspect", "y"]).assert().success();
             told.stdout(contains("verified").count(5).and(contains("retargeted from gfx1030").count(2)));
             bench.hotswap(&["extract", "y", "--target", "gfx1032", "-o", "gfx1032.co"]).assert().success();
-            let flags = bench.shell(&format!("llvm-readelf-{version} -h gfx1032.co"));
+            let flags = bench.0.run(&format!("llvm-readelf-{version} -h gfx1032.co"));
             assert!(flags.contains("gfx1032"), "{flags}");
             // A second run adds nothing and changes nothing.
             bench.hotswap(&["retarget", "y", "-o", "z"]).args(pairs).assert().success();
-            assert_eq!(std::fs::read(bench.path("y")).unwrap(), std::fs::read(bench.path("z")).unwrap());
+            assert_eq!(std::fs::read(bench.0.path("y")).unwrap(), std::fs::read(bench.0.path("z")).unwrap());
             let form = if compressed { "compressed bundle V3" } else { "offload bundle" };
             bench.hotswap(&["list", "z"]).assert().success().stdout(contains(form).count(5));
         }
@@ -102,13 +75,13 @@ fn objects_and_fat_binaries_are_retargeted_listed_and_verified() {
 #[test]
 fn a_changed_byte_is_told_by_inspect() {
     let Some(bench) = Bench::new("a_changed_byte_is_told_by_inspect") else { return };
-    bench.compile(bench.versions[0], "--offload-device-only --gpu-bundle-output -o x");
+    bench.compile(bench.0.versions[0], "--offload-device-only --gpu-bundle-output -o x");
     bench.hotswap(&["retarget", "x", "-o", "y", "--pairs", "gfx1030=>gfx1031"]).assert().success();
-    let mut bytes = std::fs::read(bench.path("y")).unwrap();
+    let mut bytes = std::fs::read(bench.0.path("y")).unwrap();
     // The middle of the first code object's text: neither header nor note.
     let text = bytes.windows(4).position(|window| window == [0x00, 0x00, 0x81, 0xbf]).unwrap();
     bytes[text] ^= 1;
-    std::fs::write(bench.path("y"), &bytes).unwrap();
+    std::fs::write(bench.0.path("y"), &bytes).unwrap();
     let told = bench.hotswap(&["inspect", "y"]).assert().code(12);
     told.stdout(contains("WRONG")).stderr(contains("HS0302").and(contains("SHA-256")));
 }
@@ -116,12 +89,12 @@ fn a_changed_byte_is_told_by_inspect() {
 #[test]
 fn a_linked_program_is_refused_with_the_way_out() {
     let Some(bench) = Bench::new("a_linked_program_is_refused_with_the_way_out") else { return };
-    bench.compile(bench.versions[0], "-c -o x");
-    bench.shell(&format!("ld.lld-{} -shared --unresolved-symbols=ignore-all x -o x.so", bench.versions[0]));
+    bench.compile(bench.0.versions[0], "-c -o x");
+    bench.0.run(&format!("ld.lld-{} -shared --unresolved-symbols=ignore-all x -o x.so", bench.0.versions[0]));
     assert_eq!(bench.targets("x.so"), ["gfx1030", "gfx900"]);
     let refused = bench.hotswap(&["retarget", "x.so", "-o", "y", "--pairs", "gfx1030=>gfx1031"]).assert().code(13);
     refused.stderr(contains("HS0402").and(contains("before the host link")));
-    assert!(!bench.path("y").exists());
+    assert!(!bench.0.path("y").exists());
 }
 
 /// Kernels with loops, a call, LDS and both widths of arithmetic; C, so that one file needs no headers.
@@ -135,16 +108,16 @@ KERNEL wide(GLOBAL double *p, GLOBAL long *q) { for (int i = 0; i < 9; ++i) { p[
 
 /// The bytes of `.text`, copied by LLVM's tools.
 fn text_of(bench: &Bench, version: u32, file: &str) -> Vec<u8> {
-    bench.shell(&format!("llvm-objcopy-{version} --dump-section .text=text {file} /dev/null"));
-    std::fs::read(bench.path("text")).unwrap()
+    bench.0.run(&format!("llvm-objcopy-{version} --dump-section .text=text {file} /dev/null"));
+    std::fs::read(bench.0.path("text")).unwrap()
 }
 
 #[test]
 fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
     let Some(bench) = Bench::new("an_assembler_makes_the_same_bytes_of_a_disassembly") else { return };
-    std::fs::write(bench.path("k.c"), DEVICE).unwrap();
+    std::fs::write(bench.0.path("k.c"), DEVICE).unwrap();
     // The assembler of LLVM 22 is another one; from 23 on it takes LLVM 23's text.
-    let versions: Vec<u32> = bench.versions.iter().copied().filter(|version| *version >= 23).collect();
+    let versions: Vec<u32> = bench.0.versions.iter().copied().filter(|version| *version >= 23).collect();
     let mut count = 0;
     for version in versions {
         for target in ["gfx900", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
@@ -158,7 +131,7 @@ fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
                 if !targets.contains(&target) {
                     continue;
                 }
-                bench.shell(&format!(
+                bench.0.run(&format!(
                     "clang-{version} --target=amdgcn-amd-amdhsa -mcpu={target} -nogpulib {options} -c k.c -o k.o
                      ld.lld-{version} -shared k.o -o k.co"
                 ));
@@ -167,8 +140,8 @@ fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
                         bench.hotswap(&["disasm", file]).assert().success().stderr("").get_output().stdout.clone();
                     let text = String::from_utf8(shown).unwrap();
                     let words = text.lines().nth(1).and_then(|line| line.split_once("llvm-mc ")).expect("a command").1;
-                    std::fs::write(bench.path("again.s"), &text).unwrap();
-                    bench.shell(&format!("llvm-mc-{version} {words} -filetype=obj again.s -o again.o"));
+                    std::fs::write(bench.0.path("again.s"), &text).unwrap();
+                    bench.0.run(&format!("llvm-mc-{version} {words} -filetype=obj again.s -o again.o"));
                     let (before, after) = (text_of(&bench, version, file), text_of(&bench, version, "again.o"));
                     assert!(!before.is_empty() && before == after, "clang-{version} {target} {options} {file}\n{text}");
                     count += 1;
@@ -182,7 +155,7 @@ fn an_assembler_makes_the_same_bytes_of_a_disassembly() {
 #[test]
 fn every_code_object_of_a_program_is_disassembled() {
     let Some(bench) = Bench::new("every_code_object_of_a_program_is_disassembled") else { return };
-    bench.compile(bench.versions[0], "--offload-compress -c -o x");
+    bench.compile(bench.0.versions[0], "--offload-compress -c -o x");
     let refused = bench.hotswap(&["disasm", "x"]).assert().code(2);
     refused.stderr(contains("2 code objects match: 1 gfx900, 2 gfx1030").or(contains("1 gfx1030, 2 gfx900")));
     bench.hotswap(&["disasm", "x", "--target", "gfx900"]).assert().success().stdout(contains("kernel, wave64"));

@@ -8,11 +8,13 @@
 //! when a process is killed and two runs do not see each other; a command inside the userland
 //! sees only the variables that it is given.
 //!
-//! Absent on purpose: building the folder (`xtask`), and dependencies (both sides use this crate).
+//! Absent on purpose: building the folder (`xtask`), and dependencies but `tempfile` (both sides use this crate).
 
 mod namespace;
+mod workbench;
 
 pub use namespace::{Mount, Namespace};
+pub use workbench::Workbench;
 
 use std::env;
 use std::io::Write;

@@ -1,0 +1,83 @@
+//! A folder in the userland in which a test writes files and runs shell scripts.
+//!
+//! For the tests of the crates, which need compilers and LLVM's tools but no installation of HotSwap.
+
+use crate::{ENV_ROCM, Userland, say};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+
+/// A userland, a scratch folder in it, and the compilers that are there.
+#[derive(Debug)]
+pub struct Workbench {
+    /// Versions of clang, oldest first.
+    pub versions: Vec<u32>,
+    userland: Userland,
+    folder: TempDir,
+}
+
+impl Workbench {
+    /// `None` without a userland, after a line that says so.
+    ///
+    /// # Panics
+    /// Where the userland is not what it promises to be.
+    pub fn new(test: &str) -> Option<Self> {
+        let Some(userland) = Userland::from_env() else {
+            say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
+            return None;
+        };
+        let is_there = |version: &u32| userland.outside(format!("/usr/bin/clang-{version}")).symlink_metadata().is_ok();
+        let versions: Vec<u32> = (22..40).filter(is_there).collect();
+        assert!(!versions.is_empty(), "{test}: the userland promises a clang of version 22 or later");
+        let folder = tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(userland.outside("/tmp"));
+        Some(Self { versions, folder: folder.expect("the userland's /tmp is writable"), userland })
+    }
+
+    /// The folder as the machine sees it.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file in it, as the machine sees it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    /// Writes a file.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn write(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.path(name), bytes).expect("scratch is writable");
+    }
+
+    /// A file's content.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// What comes of a script that runs in the folder; `$ROCM` is what [`ENV_ROCM`] says.
+    ///
+    /// # Panics
+    /// If the userland has no shell.
+    pub fn shell(&self, script: &str) -> Output {
+        let inside = Path::new("/tmp").join(self.folder().file_name().unwrap_or_default());
+        let rocm = std::env::var_os(ENV_ROCM).unwrap_or_default();
+        let mut command = self.userland.command(inside, "/bin/bash");
+        command.args(["-c", script]).env("ROCM", rocm).output().expect("the userland has a shell")
+    }
+
+    /// Standard output of a script that must succeed.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn run(&self, script: &str) -> String {
+        let output = self.shell(script);
+        let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{script}\n{error}{out}");
+        out.into_owned()
+    }
+}
