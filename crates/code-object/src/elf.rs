@@ -289,7 +289,7 @@ fn section<'a>(
     })
 }
 
-fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<Segment>, Diagnostic> {
+pub(crate) fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<Segment>, Diagnostic> {
     let (offset, count) = (header.e_phoff.get(LE), u64::from(header.e_phnum.get(LE)));
     if count == 0 {
         return Ok(Vec::new());

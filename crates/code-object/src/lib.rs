@@ -12,6 +12,7 @@
 //!
 //! Absent on purpose: instructions (code is never walked), growing a file, code object V2.
 
+mod count;
 mod descriptor;
 mod edit;
 mod elf;
@@ -22,6 +23,7 @@ mod object_file;
 mod symbols;
 mod target_text;
 
+pub use count::kernel_count;
 pub use descriptor::Descriptor;
 pub use edit::Edit;
 pub use elf::{Kind, Section, Segment};

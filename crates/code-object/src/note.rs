@@ -108,7 +108,7 @@ impl<'a> Note<'a> {
 }
 
 /// The contents of all metadata notes, in the order of the file, each once.
-fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
+pub(crate) fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
     let segments = elf.segments.iter().filter(|s| s.kind == PT_NOTE).map(|s| (&s.range, s.align));
     let sections = elf.sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (&s.range, s.align));
     let mut found = Vec::new();

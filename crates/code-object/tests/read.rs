@@ -3,7 +3,7 @@
 mod common;
 
 use common::Sample;
-use hotswap_code_object::{CodeObject, Edit, Kind, is_code_object};
+use hotswap_code_object::{CodeObject, Edit, Kind, is_code_object, kernel_count};
 use hotswap_report::codes;
 use proptest::prelude::*;
 
@@ -25,6 +25,7 @@ fn a_whole_object_is_read() {
     assert_eq!(note.version, (1, 2));
     let names: Vec<_> = note.kernels.iter().map(|k| (k.name, k.symbol, k.vgpr_count, k.lds)).collect();
     assert_eq!(names, [("first", "first.kd", Some(7), None), ("second", "second.kd", Some(7), None)]);
+    assert_eq!(kernel_count(&bytes), Some(2));
     let text = object.sections().iter().find(|s| s.is_code()).unwrap();
     assert_eq!(text.name, ".text");
     for descriptor in object.descriptors() {
@@ -243,6 +244,9 @@ fn a_note_that_would_grow_is_refused_and_nothing_changes() {
 
 #[test]
 fn every_truncation_is_refused() {
+    let whole = Sample::default().build();
+    // No cut makes another number of it.
+    assert!((0..whole.len()).all(|cut| kernel_count(&whole[..cut]).is_none_or(|count| count == 2)));
     let bytes = Sample::default().build();
     for size in 0..bytes.len() {
         assert!(refused(&bytes[..size]).place.offset.is_some(), "{size}");

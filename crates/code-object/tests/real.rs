@@ -56,6 +56,7 @@ fn every_form_that_compilers_write_is_read() {
             let object = CodeObject::parse(bytes).unwrap_or_else(|error| panic!("{} {name}: {error}", clang.command));
             assert_eq!((object.target_id().to_string().as_str(), object.kind()), ("gfx1030", *kind), "{name}");
             assert_eq!((object.note().kernels.len(), object.descriptors().len()), (*kernels, *kernels), "{name}");
+            assert_eq!(hotswap_code_object::kernel_count(bytes), Some(*kernels), "{name}");
             assert_eq!(Edit::new(&object).finish(), *bytes, "{name}");
             assert_eq!(object.note().spell(&object.target_id()), object.note().target, "{name}");
             let has_symtab = object.sections().iter().any(|section| section.name == ".symtab");

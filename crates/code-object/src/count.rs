@@ -1,0 +1,46 @@
+//! How many kernels a code object has, read from as few pages as possible.
+//!
+//! A list of a library with thousands of code objects wants one number of each. The note names the number of
+//! kernels in front of the first of them, so that a page of the file is touched where [`crate::CodeObject::parse`]
+//! reads all of the note and the symbols.
+//!
+//! Absent on purpose: any check. What is damaged has no number.
+
+use crate::elf::{self, Elf, Kind};
+use crate::msgpack::{Fault, Reader};
+use crate::note;
+use object::LittleEndian as LE;
+use object::elf::ET_DYN;
+use std::ops::Range;
+
+/// The number of kernels that the metadata of an AMDGPU ELF file names; `None` where none can be read.
+pub fn kernel_count(file: &[u8]) -> Option<usize> {
+    let contents = note::contents(&tables(file)?).ok()?;
+    if contents.is_empty() {
+        return None;
+    }
+    contents.into_iter().map(|range| kernels(file, range).ok()).sum()
+}
+
+/// Segments alone where the file is linked: section headers stand at its end, on pages of their own.
+fn tables(file: &[u8]) -> Option<Elf<'_>> {
+    let header = elf::header(file)?;
+    if header.e_type.get(LE) != ET_DYN {
+        return Elf::parse_any(file).ok();
+    }
+    let segments = elf::segments(file, header).ok()?;
+    let (abi_version, flags) = (header.e_ident.abi_version, header.e_flags.get(LE));
+    Some(Elf { data: file, kind: Kind::Linked, abi_version, flags, sections: Vec::new(), segments })
+}
+
+fn kernels(file: &[u8], range: Range<usize>) -> Result<usize, Fault> {
+    let mut reader = Reader::new(file, range);
+    for _ in 0..reader.map("the metadata is no map")? {
+        // LLVM sorts the keys, and this one is the first.
+        if reader.text()? == Some(b"amdhsa.kernels") {
+            return reader.array("`amdhsa.kernels` is no list");
+        }
+        reader.skip()?;
+    }
+    Ok(0)
+}
