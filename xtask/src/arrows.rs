@@ -11,7 +11,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-targets", &["hotswap-report"]),
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
     ("hotswap-bundle", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
-    ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
+    ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),

@@ -59,7 +59,7 @@ fn gfx11_sampler(word: u32) -> bool {
 ///
 /// # Errors
 /// [`codes::NO_ROUTE`] at the offset of the first word that can begin such an instruction.
-pub fn check(source: &CodeObject<'_>, target: &Processor) -> Result<(), Diagnostic> {
+pub(crate) fn check(source: &CodeObject<'_>, target: &Processor) -> Result<(), Diagnostic> {
     let name = source.target_id().processor.name;
     let fits = |c: &&Condition| c.source == name && c.targets.contains(&target.name);
     let Some(condition) = CONDITIONS.iter().find(fits) else { return Ok(()) };

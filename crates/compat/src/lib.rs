@@ -9,11 +9,12 @@
 //!
 //! Absent on purpose: doing it (`hotswap-families`), pairs whose code would have to change.
 
+mod check;
 mod condition;
 mod reasons;
 mod route;
 mod verdict;
 
-pub use condition::check;
+pub use check::{Check, Checked, Ran, check};
 pub use route::{Refusal, Rejection, Selection, derive_target_id, route};
 pub use verdict::{Verdict, verdict};

@@ -102,7 +102,7 @@ fn not_planned(target: &Processor, present: &[TargetId], sources: &[&str]) -> Ve
     for id in present {
         let processor = id.processor;
         let named = sources.contains(&processor.name) || names.contains(&processor.name);
-        if !named && verdict(processor, target) == Verdict::Identical {
+        if !named && verdict(processor, target).is_identical() {
             names.push(processor.name);
         }
     }

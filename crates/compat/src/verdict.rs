@@ -1,14 +1,21 @@
 //! The verdict about an ordered pair of processors.
 
-use crate::reasons;
+use crate::{Check, reasons};
 use hotswap_targets::Processor;
 
 /// Whether code for one processor may be relabelled for another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The compiler makes the same code for both. For a few pairs that holds only for code without
-    /// certain instructions: [`crate::check`] looks at the code object.
-    Identical,
+    /// The compiler makes the same code for both. For a few pairs that holds only for code that passes checks.
+    Identical {
+        /// What [`crate::check`] asks about a code object.
+        checks: &'static [Check],
+    },
+    /// The compiler makes other code, but code that passes the checks does the same on both.
+    Conditional {
+        /// What [`crate::check`] asks about a code object.
+        checks: &'static [Check],
+    },
     /// It may not.
     Refused {
         /// The reason, as half a sentence that names both processors.
@@ -16,10 +23,30 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// What is asked about a code object; `None` where the answer is no whatever the code.
+    pub fn checks(&self) -> Option<&'static [Check]> {
+        match self {
+            Self::Identical { checks } | Self::Conditional { checks } => Some(checks),
+            Self::Refused { .. } => None,
+        }
+    }
+
+    /// Whether the compiler makes the same code for both.
+    pub fn is_identical(&self) -> bool {
+        matches!(self, Self::Identical { .. })
+    }
+}
+
 /// Whether code for `source` may be relabelled for `target`.
 pub fn verdict(source: &Processor, target: &Processor) -> Verdict {
     if source.name == target.name || (source.group.is_some() && source.group == target.group) {
-        return Verdict::Identical;
+        let checks: &[Check] = match (source.name, target.name) {
+            ("gfx1013", "gfx1010") => &[Check::SameInstructions],
+            ("gfx1153", "gfx1150" | "gfx1152") => &[Check::ImageSampling],
+            _ => &[],
+        };
+        return Verdict::Identical { checks };
     }
     Verdict::Refused { why: reasons::why(source, target) }
 }

@@ -24,7 +24,7 @@ fn exactly_the_pairs_inside_the_groups_are_identical() {
         for target in PROCESSORS.iter().filter(|target| target.name != source.name) {
             let together = |group: &&[&str]| group.contains(&source.name) && group.contains(&target.name);
             let expected = GROUPS.iter().any(together);
-            assert_eq!(verdict(source, target) == Verdict::Identical, expected, "{source}=>{target}");
+            assert_eq!(verdict(source, target).is_identical(), expected, "{source}=>{target}");
             identical += usize::from(expected);
         }
     }

@@ -115,7 +115,7 @@ pub(crate) fn compat(source: &str, target: &str, format: Format) -> Result<Outco
     };
     let verdict = hotswap_compat::verdict(find(source)?, find(target)?);
     let why = match &verdict {
-        Verdict::Identical => None,
+        Verdict::Identical { .. } | Verdict::Conditional { .. } => None,
         Verdict::Refused { why } => Some(why.as_str()),
     };
     let mut outcome = Outcome::default();

@@ -11,12 +11,23 @@ pub(crate) fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Diag
     let target = hotswap_compat::derive_target_id(&source.target, request)?;
     let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request)?;
     let in_entry = |error: Diagnostic| error.in_entry(source.id.to_string());
-    hotswap_compat::check(&source.object, target.processor).map_err(in_entry)?;
+    hotswap_compat::check(&source.object, &object_target).map_err(|found| in_entry(first_of(found)))?;
     let (data, families) = Registry::installed().apply(&source.object, &object_target).map_err(in_entry)?;
     verify(source, &data, &object_target).map_err(in_entry)?;
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
     let id = id.ok_or_else(|| in_entry(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
     Ok(Derived { id, data, target, source: source.id.clone(), families })
+}
+
+/// The first finding stands for all of them; the others are told with it.
+fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
+    let others = found.len().saturating_sub(1);
+    let internal = || Diagnostic::error(codes::INTERNAL, "a check refused without a reason");
+    let mut first = found.into_iter().next().unwrap_or_else(internal);
+    if others > 0 {
+        first.what += &format!(" (and {others} more findings)");
+    }
+    first
 }
 
 /// The copy must be a code object of the target and differ from its source only where an alias may:

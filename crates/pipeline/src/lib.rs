@@ -27,7 +27,7 @@ use hotswap_targets::Processor;
 pub fn check_pair(pair: &Pair, policy: Policy) -> Result<bool, Diagnostic> {
     let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
     match hotswap_compat::verdict(source, target) {
-        Verdict::Identical => Ok(true),
+        Verdict::Identical { .. } | Verdict::Conditional { .. } => Ok(true),
         Verdict::Refused { .. } if policy != Policy::Error => Ok(false),
         Verdict::Refused { why } => {
             let what = format!("{}=>{}: {why}", pair.source, pair.target);
