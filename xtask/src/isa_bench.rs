@@ -4,9 +4,10 @@
 //! here once by the userland's clang 22.
 
 use crate::isa_source::Apt;
+use crate::library::{ROCRAND, library};
 use crate::outcome::{During, Outcome};
 use crate::session::Session;
-use crate::{isa_exam, paths, remove, run};
+use crate::{paths, remove, run};
 use std::fs;
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ pub(crate) fn main(words: &Words) -> Outcome {
     if !words.words.iter().any(|word| word.starts_with("--target")) {
         command.args(targets);
     }
-    command.args(&words.words).arg(isa_exam::library()?);
+    command.args(&words.words).arg(library(&ROCRAND)?);
     match kernels(&session) {
         Ok(kernels) => drop(command.arg(kernels)),
         Err(failure) => println!("skipped: gfx1250: {failure}"),

@@ -17,6 +17,7 @@ mod isa_bench;
 mod isa_exam;
 mod isa_fuzz;
 mod isa_source;
+mod library;
 mod outcome;
 mod paths;
 mod progress;

@@ -76,6 +76,8 @@ pub struct Device<'a> {
     pub record: Option<Bytes<'a>>,
     /// What the hash of a compressed bundle is worth.
     pub hash: HashState,
+    /// Bytes of the container without compression.
+    pub plain_size: u64,
 }
 
 /// What is in a file.
@@ -118,15 +120,25 @@ impl<'a> Found<'a> {
         self.read_images().map_err(|error| error.in_entry(self.place.to_string()))
     }
 
+    fn plain_size(&self) -> u64 {
+        let packed = match self.form {
+            Form::CompressedBundle(_) => ccob::header(self.bytes).ok().map(|header| header.uncompressed),
+            Form::OffloadBinary(_) => offload_binary::inflated_size(self.bytes),
+            _ => None,
+        };
+        packed.unwrap_or(self.bytes.len() as u64)
+    }
+
     fn read_images(&self) -> Result<Device<'a>, Diagnostic> {
         let image = |id, data: Bytes<'a>| Image { id, kind: ImageKind::of(&data), data };
-        let device = |images| Device { images, record: None, hash: HashState::Absent };
+        let plain_size = self.plain_size();
+        let device = |images| Device { images, record: None, hash: HashState::Absent, plain_size };
         match self.form {
             Form::Bundle | Form::CompressedBundle(_) => {
                 let (bundle, _) = parse_lenient(self.bytes)?;
                 let (entries, record, hash) = bundle.into_parts();
                 let images = entries.into_iter().map(|entry| image(Some(entry.id), entry.data)).collect();
-                Ok(Device { images, record, hash })
+                Ok(Device { images, record, hash, plain_size })
             }
             Form::OffloadBinary(_) => {
                 let (binary, _) = OffloadBinary::parse(self.bytes)?;

@@ -89,6 +89,12 @@ pub(crate) fn extent(bytes: &[u8]) -> Result<(u32, u64), Diagnostic> {
     Ok((version, size))
 }
 
+/// The size that a compressed binary has without compression; `None` for others.
+pub(crate) fn inflated_size(bytes: &[u8]) -> Option<u64> {
+    let (version, _) = extent(bytes).ok()?;
+    u64_at(bytes, 32).filter(|size| version == 3 && *size != 0)
+}
+
 fn header_size(version: u32) -> u64 {
     if version == 3 { 40 } else { 32 }
 }
@@ -101,10 +107,10 @@ impl<'a> OffloadBinary<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, usize), Diagnostic> {
         let (version, size) = extent(bytes)?;
         let whole = &bytes[..size as usize];
-        let inflated = if version == 3 { u64_at(whole, 32).unwrap_or_default() } else { 0 };
-        let content = if inflated == 0 { Bytes::from(whole) } else { inflated_form(whole, inflated)? };
+        let inflated = inflated_size(whole);
+        let content = inflated.map_or_else(|| Ok(Bytes::from(whole)), |size| inflated_form(whole, size))?;
         let images = read_images(&content, version)?;
-        Ok((Self { version, compressed: inflated != 0, images }, whole.len()))
+        Ok((Self { version, compressed: inflated.is_some(), images }, whole.len()))
     }
 
     /// Writes it as LLVM of that generation does; never compressed.

@@ -1,4 +1,7 @@
 //! `hotswap list`: one line for each image.
+//!
+//! Only headers are read: of a plain bundle its table, of a code object its first page, where the number of its
+//! kernels stands. Compressed bundles are decompressed one by one.
 
 use crate::cli::{Files, Format};
 use crate::survey::{self, Container, Row};
@@ -13,7 +16,7 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
     let mut files = Vec::new();
     for file in &arguments.files {
         let listed = match arguments.output.format {
-            Format::Text => as_text(file, arguments.files.len() > 1, &mut outcome),
+            Format::Text => as_text(file, &mut outcome),
             Format::Json => as_json(file, &mut outcome).map(|value| files.push(value)),
         };
         // One file that cannot be read does not hide the others.
@@ -34,39 +37,78 @@ pub(crate) fn hash_problem(container: &Container<'_>) -> Option<Diagnostic> {
         .then(|| Diagnostic::warning(codes::MALFORMED, what).in_entry(container.found.place.to_string()))
 }
 
-fn as_text(file: &Path, headline: bool, outcome: &mut Outcome) -> Result<(), Diagnostic> {
+const HEADS: [&str; 10] = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "PACKED", "KERNELS", "MADE", "ENTRY"];
+
+/// What the headline of a file adds up.
+#[derive(Default)]
+struct Sum {
+    containers: usize,
+    images: usize,
+    /// Bytes of all containers as they are, and without compression.
+    stored: u64,
+    plain: u64,
+}
+
+impl Sum {
+    fn add(&mut self, container: &Container<'_>) {
+        self.containers += 1;
+        self.images += container.rows.len();
+        self.stored += container.found.bytes.len() as u64;
+        self.plain += container.plain_size;
+    }
+
+    fn text(&self) -> String {
+        let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let sizes = match self.stored == self.plain {
+            true => format!("{} bytes", self.plain),
+            false => format!("{} bytes in {}", self.plain, self.stored),
+        };
+        format!("{}, {}, {sizes}", plural(self.containers, "container"), plural(self.images, "image"))
+    }
+}
+
+fn as_text(file: &Path, outcome: &mut Outcome) -> Result<(), Diagnostic> {
     let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
-    let heads = ["#", "PLACE", "FORM", "TARGET", "KIND", "SIZE", "ROUTE", "ENTRY"];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    let mut warnings = Vec::new();
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    let (mut warnings, mut sum) = (Vec::new(), Sum::default());
     let problems = survey::visit(&contents, |container| {
         warnings.extend(hash_problem(&container));
-        rows.extend(container.rows.iter().map(|row| cells(&container, row)));
+        sum.add(&container);
+        rows.extend(container.rows.iter().enumerate().map(|(index, row)| cells(&container, row, index == 0)));
         if container.rows.is_empty() {
             rows.push(empty_cells(&container));
         }
     });
-    if headline {
-        outcome.text += &format!("{}:\n", file.display());
-    }
     if rows.len() > 1 {
-        outcome.text += &text::table(&rows);
+        outcome.text +=
+            &format!("{}: {}\n{}", text::plain(&file.display().to_string()), sum.text(), text::table(&rows));
     }
     outcome.problems.extend(warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)));
     Ok(())
+}
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+/// The compressed size of the whole container.
+fn packed(container: &Container<'_>) -> String {
+    let is_packed = container.plain_size != container.found.bytes.len() as u64;
+    if is_packed { container.found.bytes.len().to_string() } else { none() }
 }
 
 /// A container with nothing but the host's part is listed, too.
 fn empty_cells(container: &Container<'_>) -> Vec<String> {
     let place = text::plain(&container.found.place.to_string());
     let form = container.found.form.to_string();
-    let size = container.found.bytes.len().to_string();
-    ["-".to_owned(), place, form, "-".to_owned(), "no device code".to_owned(), size, "-".to_owned(), "-".to_owned()]
-        .into()
+    let size = container.plain_size.to_string();
+    let kind = "no device code".to_owned();
+    vec![none(), place, form, none(), kind, size, packed(container), none(), none(), none()]
 }
 
-fn cells(container: &Container<'_>, row: &Row<'_>) -> Vec<String> {
+/// `first`: its row says what the container takes compressed.
+fn cells(container: &Container<'_>, row: &Row<'_>, first: bool) -> Vec<String> {
     vec![
         row.number.to_string(),
         text::plain(&container.found.place.to_string()),
@@ -74,7 +116,9 @@ fn cells(container: &Container<'_>, row: &Row<'_>) -> Vec<String> {
         text::plain(row.target.as_deref().unwrap_or("-")),
         row.image.kind.to_string(),
         row.image.data.len().to_string(),
-        if row.record.is_some() { row.route() } else { "-".to_owned() },
+        if first { packed(container) } else { none() },
+        row.kernels().map_or_else(none, |count| count.to_string()),
+        text::plain(&if row.record.is_some() { row.route() } else { "unknown".to_owned() }),
         text::plain(row.image.id.as_deref().unwrap_or("-")),
     ]
 }
@@ -106,6 +150,7 @@ pub(crate) fn container_json(container: &Container<'_>) -> Value {
         "form": container.found.form.to_string(),
         "compressed": container.found.is_compressed(),
         "size": container.found.bytes.len(),
+        "uncompressed_size": container.plain_size,
         "hash": match container.hash {
             HashState::Absent => Value::Null,
             HashState::Right => "right".into(),
@@ -123,6 +168,8 @@ fn row_json(row: &Row<'_>) -> Value {
         "target": row.target,
         "kind": row.image.kind.to_string(),
         "size": row.image.data.len(),
+        "kernels": row.kernels(),
+        "made": if row.record.is_some() { row.route() } else { "unknown".to_owned() },
         "route": row.record.as_ref().map(|record| record.route),
         "source": row.record.as_ref().and_then(|record| record.source.as_ref()),
     })

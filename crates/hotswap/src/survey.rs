@@ -1,7 +1,7 @@
 //! What every looking command needs: the containers of a file with their images and records.
 
 use hotswap_bundle::{Contents, Device, EntryId, Found, HashState, Image, ImageKind, Kind};
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, kernel_count};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
 use hotswap_targets::TargetId;
 
@@ -9,6 +9,8 @@ use hotswap_targets::TargetId;
 pub(crate) struct Container<'a> {
     pub(crate) found: Found<'a>,
     pub(crate) hash: HashState,
+    /// Bytes without compression.
+    pub(crate) plain_size: u64,
     pub(crate) record: Option<Record>,
     pub(crate) rows: Vec<Row<'a>>,
 }
@@ -33,6 +35,14 @@ impl Row<'_> {
             (Route::Alias | Route::Generic, source) => {
                 format!("retargeted from {}", source.as_deref().unwrap_or("an unnamed source"))
             }
+        }
+    }
+
+    /// The number of its kernels, where its metadata says so.
+    pub(crate) fn kernels(&self) -> Option<usize> {
+        match self.image.kind {
+            ImageKind::CodeObject | ImageKind::DeviceObject => kernel_count(&self.image.data),
+            _ => None,
         }
     }
 
@@ -85,7 +95,7 @@ fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> R
         Row { number: *number, target: target(&image), record: row.cloned(), image }
     });
     let rows = rows.collect();
-    Ok((Container { found: found.clone(), hash: device.hash, record, rows }, problem))
+    Ok((Container { found: found.clone(), hash: device.hash, plain_size: device.plain_size, record, rows }, problem))
 }
 
 /// The host's part of an object with device sections is one byte, not nothing.

@@ -53,7 +53,15 @@ fn list_shows_each_image_with_place_and_target() {
     assert_eq!(containers[0]["entries"][1]["target"], "gfx90a:sramecc+:xnack-");
     assert_eq!(containers[1]["entries"][0]["number"], 3);
     let text = hotswap().arg("list").arg(&path).assert().success();
-    text.stdout(contains("bitcode").count(3).and(contains("gfx90a:sramecc+:xnack-")));
+    let sizes = [0, 1].map(|index| containers[index]["size"].as_u64().unwrap());
+    let plain = containers[0]["uncompressed_size"].as_u64().unwrap();
+    assert!(plain > sizes[0] && containers[1]["uncompressed_size"] == sizes[1]);
+    assert_eq!(containers[0]["entries"][0]["made"], "unknown");
+    let headline = format!("a.hipfb: 2 containers, 3 images, {} bytes in {}\n", plain + sizes[1], sizes[0] + sizes[1]);
+    let text =
+        text.stdout(contains("bitcode").count(3).and(contains("gfx90a:sramecc+:xnack-")).and(contains(headline)));
+    // The compressed size stands beside the first image of its container alone.
+    text.stdout(contains(format!("  {}  ", sizes[0])).count(1));
 }
 
 #[test]

@@ -67,7 +67,9 @@ fn objects_and_fat_binaries_are_retargeted_listed_and_verified() {
             bench.hotswap(&["retarget", "y", "-o", "z"]).args(pairs).assert().success();
             assert_eq!(std::fs::read(bench.0.path("y")).unwrap(), std::fs::read(bench.0.path("z")).unwrap());
             let form = if compressed { "compressed bundle V3" } else { "offload bundle" };
-            bench.hotswap(&["list", "z"]).assert().success().stdout(contains(form).count(5));
+            let listed = bench.hotswap(&["list", "z"]).assert().success().stdout(contains(form).count(5));
+            let made = contains("  1        compiled ").count(2).and(contains("  1        retargeted from ").count(3));
+            listed.stdout(made.and(contains("z: 1 container, 5 images, ")));
         }
     }
 }
