@@ -13,7 +13,8 @@
 mod edit;
 mod verify;
 
-use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use crate::bytes::{malformed, u16_at};
+use crate::elf::{Section, Sections};
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
@@ -23,28 +24,11 @@ pub(crate) const SECTION: &str = ".hip_fatbin";
 
 const ET_REL: u16 = 1;
 const MACHINES: [u16; 2] = [62, 183]; // EM_X86_64, EM_AARCH64
-const SHT_NOBITS: u32 = 8;
-const SECTION_HEADER: u64 = 64;
-
-/// A section header with the fields that matter here.
-#[derive(Debug, Clone, Copy)]
-struct Section {
-    /// Offset of the header in the file.
-    header: u64,
-    name: u32,
-    kind: u32,
-    offset: u64,
-    size: u64,
-    link: u32,
-    info: u32,
-    alignment: u64,
-}
-
 /// The headers of an ELF64 little-endian relocatable object.
 #[derive(Debug)]
 struct Object<'a> {
     bytes: &'a [u8],
-    sections: Vec<Section>,
+    sections: Sections,
     /// Index of the section to exchange.
     fatbin: Option<usize>,
 }
@@ -105,63 +89,33 @@ impl<'a> Object<'a> {
             let what = "it is no relocatable ELF64 object for x86-64 or AArch64";
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
         }
-        let cut = || malformed("the ELF header is cut off", 0);
-        let table = u64_at(bytes, 40).ok_or_else(cut)?;
-        let entry_size = u16_at(bytes, 58).ok_or_else(cut)?;
-        let count = u64::from(u16_at(bytes, 60).ok_or_else(cut)?);
-        let names = usize::from(u16_at(bytes, 62).ok_or_else(cut)?);
-        if u64::from(entry_size) != SECTION_HEADER || count == 0 {
-            // Zero stands for 65280 sections and more, whose symbols need a second table.
-            let what = format!("{count} section headers of {entry_size} bytes");
-            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what));
+        let sections = Sections::read(bytes)?;
+        if sections.all.is_empty() {
+            // Zero headers stand for 65280 and more, too, whose symbols need a second table.
+            let error = Diagnostic::error(codes::UNKNOWN_FORMAT, "it has no section headers, or more than 65279");
+            return Err(error.at(60).advise("build the object again; an object without them cannot be linked"));
         }
-        slice(bytes, table, count * SECTION_HEADER)
-            .ok_or_else(|| malformed("the section headers leave the file", table))?;
-        let read = |index| read_section(bytes, table + index * SECTION_HEADER);
-        let sections: Vec<_> = (0..count).map_while(read).collect();
         let mut object = Self { bytes, sections, fatbin: None };
-        object.fatbin = object.find(names, name)?;
+        object.fatbin = object.find(name)?;
         Ok(object)
     }
 
-    fn find(&self, names: usize, wanted: &str) -> Result<Option<usize>, Diagnostic> {
-        let table = self.sections.get(names).ok_or_else(|| malformed("there is no table of section names", 62))?;
-        let table = self.content(table)?;
-        let is_fatbin = |section: &Section| {
-            let name = table.get(section.name as usize..).unwrap_or_default();
-            name.strip_prefix(wanted.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
-        };
-        let mut found = (0..self.sections.len()).filter(|index| is_fatbin(&self.sections[*index]));
+    fn find(&self, name: &str) -> Result<Option<usize>, Diagnostic> {
+        let all = self.sections.all.iter().enumerate();
+        let mut found = all.filter(|(_, section)| self.sections.is_named(self.bytes, section, name));
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(no_place("the object has this section twice")),
-            (first, _) => Ok(first),
+            (first, _) => Ok(first.map(|(index, _)| index)),
         }
     }
 
     fn fatbin(&self) -> Option<&Section> {
-        self.sections.get(self.fatbin?)
+        self.sections.all.get(self.fatbin?)
     }
 
     fn content(&self, section: &Section) -> Result<&'a [u8], Diagnostic> {
-        if section.kind == SHT_NOBITS {
-            return Ok(&[]);
-        }
-        slice(self.bytes, section.offset, section.size)
-            .ok_or_else(|| malformed("a section leaves the file", section.header))
+        section.content(self.bytes).ok_or_else(|| malformed("a section leaves the file", section.header))
     }
-}
-
-fn read_section(bytes: &[u8], at: u64) -> Option<Section> {
-    Some(Section {
-        header: at,
-        name: u32_at(bytes, at)?,
-        kind: u32_at(bytes, at + 4)?,
-        offset: u64_at(bytes, at + 24)?,
-        size: u64_at(bytes, at + 32)?,
-        link: u32_at(bytes, at + 40)?,
-        info: u32_at(bytes, at + 44)?,
-        alignment: u64_at(bytes, at + 48)?,
-    })
 }
 
 /// The bytes of a `u64` field at that offset.

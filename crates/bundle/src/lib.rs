@@ -17,6 +17,7 @@ mod bundle;
 mod bytes;
 mod ccob;
 mod contents;
+mod elf;
 mod embed;
 mod entry_id;
 mod fatbin;

@@ -1,23 +1,24 @@
 //! The edit itself: refusals first, then content, section header and symbol sizes.
 
-use super::{Object, SECTION_HEADER, SHT_NOBITS, Section, field, no_place};
+use super::{Object, field, no_place};
 use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::elf::{HEADER, SHT_SYMTAB, SYMBOL, Section};
 use hotswap_report::{Diagnostic, codes};
 
-const SHT_SYMTAB: u32 = 2;
 const SHT_RELA: u32 = 4;
 const SHT_REL: u32 = 9;
 const SHT_SYMTAB_SHNDX: u32 = 18;
 const SHT_CREL: u32 = 0x4000_0014;
-const SYMBOL: u64 = 24;
 const RELA: u64 = 24;
 const REL: u64 = 16;
+/// Compilers give a fat binary one symbol or two.
+const MAX_SYMBOLS: usize = 64;
 
 pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let index = object.fatbin.unwrap_or_default();
     let sizes = symbol_sizes(object, index, section.size)?;
     check_relocations(object, index)?;
-    check_apart(object, index, section)?;
+    check_apart(object, section, &sizes)?;
     let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
     let alignment = section.alignment.max(1);
     if !alignment.is_power_of_two() {
@@ -28,7 +29,10 @@ pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Res
     let mut out = Vec::new();
     out.try_reserve_exact(usize::try_from(end).map_err(|_| too_large())?).map_err(|_| too_large())?;
     out.extend_from_slice(object.bytes);
-    out[section.offset as usize..][..section.size as usize].fill(0);
+    // Zeros that the file does not hold need no clearing; their offset may be anywhere.
+    if section.stored() > 0 {
+        out[section.offset as usize..][..section.size as usize].fill(0);
+    }
     out.resize(offset as usize, 0);
     out.extend_from_slice(new);
     out[field(section.header + 24)].copy_from_slice(&offset.to_le_bytes());
@@ -39,23 +43,26 @@ pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Res
     Ok(out)
 }
 
-/// The old content is zeroed, so nothing else may lie in it.
-fn check_apart(object: &Object<'_>, index: usize, section: &Section) -> Result<(), Diagnostic> {
-    let ours = section.offset..section.offset + section.size;
-    let headers = object.sections.iter().map(|found| (found.header, SECTION_HEADER));
-    let has_bytes = |(number, found): &(usize, &Section)| *number != index && found.kind != SHT_NOBITS;
-    let others = object.sections.iter().enumerate().filter(has_bytes).map(|(_, found)| (found.offset, found.size));
-    let mut all = headers.chain(others).chain([(0, 64)]);
-    match all.find(|(at, size)| *size > 0 && *at < ours.end && ours.start < at.saturating_add(*size)) {
-        Some((at, _)) if section.size > 0 => Err(malformed("the section overlaps with something else", at)),
-        _ => Ok(()),
+/// What is written over belongs to one section or header alone: otherwise something else changes with it.
+fn check_apart(object: &Object<'_>, section: &Section, sizes: &[u64]) -> Result<(), Diagnostic> {
+    let sections = &object.sections;
+    let mut parts = vec![(0, HEADER), (sections.table, sections.end() - sections.table)];
+    parts.extend(sections.all.iter().map(|section| (section.offset, section.stored())));
+    let tables = [(section.header, 64)].into_iter().chain(sizes.iter().map(|at| (*at, 8)));
+    for (start, size) in tables.chain([(section.offset, section.stored())]) {
+        let end = start.saturating_add(size);
+        let meets = |(at, size): &&(u64, u64)| *size > 0 && *at < end && start < at.saturating_add(*size);
+        if size > 0 && parts.iter().filter(meets).count() > 1 {
+            return Err(malformed("sections or headers overlap", start));
+        }
     }
+    Ok(())
 }
 
 /// Offsets of the `st_size` fields that state the size of the section's content.
 fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>, Diagnostic> {
     let mut found = Vec::new();
-    for table in object.sections.iter().filter(|section| section.kind == SHT_SYMTAB) {
+    for table in object.sections.all.iter().filter(|section| section.kind == SHT_SYMTAB) {
         for number in 0..object.content(table)?.len() as u64 / SYMBOL {
             let at = table.offset + number * SYMBOL;
             let cut = || malformed("the symbol table is cut off", at);
@@ -73,7 +80,10 @@ fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>
             }
         }
     }
-    if object.sections.iter().any(|section| section.kind == SHT_SYMTAB_SHNDX) {
+    if found.len() > MAX_SYMBOLS {
+        return Err(no_place(format!("{} symbols name it", found.len())));
+    }
+    if object.sections.all.iter().any(|section| section.kind == SHT_SYMTAB_SHNDX) {
         return Err(no_place("the object has an extended symbol section table"));
     }
     Ok(found)
@@ -82,10 +92,10 @@ fn symbol_sizes(object: &Object<'_>, index: usize, size: u64) -> Result<Vec<u64>
 /// Refuses relocations inside of the content, and such that point behind its start: those would
 /// have to follow what they point to.
 fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic> {
-    if object.sections.iter().any(|section| section.kind == SHT_CREL) {
+    if object.sections.all.iter().any(|section| section.kind == SHT_CREL) {
         return Err(no_place("the object's relocations are in the compact form (CREL)"));
     }
-    for table in object.sections.iter().filter(|section| matches!(section.kind, SHT_RELA | SHT_REL)) {
+    for table in object.sections.all.iter().filter(|section| matches!(section.kind, SHT_RELA | SHT_REL)) {
         if table.info as usize == index && table.size > 0 {
             return Err(no_place("relocations change it"));
         }
@@ -107,7 +117,7 @@ fn check_relocations(object: &Object<'_>, index: usize) -> Result<(), Diagnostic
 
 /// The addend of a `REL` relocation, which stands where it applies; 64-bit pointers only.
 fn stored_addend(object: &Object<'_>, table: &Section, at: u64) -> Option<u64> {
-    let target = object.sections.get(table.info as usize)?;
+    let target = object.sections.all.get(table.info as usize)?;
     let offset = u64_at(object.bytes, at)?;
     slice(object.content(target).ok()?, offset, 8).and_then(|bytes| u64_at(bytes, 0))
 }
@@ -116,7 +126,7 @@ fn is_inside(object: &Object<'_>, table: u32, symbol: u32, index: usize) -> Resu
     if symbol == 0 {
         return Ok(false);
     }
-    let table = object.sections.get(table as usize).filter(|section| section.kind == SHT_SYMTAB);
+    let table = object.sections.all.get(table as usize).filter(|section| section.kind == SHT_SYMTAB);
     let table = table.ok_or_else(|| malformed("relocations without a symbol table", 0))?;
     let entry = slice(object.content(table)?, u64::from(symbol) * SYMBOL, SYMBOL);
     let entry = entry.ok_or_else(|| malformed(format!("a relocation names symbol {symbol}"), table.header))?;

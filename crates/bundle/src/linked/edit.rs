@@ -2,8 +2,9 @@
 
 use super::layout::{Mode, Plan};
 use super::no_place;
-use super::program::{Program, SECTION_HEADER, SHF_TLS, SHT_NOBITS, Section, Segment};
+use super::program::{Program, Segment};
 use crate::bytes::{align, malformed};
+use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, Section};
 use hotswap_report::Diagnostic;
 
 const SHT_PROGBITS: u32 = 1;
@@ -13,13 +14,14 @@ const E_SHNUM: u64 = 60;
 const PAGE: u64 = 4096;
 
 pub(super) fn apply(program: &Program<'_>, plan: &Plan<'_>) -> Result<Vec<u8>, Diagnostic> {
-    let section = program.sections[plan.index];
+    let section = program.sections.all[plan.index];
     let mut out = match plan.mode {
         Mode::Slots | Mode::Within => program.bytes.to_vec(),
         Mode::Moved => grown(program, plan, &section)?,
     };
     if plan.mode != Mode::Slots {
-        out[section.offset as usize..section.end() as usize].fill(0);
+        let range = section.range();
+        out[range.start as usize..range.end as usize].fill(0);
     }
     for piece in &plan.pieces {
         let offset = offset_of(program, piece.address);
@@ -57,18 +59,20 @@ fn grown(program: &Program<'_>, plan: &Plan<'_>, section: &Section) -> Result<Ve
     let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
     let move_up = shift(last, plan).ok_or_else(|| no_place("the program would be larger than memory"))?;
     let tail = (last.offset + last.file_size) as usize;
-    let table_end = program.table as usize + program.sections.len() * SECTION_HEADER as usize;
-    let is_table_last = program.table as usize >= tail && program.bytes[table_end..].iter().all(|byte| *byte == 0);
-    let old_end = if is_table_last { program.table as usize } else { program.bytes.len() };
-    let size = old_end + move_up as usize + (program.sections.len() + 2) * SECTION_HEADER as usize;
+    let table_end = program.sections.table as usize + program.sections.all.len() * SECTION_HEADER as usize;
+    let is_table_last =
+        program.sections.table as usize >= tail && program.bytes[table_end..].iter().all(|byte| *byte == 0);
+    let old_end = if is_table_last { program.sections.table as usize } else { program.bytes.len() };
+    let size = old_end + move_up as usize + (program.sections.all.len() + 2) * SECTION_HEADER as usize;
     let mut out = Vec::new();
     out.try_reserve_exact(size).map_err(|_| no_place("the program would be larger than memory"))?;
     out.extend_from_slice(&program.bytes[..tail]);
     out.resize(tail + move_up as usize, 0);
     out.extend_from_slice(&program.bytes[tail..old_end]);
     if !is_table_last {
-        let start = program.table as usize + if program.table as usize >= tail { move_up as usize } else { 0 };
-        out[start..start + program.sections.len() * SECTION_HEADER as usize].fill(0);
+        let start = program.sections.table as usize
+            + if program.sections.table as usize >= tail { move_up as usize } else { 0 };
+        out[start..start + program.sections.all.len() * SECTION_HEADER as usize].fill(0);
     }
     let size = plan.end() - last.address;
     write(&mut out, last.header + 32, &size.to_le_bytes());
@@ -92,8 +96,8 @@ fn keeps_header(plan: &Plan<'_>, section: &Section) -> bool {
 }
 
 fn write_symbols(out: &mut [u8], program: &Program<'_>, plan: &Plan<'_>, last: &Segment, move_up: u64) {
-    let section = &program.sections[plan.index];
-    let index = if keeps_header(plan, section) { plan.index } else { program.sections.len() };
+    let section = &program.sections.all[plan.index];
+    let index = if keeps_header(plan, section) { plan.index } else { program.sections.all.len() };
     for symbol in &plan.symbols {
         let at = symbol.at + if symbol.at >= last.offset + last.file_size { move_up } else { 0 };
         let piece = &plan.pieces[symbol.piece];
@@ -114,9 +118,9 @@ fn write_headers(
 ) -> Result<(), Diagnostic> {
     let last = program.loads.last().ok_or_else(|| malformed("nothing is loaded", 32))?;
     let (table, tail) = (out.len() as u64, last.offset + last.file_size);
-    let old_size = program.sections.len() * SECTION_HEADER as usize;
-    out.extend_from_slice(&program.bytes[program.table as usize..program.table as usize + old_size]);
-    for (number, found) in program.sections.iter().enumerate() {
+    let old_size = program.sections.all.len() * SECTION_HEADER as usize;
+    out.extend_from_slice(&program.bytes[program.sections.table as usize..program.sections.table as usize + old_size]);
+    for (number, found) in program.sections.all.iter().enumerate() {
         let at = table + number as u64 * SECTION_HEADER;
         let is_zeros = found.is_loaded() && found.kind == SHT_NOBITS && found.flags & SHF_TLS == 0;
         if is_zeros && found.address >= last.address + last.file_size {
@@ -132,7 +136,7 @@ fn write_headers(
     if keeps_header(plan, section) {
         write(out, old + 32, &size.to_le_bytes());
     } else {
-        let count = u16::try_from(program.sections.len() + 1).ok().filter(|count| *count < 0xff00);
+        let count = u16::try_from(program.sections.all.len() + 1).ok().filter(|count| *count < 0xff00);
         let count = count.ok_or_else(|| no_place("the file has as many sections as fit"))?;
         let mut header = out[old as usize..(old + SECTION_HEADER) as usize].to_vec();
         for (field, value) in [(16, first), (24, offset_of(program, first)), (32, size)] {

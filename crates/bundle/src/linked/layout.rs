@@ -1,9 +1,10 @@
 //! Where each bundle goes: decided before a byte is written.
 
 use super::pointers::{self, Pointer};
-use super::program::{Program, SHF_TLS, SHT_NOBITS, Section};
+use super::program::Program;
 use super::{Exchange, no_place};
 use crate::bytes::{align, malformed, u16_at, u64_at};
+use crate::elf::{SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, Section};
 use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
@@ -14,9 +15,7 @@ const ALIGNMENT: u64 = 4096;
 const MAX_ALIGNMENT: u64 = 2 << 20;
 /// `.bss` becomes zeros in the file when the section moves behind it; more is refused.
 const MAX_ZEROS: u64 = 256 << 20;
-const SHT_SYMTAB: u32 = 2;
 const SHT_DYNSYM: u32 = 11;
-const SYMBOL: u64 = 24;
 const STT_SECTION: u8 = 3;
 
 /// How the section changes.
@@ -121,7 +120,7 @@ impl<'a> Plan<'a> {
     }
 
     fn find_symbols(&mut self, program: &Program<'_>) -> Result<(), Diagnostic> {
-        let tables = program.sections.iter().filter(|section| matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM));
+        let tables = program.sections.all.iter().filter(|section| matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM));
         for table in tables {
             for number in 0..table.size / SYMBOL {
                 let at = table.offset + number * SYMBOL;
@@ -158,8 +157,8 @@ impl Slot {
 
 /// The section that all bundles to exchange are in.
 fn section_of(program: &Program<'_>, exchanges: &[Exchange]) -> Result<(usize, Section), Diagnostic> {
-    let holds = |section: &Section, offset: u64| (section.offset..section.end()).contains(&offset);
-    let mut sections = program.sections.iter().enumerate();
+    let holds = |section: &Section, offset: u64| section.range().contains(&offset);
+    let mut sections = program.sections.all.iter().enumerate();
     let found = sections.find(|(_, section)| {
         program.is_named(section, SECTION) && exchanges.iter().all(|exchange| holds(section, exchange.offset))
     });
@@ -211,7 +210,7 @@ fn end_of_program(program: &Program<'_>, section: &Section, alignment: u64) -> R
     }
     let is_thread_local = |section: &Section| section.flags & SHF_TLS != 0 && section.kind == SHT_NOBITS;
     let late = |section: &&Section| section.is_loaded() && section.address >= end && section.size > 0;
-    if program.sections.iter().filter(late).any(|section| !is_thread_local(section)) {
+    if program.sections.all.iter().filter(late).any(|section| !is_thread_local(section)) {
         return Err(malformed("a loaded section is in no segment", last.header));
     }
     let zeros = last.memory_size - last.file_size;

@@ -1,8 +1,9 @@
 //! Who points into a section of bundles: the wrappers, and what makes their pointers true.
 
 use super::no_place;
-use super::program::{Program, Section};
+use super::program::Program;
 use crate::bytes::{malformed, slice, u32_at, u64_at};
+use crate::elf::Section;
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,7 +41,7 @@ pub(super) fn into(program: &Program<'_>, range: &Range<u64>) -> Result<Vec<Poin
     let relocations = Relocations::read(program)?;
     let mut found = Vec::new();
     let mut places = Vec::new();
-    for section in program.sections.iter().filter(|section| program.is_named(section, ".hipFatBinSegment")) {
+    for section in program.sections.all.iter().filter(|section| program.is_named(section, ".hipFatBinSegment")) {
         for start in (0..section.size / WRAPPER).map(|number| number * WRAPPER) {
             let content = program.content(section);
             if u32_at(content, start) != Some(MAGIC) || u32_at(content, start + 4) != Some(1) {

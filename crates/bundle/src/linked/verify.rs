@@ -73,8 +73,8 @@ fn same(old: &[u8], new: &[u8], range: Range<u64>) -> Result<(), Diagnostic> {
 
 /// Ranges of the file that may differ.
 fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
-    let section = &old.sections[plan.index];
-    let mut ranges: Vec<_> = std::iter::once(section.offset..section.end()).collect();
+    let section = &old.sections.all[plan.index];
+    let mut ranges: Vec<_> = std::iter::once(section.range()).collect();
     for (pointer, _) in &plan.pointers {
         ranges.extend(pointer.addend.into_iter().chain(Some(pointer.at)).map(|at| at..at + 8));
     }
@@ -83,7 +83,8 @@ fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
         // The ELF header says where the section headers are; one program header has new sizes.
         ranges.extend([40..48, 60..62]);
         ranges.extend(old.loads.last().map(|last| last.header + 32..last.header + 48));
-        ranges.push(old.table..old.table + old.sections.len() as u64 * super::program::SECTION_HEADER);
+        ranges
+            .push(old.sections.table..old.sections.table + old.sections.all.len() as u64 * crate::elf::SECTION_HEADER);
     }
     ranges
 }
@@ -91,8 +92,8 @@ fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
 /// The sections that no segment loads have the bytes that they had; symbol tables were changed.
 fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
     let symbols: Vec<u64> = plan.symbols.iter().map(|symbol| symbol.at).collect();
-    for (number, (was, is)) in old.sections.iter().zip(&new.sections).enumerate() {
-        let has_symbols = symbols.iter().any(|at| (was.offset..was.end()).contains(at));
+    for (number, (was, is)) in old.sections.all.iter().zip(&new.sections.all).enumerate() {
+        let has_symbols = symbols.iter().any(|at| was.range().contains(at));
         if number == plan.index || has_symbols || was.is_loaded() {
             continue;
         }
@@ -101,12 +102,12 @@ fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Resu
         }
     }
     let first = plan.pieces.first().map(|piece| piece.address);
-    let is_told = |section: &super::program::Section| {
+    let is_told = |section: &crate::elf::Section| {
         new.is_named(section, SECTION)
             && Some(section.address) == first
             && section.offset == offset_of(old, section.address)
     };
-    if !new.sections.iter().any(is_told) && plan.mode == Mode::Moved {
+    if !new.sections.all.iter().any(is_told) && plan.mode == Mode::Moved {
         return Err(failed("no section header names the new place"));
     }
     Ok(())

@@ -1,0 +1,116 @@
+//! Headers of ELF64 little-endian files, for the editors of host objects and of linked programs.
+//!
+//! Invariant: the section headers lie in the file. Where the sections themselves lie is for the editors to judge.
+
+use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
+use hotswap_report::{Diagnostic, codes};
+use std::ops::Range;
+
+/// Size of the file's header, and of a section header.
+pub(crate) const HEADER: u64 = 64;
+pub(crate) const SECTION_HEADER: u64 = 64;
+pub(crate) const SHT_SYMTAB: u32 = 2;
+pub(crate) const SHT_NOBITS: u32 = 8;
+/// Size of a symbol.
+pub(crate) const SYMBOL: u64 = 24;
+const SHF_ALLOC: u64 = 2;
+pub(crate) const SHF_TLS: u64 = 0x400;
+
+/// A section header with the fields that matter here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section {
+    /// Offset of the header in the file.
+    pub(crate) header: u64,
+    pub(crate) name: u32,
+    pub(crate) kind: u32,
+    pub(crate) flags: u64,
+    pub(crate) address: u64,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) link: u32,
+    pub(crate) info: u32,
+    pub(crate) alignment: u64,
+}
+
+/// The section headers of a file.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    /// Offset of the first header.
+    pub(crate) table: u64,
+    pub(crate) all: Vec<Section>,
+    /// Index of the section that holds the names.
+    names: usize,
+}
+
+impl Section {
+    fn read(bytes: &[u8], at: u64) -> Option<Self> {
+        Some(Self {
+            header: at,
+            name: u32_at(bytes, at)?,
+            kind: u32_at(bytes, at + 4)?,
+            flags: u64_at(bytes, at + 8)?,
+            address: u64_at(bytes, at + 16)?,
+            offset: u64_at(bytes, at + 24)?,
+            size: u64_at(bytes, at + 32)?,
+            link: u32_at(bytes, at + 40)?,
+            info: u32_at(bytes, at + 44)?,
+            alignment: u64_at(bytes, at + 48)?,
+        })
+    }
+
+    /// Whether it is in memory when the program runs.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.flags & SHF_ALLOC != 0
+    }
+
+    /// Number of its bytes in the file. The header of index 0 says nothing about bytes.
+    pub(crate) fn stored(&self) -> u64 {
+        if self.kind == SHT_NOBITS || self.kind == 0 { 0 } else { self.size }
+    }
+
+    /// Where those are.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.stored())
+    }
+
+    /// Its bytes in the file; `None` where they leave it.
+    pub(crate) fn content<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        if self.stored() == 0 { Some(&[]) } else { slice(bytes, self.offset, self.size) }
+    }
+}
+
+impl Sections {
+    /// Reads all headers; there may be none.
+    ///
+    /// # Errors
+    /// [`codes::MALFORMED`] where they leave the file, [`codes::UNKNOWN_FORMAT`] for headers of another size.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Diagnostic> {
+        let cut = || malformed("the ELF header is cut off", 0);
+        let table = u64_at(bytes, 40).ok_or_else(cut)?;
+        let number = |at| u16_at(bytes, at).ok_or_else(cut);
+        let (size, count, names) = (number(58)?, u64::from(number(60)?), usize::from(number(62)?));
+        if count == 0 || table == 0 {
+            return Ok(Self { table: 0, all: Vec::new(), names: 0 });
+        }
+        if u64::from(size) != SECTION_HEADER {
+            let what = format!("the section headers have {size} bytes, not {SECTION_HEADER}");
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(58));
+        }
+        slice(bytes, table, count * SECTION_HEADER)
+            .ok_or_else(|| malformed("the section headers leave the file", table))?;
+        let all = (0..count).map_while(|index| Section::read(bytes, table + index * SECTION_HEADER)).collect();
+        Ok(Self { table, all, names })
+    }
+
+    /// Whether the section has that name.
+    pub(crate) fn is_named(&self, bytes: &[u8], section: &Section, name: &str) -> bool {
+        let names = self.all.get(self.names).and_then(|names| names.content(bytes)).unwrap_or_default();
+        let rest = names.get(section.name as usize..).unwrap_or_default();
+        rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    /// Offset behind the last header.
+    pub(crate) fn end(&self) -> u64 {
+        self.table + self.all.len() as u64 * SECTION_HEADER
+    }
+}
