@@ -1,10 +1,11 @@
-//! Changes to a code object, byte for byte.
+//! Changes to the label of a code object: header flags, ABI version, the target's name in the note.
 //!
-//! A change replaces bytes by as many bytes. Everything else, padding included, stays; the caller
-//! reads the result again with [`CodeObject::parse`], which checks that header and note agree.
+//! Everything else stays; the caller reads the result again with [`CodeObject::parse`], which checks
+//! that header and note agree, and compares by [`crate::same_but_for_label`].
 
 use crate::CodeObject;
-use crate::object_file::E_FLAGS;
+use crate::object_file::{ABI_VERSION, E_FLAGS};
+use crate::relabel;
 use crate::target_text::TargetText;
 use hotswap_report::{Diagnostic, codes};
 
@@ -26,27 +27,30 @@ impl<'o, 'a> Edit<'o, 'a> {
         self.bytes[E_FLAGS..E_FLAGS + 4].copy_from_slice(&flags.to_le_bytes());
     }
 
-    /// Replaces `amdhsa.target` in the note by `text` (see [`crate::Note::spell`]). A note
-    /// without it wants an empty text, and nothing changes.
+    /// Replaces `EI_ABIVERSION`.
+    pub fn set_abi_version(&mut self, version: u8) {
+        self.bytes[ABI_VERSION] = version;
+    }
+
+    /// Replaces `amdhsa.target` in the note by `text` (see [`crate::Note::spell`]), whatever its
+    /// length. A note without it wants an empty text, and nothing changes.
     ///
     /// # Errors
-    /// [`codes::NO_ROUTE`] when the text has another length (the note cannot grow) or is no triple
-    /// with a target ID; the copy is unchanged then.
+    /// [`codes::NO_ROUTE`] when the text is no triple with a target ID, or when the notes lie in several
+    /// places and would have to grow; the copy is unchanged then.
     pub fn set_note_target(&mut self, text: &str) -> Result<(), Diagnostic> {
         let note = self.object.note();
-        let at = note.target_start() as u64;
-        let refuse = |what: String| Diagnostic::error(codes::NO_ROUTE, what).at(at);
-        if text.len() != note.target.len() {
-            let what =
-                format!("`{text}` does not fit in the place of `{}`: the note cannot change its size", note.target);
-            return Err(refuse(what));
+        let refuse = |what: String| Diagnostic::error(codes::NO_ROUTE, what).at(note.target_start() as u64);
+        if note.target.is_empty() != text.is_empty() {
+            return Err(refuse(format!("`{text}` cannot take the place of `{}`", note.target)));
         }
         if !text.is_empty() {
             TargetText::parse(text).map_err(refuse)?;
         }
-        for range in &note.target_ranges {
-            self.bytes[range.clone()].copy_from_slice(text.as_bytes());
-        }
+        let mut bytes = relabel::with_target(self.object, text)?;
+        bytes[ABI_VERSION] = self.bytes[ABI_VERSION];
+        bytes[E_FLAGS..E_FLAGS + 4].copy_from_slice(&self.bytes[E_FLAGS..E_FLAGS + 4]);
+        self.bytes = bytes;
         Ok(())
     }
 

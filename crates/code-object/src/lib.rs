@@ -7,10 +7,10 @@
 //! is called, in files that may contradict themselves.
 //!
 //! Invariants: a [`CodeObject`] borrows the file and copies none of it; an [`Edit`] changes the
-//! named bytes and no others, and without a change gives the file back byte for byte; no input
-//! makes reading panic; every failure names an offset.
+//! label and nothing else, which [`same_but_for_label`] checks, and without a change gives the file back
+//! byte for byte; no input makes reading panic; every failure names an offset.
 //!
-//! Absent on purpose: instructions (code is never walked), growing a file, code object V2.
+//! Absent on purpose: instructions (code is never walked), code object V2.
 
 mod count;
 mod descriptor;
@@ -20,6 +20,8 @@ mod metadata;
 mod msgpack;
 mod note;
 mod object_file;
+mod relabel;
+mod same;
 mod symbols;
 mod target_text;
 
@@ -30,6 +32,7 @@ pub use elf::{Kind, Section, Segment};
 pub use metadata::Kernel;
 pub use note::Note;
 pub use object_file::{CodeObject, is_code_object};
+pub use same::same_but_for_label;
 pub use symbols::{CodeMap, CodeSection, KernelFacts, Relocation, Symbol, SymbolKind};
 
 use hotswap_report::{Diagnostic, codes};

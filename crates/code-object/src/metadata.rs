@@ -42,10 +42,18 @@ pub struct Kernel<'a> {
 }
 
 pub(crate) struct Metadata<'a> {
-    /// `amdhsa.target` and its bytes in the file.
-    pub(crate) target: Option<(&'a str, Range<usize>)>,
+    pub(crate) target: Option<Target<'a>>,
     pub(crate) version: (u64, u64),
     pub(crate) kernels: Vec<Kernel<'a>>,
+}
+
+/// `amdhsa.target`.
+pub(crate) struct Target<'a> {
+    pub(crate) text: &'a str,
+    /// Its bytes in the file.
+    pub(crate) range: Range<usize>,
+    /// Where the string begins, MessagePack's marker and length included.
+    pub(crate) head: usize,
 }
 
 /// Reads the map in `data[range]`.
@@ -63,7 +71,7 @@ pub(crate) fn read(data: &[u8], range: Range<usize>) -> Result<Metadata<'_>, Dia
 
 #[derive(Default)]
 struct Fields<'a> {
-    target: Option<(&'a str, Range<usize>)>,
+    target: Option<Target<'a>>,
     version: Option<(u64, u64)>,
     kernels: Option<Vec<Kernel<'a>>>,
 }
@@ -90,10 +98,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn target<'a>(reader: &mut Reader<'a>) -> Result<(&'a str, Range<usize>), Fault> {
-    let fault = (reader.at(), "amdhsa.target is no text");
-    let text = string(reader)?.ok_or(fault)?;
-    Ok((text, reader.at() - text.len()..reader.at()))
+fn target<'a>(reader: &mut Reader<'a>) -> Result<Target<'a>, Fault> {
+    let head = reader.at();
+    let text = string(reader)?.ok_or((head, "amdhsa.target is no text"))?;
+    Ok(Target { text, range: reader.at() - text.len()..reader.at(), head })
 }
 
 fn version(reader: &mut Reader<'_>) -> Result<(u64, u64), Fault> {

@@ -162,6 +162,18 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Appends a string in its shortest form, as compilers write it.
+pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
+    let [a, b, c, d] = u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes();
+    match text.len() {
+        0..=31 => out.push(0xa0 | d),
+        32..=0xff => out.extend([0xd9, d]),
+        0x100..=0xffff => out.extend([0xda, c, d]),
+        _ => out.extend([0xdb, a, b, c, d]),
+    }
+    out.extend_from_slice(text.as_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::Reader;

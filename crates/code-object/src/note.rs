@@ -8,6 +8,7 @@
 use crate::elf::Elf;
 use crate::malformed;
 use crate::metadata::{self, Kernel};
+use crate::msgpack;
 use crate::target_text::TargetText;
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
@@ -31,6 +32,8 @@ pub struct Note<'a> {
     pub target: &'a str,
     /// The bytes of [`Note::target`] in the file, once for each note that has it.
     pub target_ranges: Vec<Range<usize>>,
+    /// Where each of these strings begins, MessagePack's marker and length included.
+    pub(crate) target_heads: Vec<usize>,
     /// `amdhsa.version`.
     pub version: (u64, u64),
     /// Kernels in the order of the notes.
@@ -52,9 +55,12 @@ impl<'a> Note<'a> {
     fn read(elf: &Elf<'a>, range: Range<usize>) -> Result<Self, Diagnostic> {
         let metadata = metadata::read(elf.data, range.clone())?;
         // Without it, e_flags alone name the target, as they do for every loader.
-        let (target, target_ranges) = metadata.target.map_or(("", vec![]), |(target, range)| (target, vec![range]));
+        let (target, target_ranges, target_heads) = match metadata.target {
+            Some(target) => (target.text, vec![target.range], vec![target.head]),
+            None => ("", vec![], vec![]),
+        };
         let (version, kernels) = (metadata.version, metadata.kernels);
-        Ok(Self { ranges: vec![range], target, target_ranges, version, kernels })
+        Ok(Self { ranges: vec![range], target, target_ranges, target_heads, version, kernels })
     }
 
     /// Takes up a further note of the same file.
@@ -70,6 +76,7 @@ impl<'a> Note<'a> {
         }
         self.ranges.extend(next.ranges);
         self.target_ranges.extend(next.target_ranges);
+        self.target_heads.extend(next.target_heads);
         self.kernels.extend(next.kernels);
         Ok(())
     }
@@ -125,25 +132,69 @@ pub(crate) fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
 
 /// Contents of the metadata notes in one area; notes of other kinds are passed over.
 fn notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<Range<usize>>, Diagnostic> {
-    let align = if align == 8 { 8 } else { 4 };
     let (mut at, mut found) = (area.start, Vec::new());
     while at < area.end {
-        let cut = || malformed(at, "a note leaves its section or segment");
-        let words = data[at..area.end].first_chunk::<HEADER>().ok_or_else(cut)?;
-        let word = |index: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| words[index * 4 + byte]));
-        let (name_size, content_size, kind) = (word(0) as usize, word(1) as usize, word(2));
-        let name = at + HEADER..at.saturating_add(HEADER).saturating_add(name_size);
-        let start = align_up(name.end, align, area.start);
-        let content = start..start.saturating_add(content_size);
-        if content.end > area.end {
-            return Err(cut());
+        let (content, is_metadata, next) = one(data, &area, at, align)?;
+        if is_metadata {
+            found.push(content);
         }
-        if kind == METADATA && data[name] == *NAME {
-            found.push(content.clone());
-        }
-        at = align_up(content.end, align, area.start);
+        at = next;
     }
     Ok(found)
+}
+
+/// The note at `at`: its content, whether that is metadata, and where the next one begins.
+fn one(data: &[u8], area: &Range<usize>, at: usize, align: u64) -> Result<(Range<usize>, bool, usize), Diagnostic> {
+    let align = padding(align);
+    let cut = || malformed(at, "a note leaves its section or segment");
+    let words = data.get(at..area.end).and_then(|rest| rest.first_chunk::<HEADER>()).ok_or_else(cut)?;
+    let word = |index: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| words[index * 4 + byte]));
+    let (name_size, content_size, kind) = (word(0) as usize, word(1) as usize, word(2));
+    let name = at + HEADER..at.saturating_add(HEADER).saturating_add(name_size);
+    let start = align_up(name.end, align, area.start);
+    let content = start..start.saturating_add(content_size);
+    if content.end > area.end {
+        return Err(cut());
+    }
+    let is_metadata = kind == METADATA && data.get(name) == Some(NAME);
+    let next = align_up(content.end, align, area.start);
+    Ok((content, is_metadata, next))
+}
+
+fn padding(align: u64) -> usize {
+    if align == 8 { 8 } else { 4 }
+}
+
+/// The notes of one area with another text as `amdhsa.target` in each that has one: strings, sizes and
+/// padding are written anew, all other bytes are those that are there.
+pub(crate) fn respelled(
+    data: &[u8],
+    area: &Range<usize>,
+    align: u64,
+    note: &Note<'_>,
+    text: &str,
+) -> Result<Vec<u8>, Diagnostic> {
+    let (mut at, mut out) = (area.start, Vec::with_capacity(area.len() + 64));
+    while at < area.end {
+        let (content, _, next) = one(data, area, at, align)?;
+        let header = out.len();
+        out.extend_from_slice(&data[at..content.start]);
+        let start = out.len();
+        let mut copied = content.start;
+        let strings = note.target_heads.iter().zip(&note.target_ranges);
+        for (head, range) in strings.filter(|(head, range)| content.start <= **head && range.end <= content.end) {
+            out.extend_from_slice(&data[copied..*head]);
+            msgpack::write_text(&mut out, text);
+            copied = range.end;
+        }
+        out.extend_from_slice(&data[copied..content.end]);
+        let too_long = |_| malformed(at, "the note is longer than its size field can say");
+        let size = u32::try_from(out.len() - start).map_err(too_long)?;
+        out[header + 4..header + 8].copy_from_slice(&size.to_le_bytes());
+        out.resize(out.len().next_multiple_of(padding(align)), 0);
+        at = next;
+    }
+    Ok(out)
 }
 
 /// Rounds up relative to the start of the area, as note readers do.

@@ -7,6 +7,8 @@ use crate::{malformed, unknown};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{EFlags, FlagsError, TargetId};
 
+/// Offset of `EI_ABIVERSION` in an ELF header.
+pub(crate) const ABI_VERSION: usize = 8;
 /// Offset of `e_flags` in an ELF64 header.
 pub(crate) const E_FLAGS: usize = 48;
 

@@ -1,7 +1,7 @@
 //! The oracle of the alias families: what they make of a sibling's code object is, byte for byte,
 //! what clang makes for the target itself.
 
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_families::Registry;
 use hotswap_targets::{PROCESSORS, Processor, Support, TargetId};
 use hotswap_userland::{Userland, say};
@@ -128,4 +128,82 @@ fn other_features_are_refused_and_the_same_target_changes_nothing() {
     assert!(error.what.contains("gfx900:xnack- cannot be labelled gfx902:xnack+"), "{error}");
     let (same, counts) = Registry::installed().apply(&object, &object.target_id()).unwrap();
     assert_eq!((same, counts), (bytes.clone(), Vec::new()));
+}
+
+/// A processor and the generic target for which clang makes the same code.
+const GENERICS: &[(&str, &str)] = &[
+    ("gfx900", "gfx9-generic"),
+    ("gfx942", "gfx9-4-generic"),
+    ("gfx1010", "gfx10-1-generic"),
+    ("gfx1030", "gfx10-3-generic"),
+    ("gfx1102", "gfx11-generic"),
+    ("gfx1200", "gfx12-generic"),
+];
+
+/// Everything that a loader takes from an object, places in the file left aside.
+fn substance(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let object = CodeObject::parse(bytes).unwrap();
+    let moves = [".note", ".dynamic", ".dynsym", ".symtab", ".rodata"];
+    let sections = object.sections().iter().filter(|section| !moves.contains(&section.name));
+    let mut found: Vec<_> =
+        sections.map(|section| (section.name.to_owned(), bytes[section.range.clone()].to_vec())).collect();
+    for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
+        // Bytes 16 to 23 are the distance to the code.
+        let mut settings = bytes[descriptor.range.clone()].to_vec();
+        settings[16..24].fill(0);
+        found.push((format!("{kernel:?}"), settings));
+    }
+    let header = [&bytes[..40], &bytes[48..64]].concat();
+    found.push((object.note().target.to_owned(), header));
+    found
+}
+
+#[test]
+fn an_object_for_a_generic_target_is_what_clang_makes_for_it() {
+    let (mut equal, mut moved, mut wrong) = (0, 0, Vec::new());
+    for clang in ["clang-22", "clang-23", "clang-24"] {
+        let Some(compiler) = Compiler::new(clang) else { continue };
+        for name in ["scale", "scale_by", "scale_by_a_factor", "scale_by_a_factor_of_the_caller_s_choice"] {
+            fs::write(compiler.folder.path().join("kernel.hip"), KERNEL.replace("scale", name)).unwrap();
+            for (native, generic) in GENERICS {
+                let target: TargetId = generic.parse().unwrap();
+                let own = compiler.compile(&native.parse().unwrap()).unwrap();
+                let theirs = compiler.compile(&target).unwrap();
+                let object = CodeObject::parse(&own).unwrap();
+                let (made, counts) = Registry::installed().apply(&object, &target).unwrap();
+                assert_eq!(counts.len(), 2);
+                same_but_for_label(&object, &CodeObject::parse(&made).unwrap()).unwrap();
+                let again = CodeObject::parse(&made).unwrap();
+                assert_eq!(Registry::installed().apply(&again, &target).unwrap(), (made.clone(), Vec::new()));
+                read_by_llvm(&compiler, &made, &own);
+                match (made == theirs, substance(&made) == substance(&theirs)) {
+                    (true, _) => equal += 1,
+                    (false, true) => moved += 1,
+                    (false, false) => wrong.push(format!("{clang} {native} {generic} {name}")),
+                }
+            }
+        }
+    }
+    say(&format!("generics: {equal} equal to clang's own, {moved} equal but for the place of the note"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// LLVM's tools read the object without a complaint and see the same symbols and code as in its source.
+fn read_by_llvm(compiler: &Compiler, made: &[u8], source: &[u8]) {
+    let version = &compiler.clang[6..];
+    let folder = Path::new("/tmp").join(compiler.folder.path().file_name().unwrap());
+    let seen = |bytes: &[u8]| {
+        fs::write(compiler.folder.path().join("seen"), bytes).unwrap();
+        let script = format!(
+            "llvm-readelf-{version} -hlS --notes seen 2>&1 | grep -i warning; llvm-readelf-{version} -sW seen
+             llvm-objdump-{version} -d seen 2>&1 | grep -v -e 'file format' -e amdgcn_target"
+        );
+        let output = compiler.userland.command(folder.clone(), "/bin/bash").args(["-c", &script]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = seen(made);
+    assert!(text.contains("s_endpgm") && !text.to_lowercase().contains("warning"), "{text}");
+    // The addresses of the tables before the code may differ, those of symbols and code do not.
+    assert_eq!(text, seen(source));
 }

@@ -1,7 +1,7 @@
 //! One derived code object: families change a copy, and the copy is read again.
 
 use crate::expand::{Derived, Present};
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -30,22 +30,17 @@ fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
     first
 }
 
-/// The copy must be a code object of the target and differ from its source only where an alias may:
-/// in `e_flags` (ELF header, offset 48, 4 bytes) and in the target's name in the note.
+/// The copy must be a code object of the target and the same as its source but for the label, in the exact
+/// ranges that [`same_but_for_label`] lists. Its ABI version changes for generic targets alone.
 fn verify(source: &Present<'_>, data: &[u8], target: &TargetId) -> Result<(), Diagnostic> {
     let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
     let object = CodeObject::parse(data).map_err(|error| failed(error.to_string()))?;
     if object.target_id() != *target {
         return Err(failed(format!("the copy for {target} reads back as {}", object.target_id())));
     }
-    let names = &object.note().target_ranges;
-    let mut starts = vec![0, 52];
-    let mut ends = vec![48];
-    starts.extend(names.iter().map(|name| name.end));
-    ends.extend(names.iter().map(|name| name.start));
-    ends.push(data.len());
-    let outside = starts.into_iter().zip(ends).map(|(start, end)| start..end);
-    let same = data.len() == source.data.len()
-        && outside.into_iter().all(|range| data.get(range.clone()) == source.data.get(range));
-    if same { Ok(()) } else { Err(failed(format!("the copy for {target} differs in more than its label"))) }
+    if object.abi_version() != source.object.abi_version() && !target.processor.is_generic() {
+        return Err(failed(format!("the copy for {target} has another ABI version")));
+    }
+    same_but_for_label(&source.object, &object)
+        .map_err(|what| failed(format!("in the copy for {target}, more than the label differs: {what}")))
 }

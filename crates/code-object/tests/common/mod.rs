@@ -52,7 +52,8 @@ struct Row(u32, u32, u64, usize, usize, u32, u64);
 impl Row {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend([self.0, self.1].iter().flat_map(|word| word.to_le_bytes()));
-        words(out, &[self.2, self.3 as u64, self.3 as u64, self.4 as u64, u64::from(self.5), 4, self.6]);
+        let align = if self.6 == 24 { 8 } else { 4 };
+        words(out, &[self.2, self.3 as u64, self.3 as u64, self.4 as u64, u64::from(self.5), align, self.6]);
     }
 }
 

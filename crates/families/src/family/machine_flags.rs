@@ -1,13 +1,22 @@
-//! `machine_flags`: `e_flags` of the ELF header say the target's machine.
+//! `machine_flags`: `e_flags` and `EI_ABIVERSION` of the ELF header say the target's machine.
 //!
-//! Feature bits stay as the source has them: the code was compiled with that setting. A target
-//! ID that states another one is refused, not written.
+//! Settings of features stay as the source has them: the code was compiled with them. A target ID that
+//! states another one is refused, not written. Where only one of the two processors has a feature at all:
+//!
+//! | source | target | becomes |
+//! |---|---|---|
+//! | runs with either setting, or off | without the feature | not stated (bits 0) |
+//! | needs it on | without the feature | refused |
+//! | without the feature | with it | what the target ID says: off, or either setting (on is refused) |
+//!
+//! That code runs with either setting is for the pair's checks to show, before this family runs.
+//! Generic targets exist in code objects V6 only, whose notes are those of V5.
 
 use crate::registry::Registry;
 use crate::table::slot;
 use hotswap_code_object::{CodeObject, Edit};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{EFlags, FeatureBits, Support, TargetId};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -16,13 +25,78 @@ fn hotswap_register_machine_flags_patch(registry: &mut Registry) {
     registry.bind(slot::MACHINE_FLAGS, apply);
 }
 
+/// `EI_ABIVERSION` of code object V5.
+const V5: u8 = 3;
+/// `EI_ABIVERSION` of code object V6.
+const V6: u8 = 4;
+
 fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
-    let flags = source.flags().with_processor(target.processor).filter(|flags| flags.target_id() == *target);
-    let Some(flags) = flags else {
-        let what = format!("the features of {} cannot be labelled {target}", source.target_id());
-        return Err(Diagnostic::error(codes::PAIR_REFUSED, what));
+    let refuse = |what: String| Diagnostic::error(codes::PAIR_REFUSED, what);
+    let flags = relabelled(source.flags(), target)
+        .ok_or_else(|| refuse(format!("the features of {} cannot be labelled {target}", source.target_id())))?;
+    let version = match source.abi_version() {
+        old @ ..V5 if target.processor.is_generic() => {
+            let what = format!("generic targets need code object V6, and this is V{}", old + 2);
+            return Err(refuse(what).advise("compile the source with -mcode-object-version=5 or later"));
+        }
+        V5 if target.processor.is_generic() => V6,
+        old => old,
     };
-    let flags = flags.encode_for(source.abi_version());
+    let flags = flags.encode_for(version);
     edit.set_e_flags(flags);
-    Ok(u64::from(flags != source.e_flags()))
+    edit.set_abi_version(version);
+    Ok(u64::from(flags != source.e_flags()) + u64::from(version != source.abi_version()))
+}
+
+fn relabelled(flags: EFlags, target: &TargetId) -> Option<EFlags> {
+    let processor = target.processor;
+    let made = EFlags {
+        processor,
+        xnack: setting(flags.xnack, processor.xnack, target.xnack)?,
+        sramecc: setting(flags.sramecc, processor.sramecc, target.sramecc)?,
+    };
+    (made.target_id() == *target).then_some(made)
+}
+
+fn setting(bits: FeatureBits, support: Support, stated: Option<bool>) -> Option<FeatureBits> {
+    match (bits, support) {
+        (FeatureBits::On, Support::No) => None,
+        (_, Support::No) => Some(FeatureBits::Unsupported),
+        (FeatureBits::Unsupported, Support::Yes) if stated.is_none() => Some(FeatureBits::Any),
+        (FeatureBits::Unsupported, Support::Yes) => Some(FeatureBits::Off),
+        (_, Support::Yes | Support::Unsettled) => Some(bits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::relabelled;
+    use hotswap_targets::EFlags;
+
+    fn made(source: &str, target: &str) -> Option<u32> {
+        relabelled(EFlags::of(&source.parse().unwrap()), &target.parse().unwrap()).map(|flags| flags.encode())
+    }
+
+    /// The values are those that clang writes for the target.
+    #[test]
+    fn features_are_kept_or_named_and_never_switched() {
+        for (source, target, flags) in [
+            ("gfx1030", "gfx10-3-generic", Some(0x0100_0053)),
+            ("gfx900", "gfx9-generic", Some(0x0100_0151)),
+            ("gfx900:xnack-", "gfx9-generic:xnack-", Some(0x0100_0251)),
+            ("gfx942", "gfx9-4-generic", Some(0x0100_055f)),
+            ("gfx1010", "gfx1030", Some(0x36)),
+            ("gfx1010:xnack-", "gfx1030", Some(0x36)),
+            ("gfx1010:xnack+", "gfx1030", None),
+            ("gfx900", "gfx906", Some(0x52f)),
+            ("gfx900", "gfx906:sramecc-", Some(0x92f)),
+            ("gfx900", "gfx906:sramecc+", None),
+            ("gfx900:xnack-", "gfx902", None),
+            ("gfx900", "gfx902:xnack-", None),
+            ("gfx906", "gfx9-generic", Some(0x0100_0151)),
+            ("gfx906:sramecc+", "gfx9-generic", None),
+        ] {
+            assert_eq!(made(source, target), flags, "{source} {target}");
+        }
+    }
 }

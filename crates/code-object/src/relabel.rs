@@ -1,0 +1,305 @@
+//! Another text as `amdhsa.target`, of any length.
+//!
+//! A text of the same length takes the place of the old one. Otherwise the note changes its size:
+//!
+//! 1. Linkers put the note first, then `.dynsym`, its hashes and `.dynstr`, then `.rodata` at the next
+//!    multiple of 64. Where the padding before `.rodata` takes the growth, these tables are laid out
+//!    anew, each behind the other as the linker does it: the result is what it would have written. Only
+//!    section headers and `DT_*` entries hold their addresses; no symbol and no relocation may. `.rodata`
+//!    and all behind it stay, because code reaches them relative to the program counter.
+//! 2. Otherwise the note goes to the end of the file. `PT_NOTE` and its section lead there, no segment
+//!    loads it any more (loaders and comgr read it from the file), and its old place becomes zeros.
+//!
+//! Absent on purpose: notes in several places, and any guess about bytes between sections.
+
+use crate::elf::{Kind, Section, Segment};
+use crate::note::respelled;
+use crate::object_file::CodeObject;
+use hotswap_report::{Diagnostic, codes};
+use object::elf;
+use std::ops::Range;
+
+const PROGRAM_HEADERS: usize = 32;
+const SECTION_HEADERS: usize = 40;
+const PROGRAM_HEADER: usize = 56;
+const SECTION_HEADER: usize = 64;
+/// Entries of `.dynamic` whose values are no addresses.
+const NUMBERS: &[u32] = &[
+    elf::DT_NULL,
+    elf::DT_NEEDED,
+    elf::DT_RELASZ,
+    elf::DT_RELAENT,
+    elf::DT_STRSZ,
+    elf::DT_SYMENT,
+    elf::DT_SONAME,
+    elf::DT_FLAGS,
+    elf::DT_RELACOUNT,
+    elf::DT_FLAGS_1,
+];
+/// Tables that may move, and the entry of `.dynamic` that holds the address.
+pub(crate) const TABLES: &[(u32, u32)] = &[
+    (elf::SHT_DYNSYM, elf::DT_SYMTAB),
+    (elf::SHT_STRTAB, elf::DT_STRTAB),
+    (elf::SHT_HASH, elf::DT_HASH),
+    (elf::SHT_GNU_HASH, elf::DT_GNU_HASH),
+];
+
+/// The bytes of `object` with `text` in place of its target's name; the header stays as it is.
+pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Vec<u8>, Diagnostic> {
+    let note = object.note();
+    let mut out = object.bytes().to_vec();
+    if text.len() == note.target.len() {
+        note.target_ranges.iter().for_each(|range| out[range.clone()].copy_from_slice(text.as_bytes()));
+        return Ok(out);
+    }
+    let place = Place::find(object)?;
+    let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
+    if new.len() == place.area.len() {
+        out[place.area.clone()].copy_from_slice(&new);
+    } else if let Some(layout) = Layout::find(object, &place, new.len()) {
+        layout.write(object, &place, &new, &mut out);
+    } else {
+        place.append(object, &new, &mut out);
+    }
+    Ok(out)
+}
+
+/// Where the notes are, and which headers say so.
+pub(crate) struct Place {
+    pub(crate) area: Range<usize>,
+    pub(crate) align: u64,
+    /// Indices of the segments and of the section.
+    pub(crate) segments: Vec<usize>,
+    pub(crate) section: Option<usize>,
+}
+
+impl Place {
+    /// One place that every segment and section of notes with metadata names.
+    pub(crate) fn find(object: &CodeObject<'_>) -> Result<Self, Diagnostic> {
+        let contents = &object.note().ranges;
+        let holds = |range: &Range<usize>| contents.iter().any(|c| range.start < c.end && c.start < range.end);
+        let segments = object.segments().iter().enumerate();
+        let segments = segments.filter(|(_, segment)| segment.kind == elf::PT_NOTE && holds(&segment.range));
+        let sections = object.sections().iter().enumerate();
+        let sections = sections.filter(|(_, section)| section.kind == elf::SHT_NOTE && holds(&section.range));
+        let (segments, sections): (Vec<_>, Vec<_>) = (segments.collect(), sections.collect());
+        let of_segments = segments.iter().map(|(_, segment)| (&segment.range, segment.align));
+        let mut areas = of_segments.chain(sections.iter().map(|(_, section)| (&section.range, section.align)));
+        let several = || {
+            let at = object.note().target_start() as u64;
+            Diagnostic::error(codes::NO_ROUTE, "its metadata notes lie in several places, so they cannot grow").at(at)
+        };
+        let (area, align) = areas.next().ok_or_else(several)?;
+        let all_inside = contents.iter().all(|content| area.start <= content.start && content.end <= area.end);
+        if !all_inside || areas.any(|(other, _)| other != area) || sections.len() > 1 {
+            return Err(several());
+        }
+        Ok(Self {
+            area: area.clone(),
+            align,
+            segments: segments.iter().map(|(index, _)| *index).collect(),
+            section: sections.first().map(|(index, _)| *index),
+        })
+    }
+
+    /// Puts the note behind everything else, or leaves it there.
+    fn append(&self, object: &CodeObject<'_>, new: &[u8], out: &mut Vec<u8>) {
+        let is_last = self.area.end == out.len() && !self.is_loaded(object);
+        if is_last {
+            out.truncate(self.area.start);
+        } else {
+            out[self.area.clone()].fill(0);
+            out.resize(out.len().next_multiple_of(8), 0);
+        }
+        let at = out.len() as u64;
+        out.extend_from_slice(new);
+        let size = new.len() as u64;
+        for index in &self.segments {
+            // Offset, no address, sizes in file and memory.
+            for (field, value) in [(8, at), (16, 0), (24, 0), (32, size), (40, size)] {
+                put(out, segment_row(object, *index) + field, value);
+            }
+        }
+        if let Some(index) = self.section {
+            let row = section_row(object, index);
+            let flags = object.sections()[index].flags;
+            // A linker still has to load the note of a relocatable object.
+            let loaded = if object.kind() == Kind::Linked { u64::from(elf::SHF_ALLOC) } else { 0 };
+            for (field, value) in [(8, flags & !loaded), (16, 0), (24, at), (32, size)] {
+                put(out, row + field, value);
+            }
+        }
+    }
+
+    fn is_loaded(&self, object: &CodeObject<'_>) -> bool {
+        let load = |segment: &Segment| segment.kind == elf::PT_LOAD && segment.range.start < self.area.end;
+        object.segments().iter().any(|segment| load(segment) && self.area.start < segment.range.end)
+    }
+}
+
+/// A new place for the tables between the note and what cannot move.
+pub(crate) struct Layout {
+    /// From the note's start to what cannot move.
+    pub(crate) window: Range<usize>,
+    /// Index of each section that moves, and its new offset.
+    pub(crate) moved: Vec<(usize, usize)>,
+    /// Address minus offset, the same in the whole window.
+    bias: u64,
+}
+
+impl Layout {
+    /// `None` where the note has no room, or where something else might know the tables' addresses.
+    fn find(object: &CodeObject<'_>, place: &Place, size: usize) -> Option<Self> {
+        let note = &object.sections()[place.section?];
+        let mut layout = Self::window(object, place)?;
+        let mut at = place.area.start + size;
+        for (index, new) in &mut layout.moved {
+            let section = &object.sections()[*index];
+            at = at.next_multiple_of(usize::try_from(section.align.max(1)).ok()?);
+            *new = at;
+            at += section.range.len();
+        }
+        let fits = at <= layout.window.end && note.flags & u64::from(elf::SHF_ALLOC) != 0;
+        (fits && layout.is_private(object, place)).then_some(layout)
+    }
+
+    /// The tables that follow the note, where they are now.
+    pub(crate) fn window(object: &CodeObject<'_>, place: &Place) -> Option<Self> {
+        let note = &object.sections()[place.section?];
+        let bias = note.address.checked_sub(note.range.start as u64)?;
+        let is_table = |section: &Section<'_>| TABLES.iter().any(|(kind, _)| *kind == section.kind);
+        let loaded = |section: &Section<'_>| section.flags & u64::from(elf::SHF_ALLOC) != 0;
+        let mut behind: Vec<_> = object.sections().iter().enumerate().collect();
+        behind.retain(|(_, s)| s.range.start >= place.area.end && !s.range.is_empty());
+        behind.sort_by_key(|(index, section)| (section.range.start, *index));
+        let tables: Vec<_> = behind.iter().take_while(|(_, section)| loaded(section) && is_table(section)).collect();
+        let next = behind.get(tables.len()).map(|(_, section)| section.range.start)?;
+        let moved = tables.iter().map(|(index, section)| (*index, section.range.start)).collect();
+        Some(Self { window: place.area.start..next, moved, bias })
+    }
+
+    /// Whether headers and `.dynamic` alone know where these tables are, and padding alone is between them.
+    fn is_private(&self, object: &CodeObject<'_>, place: &Place) -> bool {
+        let sections = object.sections();
+        let inside = |range: &Range<usize>| range.start < self.window.end && self.window.start < range.end;
+        let moves = |index: usize| self.moved.iter().any(|(moved, _)| *moved == index) || place.section == Some(index);
+        let in_place = |index: usize| {
+            let section = &sections[index];
+            section.address == section.range.start as u64 + self.bias && section.range.end <= self.window.end
+        };
+        let others = sections.iter().enumerate().any(|(index, section)| inside(&section.range) && !moves(index));
+        let relocated = sections.iter().any(|s| [elf::SHT_REL, elf::SHT_RELA, elf::SHT_RELR].contains(&s.kind));
+        let load = |segment: &Segment| {
+            segment.kind == elf::PT_LOAD
+                && segment.range.start <= self.window.start
+                && self.window.end <= segment.range.end
+                && segment.address.wrapping_sub(segment.range.start as u64) == self.bias
+        };
+        let segments = object.segments().iter().enumerate();
+        let strange = segments.filter(|(index, segment)| inside(&segment.range) && !place.segments.contains(index));
+        let headers = [headers(object, PROGRAM_HEADERS, 54, 56), headers(object, SECTION_HEADERS, 58, 60)];
+        self.moved.iter().all(|(index, _)| in_place(*index))
+            && !others
+            && !relocated
+            && strange.map(|(_, segment)| segment).all(load)
+            && !headers.iter().any(inside)
+            && self.gaps(object, place).iter().all(|gap| object.bytes()[gap.clone()].iter().all(|byte| *byte == 0))
+            && symbols_are_elsewhere(object, moves)
+            && self.addresses(object).is_some()
+    }
+
+    /// What lies between the tables.
+    fn gaps(&self, object: &CodeObject<'_>, place: &Place) -> Vec<Range<usize>> {
+        let ends =
+            std::iter::once(place.area.end).chain(self.moved.iter().map(|(i, _)| object.sections()[*i].range.end));
+        let starts = self.moved.iter().map(|(i, _)| object.sections()[*i].range.start).chain([self.window.end]);
+        ends.zip(starts).map(|(end, start)| end..start.max(end)).collect()
+    }
+
+    /// Entries of `.dynamic` that name a table: offset of the value, and the section. `None` where an
+    /// entry could be the address of something in the window without saying so.
+    pub(crate) fn addresses(&self, object: &CodeObject<'_>) -> Option<Vec<(usize, usize)>> {
+        let mut found = Vec::new();
+        let Some(dynamic) = object.segments().iter().find(|segment| segment.kind == elf::PT_DYNAMIC) else {
+            return Some(found);
+        };
+        for at in dynamic.range.clone().step_by(16) {
+            let word = |at: usize| Some(u64::from_le_bytes(object.bytes().get(at..at + 8)?.try_into().ok()?));
+            let (tag, value) = (u32::try_from(word(at)?).ok()?, word(at + 8)?);
+            if tag == elf::DT_NULL {
+                break;
+            }
+            let table = self.moved.iter().map(|(index, _)| *index).find(|index| {
+                let section = &object.sections()[*index];
+                section.address == value && TABLES.contains(&(section.kind, tag))
+            });
+            match table {
+                Some(index) => found.push((at + 8, index)),
+                None if NUMBERS.contains(&tag) || !self.holds(value) => {}
+                None => return None,
+            }
+        }
+        Some(found)
+    }
+
+    fn holds(&self, address: u64) -> bool {
+        (self.window.start as u64 + self.bias..self.window.end as u64 + self.bias).contains(&address)
+    }
+
+    fn write(&self, object: &CodeObject<'_>, place: &Place, new: &[u8], out: &mut [u8]) {
+        out[self.window.clone()].fill(0);
+        out[place.area.start..place.area.start + new.len()].copy_from_slice(new);
+        let size = new.len() as u64;
+        for index in &place.segments {
+            put(out, segment_row(object, *index) + 32, size);
+            put(out, segment_row(object, *index) + 40, size);
+        }
+        if let Some(index) = place.section {
+            put(out, section_row(object, index) + 32, size);
+        }
+        for (index, at) in &self.moved {
+            let section = &object.sections()[*index];
+            out[*at..*at + section.range.len()].copy_from_slice(&object.bytes()[section.range.clone()]);
+            put(out, section_row(object, *index) + 16, *at as u64 + self.bias);
+            put(out, section_row(object, *index) + 24, *at as u64);
+        }
+        for (field, index) in self.addresses(object).unwrap_or_default() {
+            let new = self.moved.iter().find(|(moved, _)| *moved == index);
+            new.into_iter().for_each(|(_, at)| put(out, field, *at as u64 + self.bias));
+        }
+    }
+}
+
+/// Whether no symbol is defined in a section that moves.
+fn symbols_are_elsewhere(object: &CodeObject<'_>, moves: impl Fn(usize) -> bool) -> bool {
+    let tables = object.sections().iter().filter(|s| [elf::SHT_SYMTAB, elf::SHT_DYNSYM].contains(&s.kind));
+    let mut records = tables.flat_map(|table| object.bytes()[table.range.clone()].chunks_exact(24));
+    !records.any(|record| moves(usize::from(u16::from_le_bytes([record[6], record[7]]))))
+}
+
+/// Range of a table of headers: offset at `at`, size and number of its rows.
+fn headers(object: &CodeObject<'_>, at: usize, size: usize, count: usize) -> Range<usize> {
+    let half = |at: usize| usize::from(u16::from_le_bytes([object.bytes()[at], object.bytes()[at + 1]]));
+    let start = offset(object, at);
+    start..start.saturating_add(half(size) * half(count))
+}
+
+/// An offset in the ELF header; its table was read, so it fits.
+fn offset(object: &CodeObject<'_>, at: usize) -> usize {
+    let bytes: [u8; 8] = std::array::from_fn(|index| object.bytes()[at + index]);
+    u64::from_le_bytes(bytes) as usize
+}
+
+/// Where the header of that segment is.
+pub(crate) fn segment_row(object: &CodeObject<'_>, index: usize) -> usize {
+    offset(object, PROGRAM_HEADERS) + index * PROGRAM_HEADER
+}
+
+/// Where the header of that section is.
+pub(crate) fn section_row(object: &CodeObject<'_>, index: usize) -> usize {
+    offset(object, SECTION_HEADERS) + index * SECTION_HEADER
+}
+
+fn put(out: &mut [u8], at: usize, value: u64) {
+    out[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}

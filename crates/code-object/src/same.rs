@@ -1,0 +1,162 @@
+//! Whether two code objects are the same but for the label: what a relabelled copy is held against.
+//!
+//! Both files are read anew, and every byte that is not listed here must be the same at the same offset.
+//!
+//! | may differ | how |
+//! |---|---|
+//! | `EI_ABIVERSION`, `e_flags` | freely: [`crate::CodeObject::parse`] says what they mean |
+//! | the area of the notes | `amdhsa.target`, with the sizes and padding that follow from it |
+//! | rows of `PT_NOTE` and of the note's section | offset, address, size; the section may lose `SHF_ALLOC` |
+//! | `.dynsym`, `.dynstr`, `.hash`, `.gnu.hash` behind the note | place alone, up to the next section |
+//! | their rows and their `DT_*` entries | addresses and offsets, which must lead to them |
+//! | behind the old end | the note alone |
+
+use crate::note::respelled;
+use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
+use crate::relabel::{Layout, Place, section_row, segment_row};
+use object::elf;
+use std::ops::Range;
+
+/// Compares; the error says what differs.
+///
+/// # Errors
+/// A sentence.
+pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+    if old.bytes() == new.bytes() {
+        return Ok(());
+    }
+    notes(old, new)?;
+    let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
+    if old.note().target.len() == new.note().target.len() {
+        allowed.extend(old.note().target_ranges.iter().cloned());
+        check(old.bytes().len() == new.bytes().len(), "its size")?;
+        return bytes(old, new, allowed);
+    }
+    let (was, is) = (place(old)?, place(new)?);
+    let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
+    let is_expected = expected.is_ok_and(|bytes| bytes == new.bytes()[is.area.clone()]);
+    check(is_expected, "a note's header or padding")?;
+    sections(old, new, &was)?;
+    segments(old, new, &was)?;
+    allowed.push(was.area.clone());
+    allowed.extend(was.segments.iter().map(|index| row(segment_row(old, *index), 8..48)));
+    allowed.extend(was.section.map(|index| row(section_row(old, index), 8..40)));
+    if was.area.start == is.area.start && old.bytes().len() == new.bytes().len() {
+        allowed.extend(moved(old, new, &was, &is)?);
+    } else {
+        let padding = is.area.start.checked_sub(old.bytes().len()).filter(|padding| *padding < 8);
+        let is_behind = padding.is_some() || was.area == (is.area.start..old.bytes().len());
+        check(is_behind && is.area.end == new.bytes().len(), "the place of its note")?;
+        let rest = old.bytes().len()..is.area.start;
+        check(new.bytes().get(rest).is_none_or(is_zero), "bytes behind its end")?;
+        let zeros = &new.bytes()[was.area.start..was.area.end.min(new.bytes().len())];
+        check(was.area.start == is.area.start || is_zero(zeros), "the old place of its note")?;
+    }
+    bytes(old, new, allowed)
+}
+
+fn check(is_right: bool, what: &str) -> Result<(), String> {
+    if is_right { Ok(()) } else { Err(format!("{what} differs")) }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+fn place(object: &CodeObject<'_>) -> Result<Place, String> {
+    Place::find(object).map_err(|error| error.what)
+}
+
+fn row(start: usize, fields: Range<usize>) -> Range<usize> {
+    start + fields.start..start + fields.end
+}
+
+/// The notes say the same, byte for byte around the target's name.
+fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+    let (was, is) = (old.note(), new.note());
+    let around = |object: &CodeObject<'_>| {
+        let note = object.note();
+        let pieces = note.ranges.iter().map(|content| {
+            let inside = |range: &&Range<usize>| content.start <= range.start && range.end <= content.end;
+            let string = note.target_ranges.iter().find(inside);
+            let head = note.target_heads.iter().find(|head| content.contains(head));
+            let (end, start) = (head.map_or(content.end, |head| *head), string.map_or(content.end, |range| range.end));
+            (object.bytes()[content.start..end].to_vec(), object.bytes()[start..content.end].to_vec())
+        });
+        pieces.collect::<Vec<_>>()
+    };
+    let is_same =
+        was.version == is.version && was.kernels == is.kernels && was.target.is_empty() == is.target.is_empty();
+    check(is_same && around(old) == around(new), "what its notes say of the kernels")?;
+    let descriptors = old.descriptors().iter().zip(new.descriptors()).all(|(one, other)| one == other);
+    check(descriptors && old.descriptors().len() == new.descriptors().len(), "a kernel descriptor")
+}
+
+/// All sections with their names, kinds and contents, but for the note and for addresses in `.dynamic`.
+fn sections(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place) -> Result<(), String> {
+    check(old.sections().len() == new.sections().len(), "the number of sections")?;
+    for (index, (one, other)) in old.sections().iter().zip(new.sections()).enumerate() {
+        let is_note = was.section == Some(index);
+        let alloc = if is_note { u64::from(elf::SHF_ALLOC) } else { 0 };
+        let fields = (one.name, one.kind, one.link, one.info, one.align, one.flags & !alloc)
+            == (other.name, other.kind, other.link, other.info, other.align, other.flags & !alloc);
+        let content = old.bytes()[one.range.clone()] == new.bytes()[other.range.clone()];
+        let may_differ = is_note || one.kind == elf::SHT_DYNAMIC && one.range == other.range;
+        check(fields && (content || may_differ), &format!("section `{}`", one.name))?;
+    }
+    Ok(())
+}
+
+/// All segments but those of the note.
+fn segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place) -> Result<(), String> {
+    let others = |object: &CodeObject<'_>| {
+        let segments = object.segments().iter().cloned().enumerate();
+        segments.filter(|(index, _)| !was.segments.contains(index)).collect::<Vec<_>>()
+    };
+    check(old.segments().len() == new.segments().len() && others(old) == others(new), "a segment")
+}
+
+/// The tables behind the note may have other places; the ranges in which bytes may differ for that.
+fn moved(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, is: &Place) -> Result<Vec<Range<usize>>, String> {
+    let (Some(before), Some(after)) = (Layout::window(old, was), Layout::window(new, is)) else {
+        // No section follows: the note became shorter in its place.
+        return Ok(Vec::new());
+    };
+    check(before.window == after.window, "what follows the note")?;
+    let indices = |layout: &Layout| layout.moved.iter().map(|(index, _)| *index).collect::<Vec<_>>();
+    check(indices(&before) == indices(&after), "the order of the tables behind the note")?;
+    let mut covered = vec![is.area.clone()];
+    covered.extend(after.moved.iter().map(|(index, _)| new.sections()[*index].range.clone()));
+    covered.push(after.window.end..after.window.end);
+    let gaps = covered.windows(2).map(|pair| new.bytes().get(pair[0].end..pair[1].start));
+    check(gaps.into_iter().all(|gap| gap.is_some_and(is_zero)), "the padding behind the note")?;
+    let mut allowed = vec![before.window.clone()];
+    let bias = |object: &CodeObject<'_>, index: usize| {
+        let section = &object.sections()[index];
+        section.address.wrapping_sub(section.range.start as u64)
+    };
+    for index in indices(&before) {
+        check(bias(old, index) == bias(new, index), "the address of a table behind the note")?;
+        allowed.push(row(section_row(old, index), 16..32));
+    }
+    let (told, tells) = (before.addresses(old), after.addresses(new));
+    check(told.is_some() && told == tells, "what .dynamic says")?;
+    allowed.extend(told.unwrap_or_default().into_iter().map(|(field, _)| field..field + 8));
+    Ok(allowed)
+}
+
+/// Every byte up to the old end outside of the allowed ranges.
+fn bytes(old: &CodeObject<'_>, new: &CodeObject<'_>, mut allowed: Vec<Range<usize>>) -> Result<(), String> {
+    let end = old.bytes().len().min(new.bytes().len());
+    allowed.push(end..end);
+    allowed.sort_by_key(|range| range.start);
+    let mut at = 0;
+    for range in allowed {
+        let outside = at..range.start.clamp(at, end);
+        if old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {
+            return Err(format!("a byte between {:#x} and {:#x} differs", outside.start, outside.end));
+        }
+        at = at.max(range.end).min(end);
+    }
+    Ok(())
+}
