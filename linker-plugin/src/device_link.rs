@@ -76,7 +76,7 @@ fn check(context: &Context, plan: &Plan, line: &CommandLine, output: &Path) -> R
 fn wanted_from(plan: &Plan, source: &TargetId) -> Result<Vec<String>, Diagnostic> {
     let mut wanted = Vec::new();
     for pair in plan.pairs.iter().filter(|pair| pair.source == source.processor.name) {
-        if hotswap_pipeline::check_pair(pair, plan.policy)? {
+        if hotswap_pipeline::check_pair(pair, plan)? {
             wanted.push(pair.target.clone());
         }
     }

@@ -1,8 +1,9 @@
 //! Which code object serves which processor, and by what route.
 //!
-//! Three questions, each answered in one place: may code of one processor be relabelled for
-//! another at all ([`verdict`]), by what route is a requested target served given what is there
-//! ([`route`]), and does this very code object meet the condition of its pair ([`check`]).
+//! Four questions, each answered in one place: may code of one processor be relabelled for another
+//! at all ([`verdict`], from the table [`MATRIX`]), do we apply that pair ([`pair`]), by what route is
+//! a requested target served given what is there ([`route`]), and does this very code object pass the
+//! checks of its pair ([`check`]).
 //!
 //! Invariants: everything is denied that is not proven; a native code object always wins; every
 //! refusal says why.
@@ -11,10 +12,16 @@
 
 mod check;
 mod condition;
+mod features;
+mod matrix;
+mod pairs;
 mod reasons;
 mod route;
 mod verdict;
 
 pub use check::{Check, Checked, Ran, check};
-pub use route::{Refusal, Rejection, Selection, derive_target_id, route};
+pub use features::{Consequence, Difference, FEATURES, Feature, by_limits, differences};
+pub use matrix::{Answer, MATRIX, Row, find as row};
+pub use pairs::{Pair, Status, Strategy, pair, pairs};
+pub use route::{Allow, EXPERIMENTAL_ADVICE, Refusal, Rejection, Selection, Wish, derive_target_id, route};
 pub use verdict::{Verdict, verdict};

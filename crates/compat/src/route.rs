@@ -1,12 +1,19 @@
-//! By what route a requested target is served.
+//! By what route a requested target is served: one function.
 //!
 //! Order: a native code object for it (whatever features it states: the build decided about them) →
-//! a generic target that covers it → an identical sibling by the first pair of the plan whose source
-//! is there → refusal with everything that was considered.
+//! a generic target that covers it → a sibling that may be relabelled → refusal with everything that
+//! was considered. Which sibling: by a plan, the first of its pairs whose source is there; without
+//! one, the first pair of the product's table ([`crate::pairs`]) whose source is there: identical
+//! before generic before experimental. A generic target is requested as any other.
+//!
+//! Invariants: a native is never replaced; an experimental pair is taken only where that is allowed.
+//!
+//! Absent on purpose: the checks of the pair. Where a source fails them, the caller asks again
+//! without it.
 
-use crate::{Verdict, verdict};
-use hotswap_report::{Diagnostic, codes};
-use hotswap_targets::{Processor, TargetId, find};
+use crate::{Check, Status, Verdict, pair, pairs, verdict};
+use hotswap_report::{Code, Diagnostic, codes};
+use hotswap_targets::{Processor, Support, TargetId, find};
 use std::fmt;
 
 /// How a requested target is served.
@@ -24,6 +31,26 @@ pub enum Selection {
         /// The sibling.
         source: &'static Processor,
     },
+}
+
+/// Which siblings may be taken.
+#[derive(Debug, Clone, Copy)]
+pub enum Wish<'a> {
+    /// Those of a plan's pairs `(source, target)`, in their order.
+    Plan(&'a [(&'a str, &'a str)]),
+    /// The best that is there.
+    Best,
+}
+
+/// What to do about a pair that is only experimental.
+pub const EXPERIMENTAL_ADVICE: &str = "look at `hotswap compat SOURCE TARGET`, then allow it (--allow-experimental), or compile for the target \
+     with --offload-arch";
+
+/// What may be done beyond validated pairs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allow {
+    /// Experimental pairs.
+    pub experimental: bool,
 }
 
 /// Why a requested target cannot be served.
@@ -44,26 +71,27 @@ pub enum Rejection {
     UnknownRequest,
     /// A pair of the plan names a source that no processor has.
     UnknownSource(String),
-    /// A pair of the plan that is not allowed, and the reason.
+    /// A pair of the plan that is not possible, and the reason.
     Pair(String),
+    /// A pair that is possible, but experimental, which was not allowed.
+    Experimental(String),
     /// A pair of the plan that is allowed, but its source is not there.
     Absent(String),
     /// A code object that is there and could serve, but the plan has no pair for it.
     NoPair(String),
+    /// A code object that is there, that nobody asked to take, and that could not serve either; the reason.
+    Unfit(String),
     /// The plan has no pair for the request.
     NothingPlanned,
+    /// Without a plan: none of the processors that the request can be made from is there.
+    NoSource(Vec<String>),
 }
 
-/// The route for the processor `request`, given the code objects that are there and the plan's pairs
-/// `(source, target)` in their order.
+/// The route for the processor `request`, given the code objects that are there.
 ///
 /// # Errors
 /// [`Refusal`], which becomes a [`Diagnostic`].
-pub fn route<'p>(
-    request: &str,
-    present: &[TargetId],
-    pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
-) -> Result<Selection, Refusal> {
+pub fn route(request: &str, present: &[TargetId], wish: Wish<'_>, allow: Allow) -> Result<Selection, Refusal> {
     let refuse = |rejected| Refusal { request: request.to_owned(), present: present.to_vec(), rejected };
     let Some(target) = find(request) else { return Err(refuse(vec![Rejection::UnknownRequest])) };
     if present.iter().any(|id| id.processor == target) {
@@ -72,50 +100,78 @@ pub fn route<'p>(
     if let Some(id) = present.iter().find(|id| id.processor.covers(target)) {
         return Ok(Selection::Generic { generic: id.processor });
     }
+    let sources = sources(request, wish);
     let mut rejected = Vec::new();
-    let sources: Vec<&str> = pairs.into_iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect();
     for name in &sources {
-        match alias(name, target, present) {
+        match alias(name, target, present, allow) {
             Ok(source) => return Ok(Selection::Alias { source }),
+            // The table's pairs are not a wish of anybody: those whose source is not there need no mention.
+            Err(Rejection::Absent(_)) if matches!(wish, Wish::Best) => {}
             Err(rejection) => rejected.push(rejection),
         }
     }
-    if sources.is_empty() {
-        rejected.push(Rejection::NothingPlanned);
+    match wish {
+        Wish::Plan(_) if sources.is_empty() => rejected.push(Rejection::NothingPlanned),
+        Wish::Best if rejected.is_empty() => {
+            rejected.push(Rejection::NoSource(sources.iter().map(|name| (*name).to_owned()).collect()));
+        }
+        _ => {}
     }
-    rejected.extend(not_planned(target, present, &sources));
+    rejected.extend(not_wished(target, present, &sources));
     Err(refuse(rejected))
 }
 
-fn alias(name: &str, target: &Processor, present: &[TargetId]) -> Result<&'static Processor, Rejection> {
+/// Names of the sources to try, the preferred first.
+fn sources<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
+    match wish {
+        Wish::Plan(pairs) => pairs.iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect(),
+        Wish::Best => pairs().filter(|pair| pair.target == request).map(|pair| pair.source).collect(),
+    }
+}
+
+fn alias(name: &str, target: &Processor, present: &[TargetId], allow: Allow) -> Result<&'static Processor, Rejection> {
     let source = find(name).ok_or_else(|| Rejection::UnknownSource(name.to_owned()))?;
     if let Verdict::Refused { why } = verdict(source, target) {
         return Err(Rejection::Pair(why));
     }
-    let there = present.iter().any(|id| id.processor == source);
-    if there { Ok(source) } else { Err(Rejection::Absent(name.to_owned())) }
-}
-
-/// Siblings that are there and that the plan does not name.
-fn not_planned(target: &Processor, present: &[TargetId], sources: &[&str]) -> Vec<Rejection> {
-    let mut names: Vec<&str> = Vec::new();
-    for id in present {
-        let processor = id.processor;
-        let named = sources.contains(&processor.name) || names.contains(&processor.name);
-        if !named && verdict(processor, target).is_identical() {
-            names.push(processor.name);
-        }
+    if !present.iter().any(|id| id.processor == source) {
+        return Err(Rejection::Absent(name.to_owned()));
     }
-    names.into_iter().map(|name| Rejection::NoPair(name.to_owned())).collect()
+    let validated = pair(source, target).is_some_and(|pair| pair.status == Status::Validated);
+    if validated || allow.experimental { Ok(source) } else { Err(Rejection::Experimental(name.to_owned())) }
 }
 
-/// The target ID of what is derived from `source` for the processor `request`: the same features.
+/// What is there beyond the sources that were tried.
+fn not_wished(target: &Processor, present: &[TargetId], sources: &[&str]) -> Vec<Rejection> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut rejected = Vec::new();
+    for processor in present.iter().map(|id| id.processor) {
+        if sources.contains(&processor.name) || names.contains(&processor.name) {
+            continue;
+        }
+        names.push(processor.name);
+        rejected.push(match verdict(processor, target) {
+            Verdict::Refused { why } => Rejection::Unfit(why),
+            _ => Rejection::NoPair(processor.name.to_owned()),
+        });
+    }
+    rejected
+}
+
+/// The target ID of what is derived from `source` for the processor `request`: the same features. A feature that the
+/// target does not have goes where the pair's checks ask about features: code that states it runs without it, too.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature that
 /// the source states.
 pub fn derive_target_id(source: &TargetId, request: &str) -> Result<TargetId, Diagnostic> {
     let target: TargetId = request.parse()?;
+    let checks = verdict(source.processor, target.processor).checks().unwrap_or_default();
+    if checks.contains(&Check::Features) {
+        let keep = |stated: Option<bool>, support: Support| stated.filter(|_| support != Support::No);
+        let (xnack, sramecc) = (target.processor.xnack, target.processor.sramecc);
+        return Ok(TargetId { xnack: keep(source.xnack, xnack), sramecc: keep(source.sramecc, sramecc), ..target });
+    }
     source.with_processor(target.processor).ok_or_else(|| {
         let what = format!("{source} states a feature that {} does not have", target.processor);
         Diagnostic::error(codes::PAIR_REFUSED, what)
@@ -137,10 +193,13 @@ impl Rejection {
         match self {
             Self::UnknownRequest => format!("`{request}` is no known processor"),
             Self::UnknownSource(name) => format!("{name}=>{request}: `{name}` is no known processor"),
-            Self::Pair(why) => why.clone(),
+            Self::Pair(why) | Self::Unfit(why) => why.clone(),
+            Self::Experimental(name) => format!("{name}=>{request} is experimental, which was not allowed"),
             Self::Absent(name) => format!("{name}=>{request}: there is no code object for {name}"),
             Self::NoPair(name) => format!("{name} is there, but the plan has no {name}=>{request}"),
             Self::NothingPlanned => format!("the plan has no pair for {request}"),
+            Self::NoSource(names) if names.is_empty() => "no pair makes it".to_owned(),
+            Self::NoSource(names) => format!("it is made from {}", names.join(", ")),
         }
     }
 }
@@ -162,22 +221,34 @@ impl std::error::Error for Refusal {}
 impl From<Refusal> for Diagnostic {
     fn from(refusal: Refusal) -> Self {
         let any = |test: fn(&Rejection) -> bool| refusal.rejected.iter().any(test);
+        let forbidden = any(|r| matches!(r, Rejection::Pair(_) | Rejection::Experimental(_)));
         let code = if any(|r| matches!(r, Rejection::UnknownRequest | Rejection::UnknownSource(_))) {
             codes::UNKNOWN_TARGET
-        } else if any(|r| matches!(r, Rejection::Pair(_))) && !any(|r| matches!(r, Rejection::Absent(_))) {
+        } else if forbidden && !any(|r| matches!(r, Rejection::Absent(_))) {
             codes::PAIR_REFUSED
         } else {
             codes::NO_ROUTE
         };
         let diagnostic = Self::error(code, refusal.to_string());
-        let absent = refusal.rejected.iter().find_map(|rejection| match rejection {
-            Rejection::Absent(name) => Some(name),
-            _ => None,
-        });
-        match absent {
-            Some(name) if code == codes::NO_ROUTE => diagnostic
-                .advise(format!("add --offload-arch={name}, change the plan, or set the policy to warn or keep")),
-            _ => diagnostic,
+        match advice(&refusal, code) {
+            Some(advice) => diagnostic.advise(advice),
+            None => diagnostic,
         }
+    }
+}
+
+/// What to do, where it is more than the code's own advice.
+fn advice(refusal: &Refusal, code: &Code) -> Option<String> {
+    let experimental = refusal.rejected.iter().any(|rejection| matches!(rejection, Rejection::Experimental(_)));
+    let absent = refusal.rejected.iter().find_map(|rejection| match rejection {
+        Rejection::Absent(name) => Some(name),
+        _ => None,
+    });
+    match absent {
+        _ if experimental && code == codes::PAIR_REFUSED => Some(EXPERIMENTAL_ADVICE.to_owned()),
+        Some(name) if code == codes::NO_ROUTE => {
+            Some(format!("add --offload-arch={name}, change the plan, or set the policy to warn or keep"))
+        }
+        _ => None,
     }
 }

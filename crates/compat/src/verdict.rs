@@ -1,5 +1,6 @@
 //! The verdict about an ordered pair of processors.
 
+use crate::matrix::{self, Answer};
 use crate::{Check, reasons};
 use hotswap_targets::Processor;
 
@@ -38,15 +39,17 @@ impl Verdict {
     }
 }
 
-/// Whether code for `source` may be relabelled for `target`.
+/// Whether code for `source` may be relabelled for `target`: the row of the matrix.
 pub fn verdict(source: &Processor, target: &Processor) -> Verdict {
-    if source.name == target.name || (source.group.is_some() && source.group == target.group) {
-        let checks: &[Check] = match (source.name, target.name) {
-            ("gfx1013", "gfx1010") => &[Check::SameInstructions],
-            ("gfx1153", "gfx1150" | "gfx1152") => &[Check::ImageSampling],
-            _ => &[],
-        };
-        return Verdict::Identical { checks };
+    if source.name == target.name {
+        return Verdict::Identical { checks: &[] };
     }
-    Verdict::Refused { why: reasons::why(source, target) }
+    match matrix::find(source, target).map(|row| row.answer) {
+        Some(Answer::Identical(checks)) => Verdict::Identical { checks },
+        Some(Answer::Conditional(checks)) => Verdict::Conditional { checks },
+        Some(Answer::Unsafe(why)) => {
+            Verdict::Refused { why: format!("code for {source} cannot serve {target}: {why}") }
+        }
+        None => Verdict::Refused { why: reasons::why(source, target) },
+    }
 }

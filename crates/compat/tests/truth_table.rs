@@ -1,6 +1,6 @@
 //! Verdicts and routes against what is written down here.
 
-use hotswap_compat::{Rejection, Selection, Verdict, derive_target_id, route, verdict};
+use hotswap_compat::{Allow, Refusal, Rejection, Selection, Verdict, Wish, derive_target_id, route, verdict};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{PROCESSORS, Processor, TargetId, find};
 
@@ -34,35 +34,56 @@ fn exactly_the_pairs_inside_the_groups_are_identical() {
 #[test]
 fn refusals_name_the_reason() {
     for (source, target, part) in [
-        ("gfx900", "gfx904", "v_mad_mix_*"),
-        ("gfx900", "gfx906", "SRAMECC"),
-        ("gfx906", "gfx900", "v_fmac_f32"),
         ("gfx90a", "gfx942", "sc0/sc1/nt"),
-        ("gfx942", "gfx950", "longer waits"),
+        ("gfx950", "gfx942", "v_bitop3"),
         ("gfx908", "gfx90a", "even-aligned"),
-        ("gfx1010", "gfx1030", "v_mac_f32"),
-        ("gfx1011", "gfx1010", "v_dot*"),
         ("gfx1030", "gfx1010", "scratch encodings"),
-        ("gfx1100", "gfx1103", "1024 vector registers"),
-        ("gfx1101", "gfx1100", "16 initialised SGPRs"),
-        ("gfx1102", "gfx1100", "only identical ones"),
-        ("gfx1100", "gfx1150", "point sampling"),
         ("gfx1150", "gfx1100", "58 scalar"),
-        ("gfx1151", "gfx1150", "1024 vector registers"),
-        ("gfx1154", "gfx1150", "nobody has shown"),
+        ("gfx1150", "gfx11-generic", "58 scalar"),
+        ("gfx1251", "gfx1250", "s_setreg"),
         ("gfx1030", "gfx1100", "GFX10.3 (RDNA 2) and GFX11 (RDNA 3) encode"),
+        ("gfx1030", "gfx11-generic", "GFX10.3 (RDNA 2) and GFX11 (RDNA 3) encode"),
         ("gfx803", "gfx900", "GFX8 and GFX9 (Vega) encode"),
+        ("gfx802", "gfx803", "nobody has compared"),
         ("gfx1250", "gfx1250-strict", "first stepping"),
         ("gfx942", "gfx940", "gfx940 was withdrawn"),
         ("gfx10-3-generic", "gfx1031", "as it is"),
         ("gfx10-3-generic", "gfx1100", "covers gfx1030, "),
-        ("gfx1030", "gfx10-3-generic", "--offload-arch=gfx10-3-generic"),
-        ("gfx9-generic", "gfx9-4-generic", "--offload-arch=gfx9-4-generic"),
+        ("gfx9-generic", "gfx9-4-generic", "covers gfx900, "),
     ] {
         let Verdict::Refused { why } = verdict(processor(source), processor(target)) else {
             panic!("{source}=>{target} is allowed");
         };
         assert!(why.contains(part), "{source}=>{target}: {why}");
+        assert!(why.contains(source) && why.contains(target), "{why}");
+    }
+}
+
+#[test]
+fn conditional_pairs_name_their_checks() {
+    for (source, target, checks) in [
+        ("gfx900", "gfx904", "same-instructions"),
+        ("gfx904", "gfx900", "same-instructions"),
+        ("gfx900", "gfx906", "features same-instructions d16-loads"),
+        ("gfx906", "gfx900", "features same-instructions"),
+        ("gfx942", "gfx950", "same-instructions matrix-waits"),
+        ("gfx1010", "gfx1030", "features vgpr-fit same-instructions"),
+        ("gfx1011", "gfx1010", "same-instructions"),
+        ("gfx1100", "gfx1103", "vgpr-fit same-instructions"),
+        ("gfx1101", "gfx1100", "user-sgprs-16 same-instructions"),
+        ("gfx1102", "gfx1100", "same-instructions"),
+        ("gfx1100", "gfx1150", "vgpr-fit same-instructions image-sampling exports"),
+        ("gfx1151", "gfx1150", "vgpr-fit same-instructions"),
+        ("gfx900", "gfx9-generic", "code-object-version same-instructions d16-loads"),
+        ("gfx1030", "gfx10-3-generic", "code-object-version same-instructions"),
+        ("gfx1102", "gfx11-generic", "code-object-version same-instructions image-sampling exports"),
+        ("gfx1100", "gfx11-generic", "code-object-version vgpr-fit same-instructions image-sampling exports"),
+    ] {
+        let Verdict::Conditional { checks: found } = verdict(processor(source), processor(target)) else {
+            panic!("{source}=>{target} is not conditional");
+        };
+        let names: Vec<&str> = found.iter().map(|check| check.name()).collect();
+        assert_eq!(names.join(" "), checks, "{source}=>{target}");
     }
 }
 
@@ -83,7 +104,15 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
     text.split_whitespace().map(|pair| pair.split_once("=>").unwrap()).collect()
 }
 
-/// Request, what is there, the plan's pairs, the route.
+/// The route by a plan as the table writes it: its pairs; `best` for no plan; `+` in front allows experimental pairs.
+fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, Refusal> {
+    let experimental = plan.starts_with('+');
+    let pairs = pairs(plan.trim_start_matches('+').trim_start_matches("best"));
+    let wish = if plan.ends_with("best") { Wish::Best } else { Wish::Plan(&pairs) };
+    route(request, &ids(present), wish, Allow { experimental })
+}
+
+/// Request, what is there, the plan, the route.
 #[test]
 fn the_truth_table_of_routes() {
     #[rustfmt::skip]
@@ -93,12 +122,18 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "gfx1030 gfx1031", "gfx1030=>gfx1031", Native),
         ("gfx1031", "gfx10-3-generic gfx1030 gfx1031", "gfx1030=>gfx1031", Native),
         ("gfx902", "gfx900 gfx902:xnack+", "gfx900=>gfx902", Native),
+        ("gfx942", "gfx942 gfx1250", "best", Native),
+        ("gfx942", "gfx1250 gfx942", "+best", Native),
+        ("gfx1250", "gfx942 gfx1250", "+best", Native),
+        ("gfx1031", "gfx1030 gfx10-3-generic gfx1031", "+best", Native),
+        ("gfx11-generic", "gfx1102 gfx11-generic", "best", Native),
         // Then a generic target that covers it.
         ("gfx1031", "gfx10-3-generic", "", Generic("gfx10-3-generic")),
         ("gfx1031", "gfx1030 gfx10-3-generic", "gfx1030=>gfx1031", Generic("gfx10-3-generic")),
         ("gfx902", "gfx9-generic:xnack+ gfx900", "gfx900=>gfx902", Generic("gfx9-generic")),
         ("gfx1031", "gfx11-generic gfx1030", "gfx1030=>gfx1031", Alias("gfx1030")),
-        ("gfx908", "gfx9-generic", "gfx900=>gfx908", Refused(codes::PAIR_REFUSED, "SRAMECC")),
+        ("gfx1103", "gfx1100 gfx11-generic", "+best", Generic("gfx11-generic")),
+        ("gfx908", "gfx9-generic", "gfx900=>gfx908", Refused(codes::NO_ROUTE, "gfx900=>gfx908: there is no code object for gfx900; code for gfx9-generic cannot serve gfx908")),
         // Then the first pair of the plan whose source is there and allowed.
         ("gfx1031", "gfx1030", "gfx1030=>gfx1031", Alias("gfx1030")),
         ("gfx902", "gfx900:xnack+ gfx900:xnack-", "gfx900=>gfx902", Alias("gfx900")),
@@ -106,21 +141,40 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "gfx1032 gfx1030", "gfx1032=>gfx1031 gfx1030=>gfx1031", Alias("gfx1032")),
         ("gfx1031", "gfx1032", "gfx1030=>gfx1031 gfx1032=>gfx1031", Alias("gfx1032")),
         ("gfx1031", "gfx900 gfx1030", "gfx900=>gfx1031 gfx1030=>gfx1031", Alias("gfx1030")),
+        ("gfx11-generic", "gfx1102", "gfx1102=>gfx11-generic", Alias("gfx1102")),
+        ("gfx1103", "gfx1102", "+gfx1102=>gfx1103", Alias("gfx1102")),
+        ("gfx1103", "gfx1100 gfx1102", "+gfx1100=>gfx1103 gfx1102=>gfx1103", Alias("gfx1100")),
+        // Without a plan the best of the product's table: identical before generic before experimental.
+        ("gfx1031", "gfx1032 gfx1030", "best", Alias("gfx1030")),
+        ("gfx1031", "gfx1032 gfx1100", "best", Alias("gfx1032")),
+        ("gfx11-generic", "gfx1100 gfx1102", "best", Alias("gfx1102")),
+        ("gfx11-generic", "gfx1100 gfx1103", "+best", Alias("gfx1103")),
+        ("gfx10-3-generic", "gfx1010 gfx1032", "+best", Alias("gfx1032")),
+        ("gfx9-generic", "gfx906 gfx90c", "+best", Alias("gfx90c")),
+        ("gfx1152", "gfx1100 gfx1102 gfx1151 gfx1153", "+best", Alias("gfx1153")),
+        ("gfx1152", "gfx1100 gfx1102 gfx1151", "+best", Alias("gfx1151")),
+        ("gfx1152", "gfx1100 gfx1102", "+best", Alias("gfx1102")),
+        ("gfx908", "gfx904 gfx906", "+best", Alias("gfx904")),
         // Otherwise a refusal with all that was considered.
         ("gfx1031", "gfx1030", "", Refused(codes::NO_ROUTE, "gfx1030 is there, but the plan has no gfx1030=>gfx1031")),
         ("gfx1031", "gfx1030", "gfx1032=>gfx1031", Refused(codes::NO_ROUTE, "no code object for gfx1032; gfx1030 is there")),
         ("gfx1031", "", "gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "from nothing: gfx1030=>gfx1031: there is no code object")),
         ("gfx1031", "gfx900:xnack+", "gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "cannot be made from gfx900:xnack+: ")),
         ("gfx1031", "gfx1100", "gfx1100=>gfx1031 gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "encode instructions differently; gfx1030=>gfx1031")),
-        ("gfx1103", "gfx1100", "gfx1100=>gfx1103", Refused(codes::PAIR_REFUSED, "1024 vector registers")),
+        ("gfx1103", "gfx1100", "gfx1100=>gfx1103", Refused(codes::PAIR_REFUSED, "gfx1100=>gfx1103 is experimental")),
+        ("gfx1100", "gfx1150", "+gfx1150=>gfx1100", Refused(codes::PAIR_REFUSED, "58 scalar")),
         ("gfx1031", "gfx1030", "gfx1030=>gfx1032", Refused(codes::NO_ROUTE, "the plan has no pair for gfx1031; gfx1030 is there")),
         ("gfx9999", "gfx1030", "gfx1030=>gfx9999", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
         ("gfx1031", "gfx1030", "gfx9999=>gfx1031", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
         ("gfx940", "gfx942", "gfx942=>gfx940", Refused(codes::PAIR_REFUSED, "withdrawn")),
+        ("gfx9999", "gfx1030", "best", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
+        ("gfx1031", "", "best", Refused(codes::NO_ROUTE, "gfx1031 cannot be made from nothing: it is made from gfx1030, gfx1032, ")),
+        ("gfx1031", "gfx900 gfx1100", "best", Refused(codes::NO_ROUTE, "RDNA 2) encode instructions differently; code for gfx1100 cannot serve gfx1031")),
+        ("gfx1103", "gfx900 gfx1102", "best", Refused(codes::PAIR_REFUSED, "gfx1102=>gfx1103 is experimental, which was not allowed; code for gfx900")),
+        ("gfx942", "gfx90a", "+best", Refused(codes::NO_ROUTE, "from gfx90a: no pair makes it; code for gfx90a cannot serve gfx942: v_mac_f32")),
     ];
     for (request, present, plan, expected) in table {
-        let found = route(request, &ids(present), pairs(plan));
-        match (expected, found) {
+        match (expected, routed(request, present, plan)) {
             (Native, Ok(Selection::Native)) => {}
             (Generic(name), Ok(Selection::Generic { generic })) if generic.name == *name => {}
             (Alias(name), Ok(Selection::Alias { source })) if source.name == *name => {}
@@ -134,11 +188,31 @@ fn the_truth_table_of_routes() {
     }
 }
 
+/// Whatever is there besides, a native is taken, and nothing is made from a source for itself.
+#[test]
+fn a_native_is_never_replaced() {
+    for target in PROCESSORS.iter().filter(|target| !target.withdrawn) {
+        for other in PROCESSORS.iter().filter(|other| !other.withdrawn) {
+            for plan in ["+best", "best", ""] {
+                let present = format!("{other} {target}");
+                assert_eq!(routed(target.name, &present, plan), Ok(Selection::Native), "{target} from {present}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_missing_source_is_advised_by_name() {
-    let refusal = route("gfx1031", &ids("gfx1100"), pairs("gfx1030=>gfx1031")).unwrap_err();
-    assert_eq!(refusal.rejected, [Rejection::Absent("gfx1030".into())]);
+    let refusal = routed("gfx1031", "gfx1100", "gfx1030=>gfx1031").unwrap_err();
+    assert_eq!(refusal.rejected[0], Rejection::Absent("gfx1030".into()));
+    assert!(matches!(&refusal.rejected[1..], [Rejection::Unfit(_)]));
     assert!(Diagnostic::from(refusal).advice.unwrap().contains("--offload-arch=gfx1030"));
+}
+
+#[test]
+fn an_experimental_pair_says_how_to_allow_it() {
+    let error = Diagnostic::from(routed("gfx1103", "gfx1102", "best").unwrap_err());
+    assert!(error.advice.unwrap().contains("--allow-experimental"));
 }
 
 #[test]
@@ -147,6 +221,10 @@ fn features_are_carried_over() {
     assert_eq!(derived("gfx900:xnack+", "gfx902").unwrap().to_string(), "gfx902:xnack+");
     assert_eq!(derived("gfx1010:xnack-", "gfx1013").unwrap().to_string(), "gfx1013:xnack-");
     assert_eq!(derived("gfx1030", "gfx1031").unwrap().to_string(), "gfx1031");
+    assert_eq!(derived("gfx906:sramecc+:xnack-", "gfx902").unwrap().to_string(), "gfx902:xnack-");
+    assert_eq!(derived("gfx1010:xnack+", "gfx1030").unwrap().to_string(), "gfx1030");
+    assert_eq!(derived("gfx900:xnack+", "gfx906").unwrap().to_string(), "gfx906:xnack+");
+    assert_eq!(derived("gfx900:xnack-", "gfx9-generic").unwrap().to_string(), "gfx9-generic:xnack-");
     assert_eq!(derived("gfx900:xnack+", "gfx1030").unwrap_err().code, codes::PAIR_REFUSED);
     assert_eq!(derived("gfx900", "gfx9x").unwrap_err().code, codes::UNKNOWN_TARGET);
 }

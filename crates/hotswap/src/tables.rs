@@ -2,7 +2,7 @@
 
 use crate::cli::Format;
 use crate::{Outcome, text};
-use hotswap_compat::Verdict;
+use hotswap_compat::{Status, Verdict, pair};
 use hotswap_families::FAMILIES;
 use hotswap_report::{Code, Diagnostic, codes};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
@@ -113,9 +113,12 @@ pub(crate) fn compat(source: &str, target: &str, format: Format) -> Result<Outco
     let find = |name: &str| {
         hotswap_targets::find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
     };
-    let verdict = hotswap_compat::verdict(find(source)?, find(target)?);
+    let (from, to) = (find(source)?, find(target)?);
+    let validated = from == to || pair(from, to).is_some_and(|pair| pair.status == Status::Validated);
+    let verdict = hotswap_compat::verdict(from, to);
     let why = match &verdict {
-        Verdict::Identical { .. } | Verdict::Conditional { .. } => None,
+        Verdict::Identical { .. } | Verdict::Conditional { .. } if validated => None,
+        Verdict::Identical { .. } | Verdict::Conditional { .. } => Some("experimental, which was not allowed"),
         Verdict::Refused { why } => Some(why.as_str()),
     };
     let mut outcome = Outcome::default();

@@ -3,7 +3,7 @@
 use crate::{check_plan, derive, record};
 use hotswap_bundle::{Bundle, Compression, Entry, EntryId};
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_compat::Selection;
+use hotswap_compat::{Selection, Wish};
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, FamilyCount, Record, Route, Severity, codes};
 use hotswap_targets::TargetId;
@@ -131,8 +131,8 @@ fn is_refusal(diagnostic: &Diagnostic) -> bool {
 /// that its source comes in otherwise.
 fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec<Derived>, Diagnostic> {
     let targets: Vec<TargetId> = present.iter().map(|entry| entry.target).collect();
-    let pairs = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str()));
-    match hotswap_compat::route(request, &targets, pairs)? {
+    let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
+    match hotswap_compat::route(request, &targets, Wish::Plan(&pairs), crate::allow(plan))? {
         Selection::Native | Selection::Generic { .. } => Ok(Vec::new()),
         Selection::Alias { source } => {
             let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);

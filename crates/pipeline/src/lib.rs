@@ -13,27 +13,39 @@ mod record;
 
 pub use expand::{Expansion, expand};
 
-use hotswap_compat::Verdict;
+use hotswap_compat::{Allow, EXPERIMENTAL_ADVICE, Status, Verdict};
 use hotswap_plan::{Pair, Plan, Policy};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 
-/// Whether the pair is one that the policy lets through: `Ok(true)` if it can be applied at all,
+/// What the plan allows.
+pub(crate) fn allow(plan: &Plan) -> Allow {
+    Allow { experimental: plan.experimental }
+}
+
+/// Whether the pair is one that the plan's policy lets through: `Ok(true)` if it can be applied at all,
 /// `Ok(false)` if it cannot and the policy is to leave such targets out.
 ///
 /// # Errors
 /// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is no wish); under the policy `error`
 /// [`codes::PAIR_REFUSED`] with the reason.
-pub fn check_pair(pair: &Pair, policy: Policy) -> Result<bool, Diagnostic> {
+pub fn check_pair(pair: &Pair, plan: &Plan) -> Result<bool, Diagnostic> {
     let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);
-    match hotswap_compat::verdict(source, target) {
-        Verdict::Identical { .. } | Verdict::Conditional { .. } => Ok(true),
-        Verdict::Refused { .. } if policy != Policy::Error => Ok(false),
+    let refused = match hotswap_compat::verdict(source, target) {
         Verdict::Refused { why } => {
-            let what = format!("{}=>{}: {why}", pair.source, pair.target);
-            Err(Diagnostic::error(codes::PAIR_REFUSED, what))
+            Diagnostic::error(codes::PAIR_REFUSED, format!("{}=>{}: {why}", pair.source, pair.target))
         }
-    }
+        _ if plan.experimental || is_validated(source, target) => return Ok(true),
+        _ => {
+            let what = format!("{}=>{} is experimental, which was not allowed", pair.source, pair.target);
+            Diagnostic::error(codes::PAIR_REFUSED, what).advise(EXPERIMENTAL_ADVICE)
+        }
+    };
+    if plan.policy == Policy::Error { Err(refused) } else { Ok(false) }
+}
+
+fn is_validated(source: &Processor, target: &Processor) -> bool {
+    hotswap_compat::pair(source, target).is_some_and(|pair| pair.status == Status::Validated)
 }
 
 /// Whether the plan can be used: its targets and patch families are known, and its pairs are such
@@ -42,7 +54,7 @@ pub fn check_pair(pair: &Pair, policy: Policy) -> Result<bool, Diagnostic> {
 /// # Errors
 /// As [`check_pair`], or [`codes::UNKNOWN_FAMILY`].
 pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
-    plan.pairs.iter().try_for_each(|pair| check_pair(pair, plan.policy).map(|_| ()))?;
+    plan.pairs.iter().try_for_each(|pair| check_pair(pair, plan).map(|_| ()))?;
     plan.patches.iter().try_for_each(|name| match hotswap_families::find(name) {
         Some(_) => Ok(()),
         None => Err(Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{name}`"))),

@@ -37,9 +37,13 @@ pub struct Plan {
     pub patches: BTreeSet<String>,
     /// What happens when a target cannot be made.
     pub policy: Policy,
+    /// Whether pairs may be applied that nothing but the compatibility matrix speaks for.
+    pub experimental: bool,
 }
 
 const HEADER: &str = "hotswap-plan 1";
+/// What a plan can allow.
+const EXPERIMENTAL: &str = "experimental";
 
 fn syntax(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::PLAN_SYNTAX, what)
@@ -102,6 +106,9 @@ impl Plan {
     /// The one text of this plan.
     pub fn canonical(&self) -> String {
         let mut text = format!("{HEADER}\npolicy {}\n", self.policy);
+        if self.experimental {
+            let _ = writeln!(text, "allow {EXPERIMENTAL}");
+        }
         for Pair { source, target } in &self.pairs {
             let _ = writeln!(text, "retarget {source}=>{target}");
         }
@@ -136,6 +143,7 @@ impl Plan {
             let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
             match key {
                 "policy" => plan.policy = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
+                "allow" if value == EXPERIMENTAL => plan.experimental = true,
                 "retarget" => plan.add_pairs(value).map_err(|e| in_line(&e.what))?,
                 "patch" => plan.add_patches(value).map_err(|e| in_line(&e.what))?,
                 _ => return Err(in_line(&format!("`{key}` is not known"))),
@@ -200,6 +208,17 @@ mod tests {
         assert_eq!(one.hash(), two.hash());
         assert_eq!(Plan::parse(&one.canonical()).unwrap(), one);
         assert_ne!(one.hash(), plan("gfx900=>gfx902").hash());
+    }
+
+    #[test]
+    fn what_is_not_allowed_does_not_stand_in_the_text() {
+        let one = plan("gfx1102=>gfx1103");
+        assert_eq!(one.canonical(), "hotswap-plan 1\npolicy error\nretarget gfx1102=>gfx1103\n");
+        let other = Plan { experimental: true, ..one.clone() };
+        assert_eq!(other.canonical(), "hotswap-plan 1\npolicy error\nallow experimental\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&other.canonical()).unwrap(), other);
+        assert_ne!(one.hash(), other.hash());
+        assert!(Plan::parse("hotswap-plan 1\nallow everything\n").is_err());
     }
 
     #[test]

@@ -1,0 +1,159 @@
+//! The pairs that HotSwap applies, in order of preference.
+//!
+//! *Validated* is a pair with an oracle: the compiler's own object for the target, or its code, is what the source's
+//! becomes, on the whole test corpus, and a test measures that again. *Experimental* is what the matrix allows besides:
+//! the checks say that it is safe by LLVM's model of the hardware, and nothing has confirmed it.
+//!
+//! Invariants, with tests: every pair that the matrix allows is here once, and no other; every validated pair is
+//! measured. For a request without a plan, the earlier row is taken.
+//!
+//! Absent on purpose: pairs whose code would have to change.
+
+use Status::{Experimental, Validated};
+use hotswap_targets::Processor;
+use std::fmt;
+
+/// How the target's code object is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// The source's code object with the label of the target.
+    Relabel,
+}
+
+/// How sure we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// A compiler's output has confirmed it.
+    Validated,
+    /// Applied only where somebody allows it.
+    Experimental,
+}
+
+/// One ordered pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// Processor that code was compiled for.
+    pub source: &'static str,
+    /// Processor that it can be made for.
+    pub target: &'static str,
+    /// How.
+    pub strategy: Strategy,
+    /// How sure we are.
+    pub status: Status,
+    /// What the status rests on.
+    pub evidence: &'static str,
+    /// Version of HotSwap that has it first.
+    pub since: &'static str,
+}
+
+struct Row {
+    sources: &'static [&'static str],
+    targets: &'static [&'static str],
+    status: Status,
+    evidence: &'static str,
+    since: &'static str,
+}
+
+const BYTES: &str = "byte oracle: the relabelled object is clang's own object for the target, for clang 22, 23 and 24";
+const CODE: &str = "code oracle: clang's instructions for both are equal on the test corpus, for clang 22, 23 and 24";
+const MODEL: &str = "none but the matrix: safe by LLVM's model of the hardware";
+
+const fn validated(sources: &'static [&'static str], targets: &'static [&'static str], evidence: &'static str) -> Row {
+    Row { sources, targets, status: Validated, evidence, since: "0.1.0" }
+}
+
+const fn experimental(sources: &'static [&'static str], targets: &'static [&'static str]) -> Row {
+    Row { sources, targets, status: Experimental, evidence: MODEL, since: "0.1.0" }
+}
+
+const GFX900: &[&str] = &["gfx900", "gfx902", "gfx909", "gfx90c"];
+const RDNA1: &[&str] = &["gfx1010", "gfx1011", "gfx1012", "gfx1013"];
+const GFX1010: &[&str] = &["gfx1010", "gfx1013"];
+const GFX1011: &[&str] = &["gfx1011", "gfx1012"];
+const RDNA2: &[&str] = &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
+/// In the order of preference as a source: the most workarounds and the fewest registers first.
+const RDNA3: &[&str] = &["gfx1102", "gfx1103", "gfx1101", "gfx1100"];
+const RDNA35: &[&str] = &["gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154"];
+const GFX1150: &[&str] = &["gfx1150", "gfx1152", "gfx1153"];
+const GFX117: &[&str] = &["gfx1170", "gfx1171", "gfx1172"];
+const RDNA4: &[&str] = &["gfx1200", "gfx1201"];
+
+/// A processor is no pair with itself: a row with the same list twice means all others.
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    validated(GFX900, GFX900, BYTES),
+    validated(GFX1010, GFX1010, BYTES),
+    validated(GFX1011, GFX1011, BYTES),
+    validated(RDNA2, RDNA2, BYTES),
+    validated(GFX1150, GFX1150, BYTES),
+    validated(RDNA4, RDNA4, BYTES),
+    validated(GFX900, &["gfx9-generic"], CODE),
+    validated(&["gfx942"], &["gfx9-4-generic"], CODE),
+    validated(GFX1010, &["gfx10-1-generic"], CODE),
+    validated(RDNA2, &["gfx10-3-generic"], CODE),
+    validated(&["gfx1102"], &["gfx11-generic"], CODE),
+    validated(RDNA4, &["gfx12-generic"], CODE),
+    experimental(GFX1010, GFX1011),
+    experimental(GFX1011, GFX1010),
+    experimental(GFX1011, &["gfx10-1-generic"]),
+    experimental(RDNA3, RDNA3),
+    experimental(&["gfx1103", "gfx1101", "gfx1100"], &["gfx11-generic"]),
+    experimental(GFX1150, &["gfx1151", "gfx1154"]),
+    experimental(&["gfx1154"], &["gfx1150", "gfx1151", "gfx1152", "gfx1153"]),
+    experimental(&["gfx1151"], &["gfx1150", "gfx1152", "gfx1153", "gfx1154"]),
+    experimental(RDNA3, RDNA35),
+    experimental(GFX117, GFX117),
+    experimental(GFX117, &["gfx11-7-generic"]),
+    experimental(GFX900, &["gfx904", "gfx906", "gfx908"]),
+    experimental(&["gfx904"], GFX900),
+    experimental(&["gfx904"], &["gfx906", "gfx908", "gfx9-generic"]),
+    experimental(&["gfx906"], &["gfx908", "gfx904", "gfx900", "gfx902", "gfx909", "gfx90c", "gfx9-generic"]),
+    experimental(&["gfx908"], &["gfx906", "gfx904", "gfx900", "gfx902", "gfx909", "gfx90c", "gfx9-generic"]),
+    experimental(&["gfx942"], &["gfx950"]),
+    experimental(&["gfx950"], &["gfx9-4-generic"]),
+    experimental(RDNA1, RDNA2),
+    experimental(RDNA1, &["gfx10-3-generic"]),
+    experimental(&["gfx1250"], &["gfx1251", "gfx12-5-generic"]),
+];
+
+impl Row {
+    fn pairs(&'static self) -> impl Iterator<Item = Pair> {
+        let with = move |source: &'static str| self.targets.iter().map(move |target| (source, *target));
+        let pairs = self.sources.iter().flat_map(move |source| with(source));
+        pairs.filter(|(source, target)| source != target).map(move |(source, target)| Pair {
+            source,
+            target,
+            strategy: Strategy::Relabel,
+            status: self.status,
+            evidence: self.evidence,
+            since: self.since,
+        })
+    }
+}
+
+/// All pairs, the preferred first.
+pub fn pairs() -> impl Iterator<Item = Pair> {
+    ROWS.iter().flat_map(Row::pairs)
+}
+
+/// The pair of these two processors; `None` where the matrix does not allow it.
+pub fn pair(source: &Processor, target: &Processor) -> Option<Pair> {
+    pairs().find(|pair| pair.source == source.name && pair.target == target.name)
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Relabel => f.pad("relabel"),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Validated => "validated",
+            Self::Experimental => "experimental",
+        })
+    }
+}
