@@ -9,10 +9,15 @@
 //!
 //! Absent on purpose: which pair needs which check (the verdict), and changing the code.
 
-use crate::{Verdict, condition, verdict};
-use hotswap_code_object::CodeObject;
+use crate::checks::findings::Findings;
+use crate::checks::reading::{Reading, Unknown, waves};
+use crate::checks::stretches::{self, Stretch};
+use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, Pair, rules};
+use crate::{Verdict, verdict};
+use hotswap_code_object::{CodeMap, CodeObject, Kernel, Symbol, SymbolKind};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
+use std::collections::HashSet;
 use std::fmt;
 
 /// Declares [`Check`] from lines `Name "name" "what it asks"`.
@@ -56,6 +61,16 @@ checks! {
     Hazards "hazards" "Is the code free of instructions around which the target, but not the source, needs a workaround?",
 }
 
+/// Checks that read instructions.
+const OF_CODE: &[Check] = &[
+    Check::SameInstructions,
+    Check::D16Loads,
+    Check::ImageSampling,
+    Check::Exports,
+    Check::MatrixWaits,
+    Check::Hazards,
+];
+
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -85,14 +100,88 @@ pub struct Ran {
 /// Runs the checks of the pair on a code object; `target` is what it shall be relabelled for.
 ///
 /// # Errors
-/// [`codes::PAIR_REFUSED`] where the verdict about the pair is no; otherwise a [`codes::NOT_SAFE`] for everything that
-/// was found.
+/// [`codes::PAIR_REFUSED`] where the verdict about the pair is no; otherwise a [`codes::NOT_SAFE`] for each thing that
+/// was found, at most a few for each kernel.
 pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
-    let source = object.target_id().processor;
-    let checks = match verdict(source, target.processor) {
-        Verdict::Identical { checks } | Verdict::Conditional { checks } => checks,
-        Verdict::Refused { why } => return Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
+    match verdict(object.target_id().processor, target.processor) {
+        Verdict::Refused { why } => Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
+        Verdict::Identical { checks } | Verdict::Conditional { checks } => check_for(object, target, checks),
+    }
+}
+
+/// Runs those checks on a code object, whatever the verdict about the pair.
+///
+/// # Errors
+/// [`codes::NOT_SAFE`] for each thing that was found.
+pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -> Result<Checked, Vec<Diagnostic>> {
+    let pair = Pair { source: object.target_id(), target: *target };
+    let wanted = |check: &Check| checks.contains(check);
+    let mut findings = Findings::default();
+    let mut checked = Checked::default();
+    for (check, judge) in OF_OBJECT.iter().filter(|(check, _)| wanted(check)) {
+        checked.ran.push(Ran { check: *check, judged: 1 });
+        if let Some((offset, why)) = judge(&pair, object) {
+            findings.add(*check, None, offset, None, || why);
+        }
+    }
+    for (check, judge) in OF_KERNEL.iter().filter(|(check, _)| wanted(check)) {
+        checked.ran.push(Ran { check: *check, judged: object.descriptors().len() as u64 });
+        for kernel in KernelFacts::all(object) {
+            let offset = kernel.descriptor.range.start as u64;
+            if let Some(why) = judge(&pair, &kernel) {
+                findings.add(*check, Some(kernel.metadata.name), offset, None, || why);
+            }
+        }
+    }
+    let mut found = findings.report(&pair);
+    let of_code = OF_CODE.iter().copied().filter(wanted).collect::<Vec<_>>();
+    if !of_code.is_empty() {
+        found.extend(read(object, &pair, &of_code, &mut checked));
+    }
+    if found.is_empty() { Ok(checked) } else { Err(found) }
+}
+
+/// Reads the code for those checks.
+fn read(object: &CodeObject<'_>, pair: &Pair, checks: &[Check], checked: &mut Checked) -> Vec<Diagnostic> {
+    let rules = checks.iter().flat_map(|check| rules(*check, pair)).collect();
+    let reading = Reading::new(pair, rules, checks.contains(&Check::SameInstructions));
+    let mut reading = match reading {
+        Ok(reading) => reading,
+        Err(Unknown { name }) => return vec![Diagnostic::error(codes::NO_INSTRUCTIONS, name)],
     };
-    condition::check(object, target.processor).map_err(|error| vec![error])?;
-    Ok(Checked { ran: checks.iter().map(|check| Ran { check: *check, judged: 0 }).collect(), ..Checked::default() })
+    let map = match CodeMap::read(object.bytes()) {
+        Ok(map) => map,
+        Err(error) => return vec![error],
+    };
+    let waves = waves(pair, KernelFacts::all(object).map(|kernel| kernel.lanes));
+    let stretches = stretches::all(object, &map, waves);
+    if let Some(error) = unreadable(object, &map, &stretches) {
+        return vec![error];
+    }
+    for stretch in &stretches {
+        reading.stretch(object.bytes(), stretch);
+    }
+    checked.instructions = reading.instructions;
+    checked.opaque = reading.opaque;
+    checked.ran.extend(checks.iter().map(|check| Ran { check: *check, judged: reading.instructions }));
+    reading.findings.report(pair)
+}
+
+/// Files in which nobody can say where the code of each kernel is.
+fn unreadable(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[Stretch<'_>]) -> Option<Diagnostic> {
+    let size: usize = stretches.iter().map(|stretch| stretch.range.len()).sum();
+    if size > object.bytes().len() {
+        return Some(Diagnostic::error(
+            codes::NOT_SAFE,
+            "sections with code overlap: it cannot be said what they hold",
+        ));
+    }
+    let is_kernel = |symbol: &&Symbol<'_>| matches!(symbol.kind, SymbolKind::Kernel(_));
+    let symbols = map.sections.iter().flat_map(|section| &section.symbols).filter(is_kernel);
+    let placed: HashSet<&str> = symbols.map(|symbol| &*symbol.name).collect();
+    let named = |kernel: &&Kernel<'_>| placed.contains(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.symbol));
+    let lost = object.note().kernels.iter().find(|kernel| !named(kernel))?;
+    let mut error = Diagnostic::error(codes::NOT_SAFE, "the kernel's code is in no section with code");
+    error.place.kernel = Some(lost.name.to_owned());
+    Some(error)
 }

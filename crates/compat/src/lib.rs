@@ -11,7 +11,7 @@
 //! Absent on purpose: doing it (`hotswap-families`), pairs whose code would have to change.
 
 mod check;
-mod condition;
+mod checks;
 mod features;
 mod matrix;
 mod pairs;
@@ -19,7 +19,7 @@ mod reasons;
 mod route;
 mod verdict;
 
-pub use check::{Check, Checked, Ran, check};
+pub use check::{Check, Checked, Ran, check, check_for};
 pub use features::{Consequence, Difference, FEATURES, Feature, by_limits, differences};
 pub use matrix::{Answer, MATRIX, Row, find as row};
 pub use pairs::{Pair, Status, Strategy, pair, pairs};

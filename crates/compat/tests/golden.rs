@@ -191,7 +191,7 @@ fn code_with_instructions_of_one_member_only_is_held_back() {
             match (mnemonic, result) {
                 (None, Ok(_)) => {}
                 (Some(mnemonic), Err(error)) => {
-                    assert_eq!((error.code, error.place.mnemonic.as_deref()), (codes::NO_ROUTE, Some(mnemonic)));
+                    assert_eq!((error.code, error.place.mnemonic.as_deref()), (codes::NOT_SAFE, Some(mnemonic)));
                     let text = object.sections().iter().find(|section| section.is_code()).unwrap();
                     assert!(text.range.contains(&(error.place.offset.unwrap() as usize)));
                 }

@@ -1,0 +1,65 @@
+//! Settings of XNACK and SRAMECC. Code that states nothing runs with either setting, because it was compiled with care
+//! for both; that holds on another processor only if its own compiler had to take the same care.
+
+use super::Pair;
+use hotswap_code_object::CodeObject;
+use hotswap_targets::Support;
+
+/// Where `e_flags` stand.
+const AT: u64 = 48;
+
+pub(super) fn judge(pair: &Pair, _: &CodeObject<'_>) -> Option<(u64, String)> {
+    let (source, target) = (&pair.source, &pair.target);
+    let supports = |id: &hotswap_targets::TargetId| (id.processor.xnack, id.processor.sramecc);
+    let (from, to) = (supports(source), supports(target));
+    let wrong = xnack(from.0, source.xnack, to.0, target.xnack)
+        .or_else(|| sramecc(from.1, source.sramecc, to.1, target.sramecc));
+    wrong.map(|what| (AT, format!("{source}=>{target}: {what}")))
+}
+
+/// Memory instructions that can be restarted must not overwrite their own operands: only code of processors with XNACK
+/// keeps to that.
+fn xnack(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
+    match (from, to) {
+        (_, Support::No) => None,
+        (Support::No, _) if target == Some(false) => None,
+        (Support::No, _) => Some("code of a processor without XNACK does not run under it; state xnack-"),
+        _ => stated(source, target).then_some("the code is for one setting of xnack; state the same"),
+    }
+}
+
+/// That no 16-bit load counts on the other half is another check's business.
+fn sramecc(from: Support, source: Option<bool>, to: Support, target: Option<bool>) -> Option<&'static str> {
+    let matters = from != Support::No && to != Support::No;
+    (matters && stated(source, target)).then_some("the code is for one setting of sramecc; state the same")
+}
+
+/// Whether code for one setting would be given another or none.
+fn stated(source: Option<bool>, target: Option<bool>) -> bool {
+    source.is_some() && source != target
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Support::{No, Yes};
+
+    #[test]
+    fn code_for_one_setting_stays_with_it() {
+        let (any, on, off) = (None, Some(true), Some(false));
+        #[rustfmt::skip]
+        let rows = [
+            (Yes, any, Yes, any, true), (Yes, any, Yes, on, true), (Yes, any, Yes, off, true),
+            (Yes, on, Yes, on, true), (Yes, on, Yes, any, false), (Yes, on, Yes, off, false),
+            (Yes, off, Yes, off, true), (Yes, off, Yes, any, false), (Yes, off, Yes, on, false),
+            (Yes, any, No, any, true), (Yes, on, No, any, true), (Yes, off, No, any, true),
+            (No, any, No, any, true),
+            (No, any, Yes, any, false), (No, any, Yes, on, false), (No, any, Yes, off, true),
+        ];
+        for (from, source, to, target, good) in rows {
+            assert_eq!(xnack(from, source, to, target).is_none(), good, "{from:?} {source:?} {to:?} {target:?}");
+        }
+        assert_eq!(sramecc(No, any, Yes, any), None);
+        assert!(sramecc(Yes, off, Yes, any).is_some());
+    }
+}

@@ -1,0 +1,124 @@
+//! What the checks found, put together: one diagnostic for each kernel, check and instruction, with the first place and
+//! how many more there are.
+//!
+//! Invariants: the order is that of finding; a kernel with more than [`SHOWN`] diagnostics keeps those and says how many
+//! it does not show; names come from the file, and `Diagnostic` escapes them.
+
+use super::Pair;
+use crate::Check;
+use hotswap_report::{Diagnostic, codes};
+use std::collections::HashMap;
+
+/// Diagnostics of one kernel.
+pub(crate) const SHOWN: usize = 4;
+
+/// One thing that is no good on the target.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding<'a> {
+    pub(crate) check: Check,
+    /// The kernel or function; none for what is outside of all of them.
+    pub(crate) kernel: Option<&'a str>,
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    pub(crate) mnemonic: Option<&'static str>,
+    pub(crate) why: String,
+}
+
+#[derive(Debug)]
+struct Group<'a> {
+    first: Finding<'a>,
+    more: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Findings<'a> {
+    groups: Vec<Group<'a>>,
+    of_kernel: HashMap<Option<&'a str>, Kernel>,
+}
+
+/// The groups of a kernel, by number, and findings beyond them.
+#[derive(Debug, Default)]
+struct Kernel {
+    shown: Vec<usize>,
+    hidden: u64,
+}
+
+impl<'a> Findings<'a> {
+    /// Takes up a finding; `why` is asked for only if it is shown.
+    pub(crate) fn add(
+        &mut self,
+        check: Check,
+        kernel: Option<&'a str>,
+        offset: u64,
+        mnemonic: Option<&'static str>,
+        why: impl FnOnce() -> String,
+    ) {
+        let of_kernel = self.of_kernel.entry(kernel).or_default();
+        let groups = &mut self.groups;
+        let same = |group: &&usize| {
+            groups.get(**group).is_some_and(|group| (group.first.check, group.first.mnemonic) == (check, mnemonic))
+        };
+        let known = of_kernel.shown.iter().find(same).copied();
+        if let Some(group) = known.and_then(|number| groups.get_mut(number)) {
+            group.more += 1;
+        } else if of_kernel.shown.len() < SHOWN {
+            of_kernel.shown.push(groups.len());
+            groups.push(Group { first: Finding { check, kernel, offset, mnemonic, why: why() }, more: 0 });
+        } else {
+            of_kernel.hidden += 1;
+        }
+    }
+
+    /// The diagnostics.
+    pub(crate) fn report(self, pair: &Pair) -> Vec<Diagnostic> {
+        let hidden = |number: usize, kernel: Option<&str>| match self.of_kernel.get(&kernel) {
+            Some(of_kernel) if of_kernel.shown.last() == Some(&number) => of_kernel.hidden,
+            _ => 0,
+        };
+        let report = |(number, group): (usize, &Group<'_>)| group.report(pair, hidden(number, group.first.kernel));
+        self.groups.iter().enumerate().map(report).collect()
+    }
+}
+
+impl Group<'_> {
+    fn report(&self, pair: &Pair, hidden: u64) -> Diagnostic {
+        let Finding { check, kernel, offset, mnemonic, why } = &self.first;
+        let (source, target) = (pair.source, pair.target);
+        let mut what = format!("{source}=>{target} ({check}): {why}");
+        if self.more > 0 {
+            what += &format!(" (and in {} more places)", self.more);
+        }
+        if hidden > 0 {
+            what += &format!("; {hidden} more findings of other kinds are not shown");
+        }
+        let mut error = Diagnostic::error(codes::NOT_SAFE, what).at(*offset);
+        error.place.kernel = kernel.map(str::to_owned);
+        error.place.mnemonic = mnemonic.map(str::to_owned);
+        error.advise(format!("compile for it with --offload-arch={target}, or choose another source"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_of_one_kind_are_one_line_and_a_kernel_has_few() {
+        let pair = Pair { source: "gfx904".parse().unwrap(), target: "gfx900".parse().unwrap() };
+        let mut findings = Findings::default();
+        for (number, name) in ["v_a", "v_a", "v_b", "v_c", "v_a", "v_d", "v_e", "v_f", "v_e"].into_iter().enumerate() {
+            findings
+                .add(Check::SameInstructions, Some("k"), number as u64 * 4, Some(name), || format!("{name} is absent"));
+        }
+        findings.add(Check::SameInstructions, Some("other"), 0x40, Some("v_a"), || "v_a is absent".to_owned());
+        let found: Vec<String> = findings.report(&pair).iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), SHOWN + 1);
+        assert!(
+            found[0].contains("k: v_a: offset 0x0: ") && found[0].contains("absent (and in 2 more places)"),
+            "{found:?}"
+        );
+        assert!(found[3].contains("v_d is absent; 3 more findings of other kinds are not shown"), "{found:?}");
+        assert!(found[4].contains("other: v_a: offset 0x40: "), "{found:?}");
+    }
+}

@@ -1,0 +1,42 @@
+//! Bugs of processors around which their own compilers work and those of their siblings do not: one row each.
+//!
+//! A row speaks where the target, or a processor that a generic target covers, has the bug and the source has not.
+
+use super::{Pair, Rule};
+use crate::Check;
+use hotswap_isa::{Class, Entry, Flag};
+
+struct Hazard {
+    processors: &'static [&'static str],
+    concerns: fn(Entry) -> bool,
+    why: &'static str,
+}
+
+const GFX110: &[&str] = &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx11-generic"];
+
+#[rustfmt::skip]
+const HAZARDS: &[Hazard] = &[
+    Hazard { processors: &["gfx942"], concerns: short_fp8_conversion, why: "the short form of conversions from FP8 and BF8 is unreliable" },
+    Hazard { processors: GFX110, concerns: |entry| is_one_of(entry, &["v_mad_u64_u32", "v_mad_i64_i32"]), why: "the result must not overlap a source, to which this code does not keep" },
+    Hazard { processors: GFX110, concerns: |entry| entry.is(Flag::Trans), why: "results of transcendental instructions must be waited for, which this code does not do" },
+    Hazard { processors: GFX110, concerns: |entry| is_one_of(entry, &["image_msaa_load"]), why: "the destination of multisample loads is chosen wrongly" },
+    Hazard { processors: GFX110, concerns: |entry| is_one_of(entry, &["s_trap"]), why: "traps end the wave otherwise than this code expects" },
+];
+
+pub(super) fn rules(pair: &Pair) -> Vec<Rule> {
+    let rule = |row: &Hazard| {
+        let target = pair.newly(row.processors)?;
+        let why = format!("on {target} {}", row.why);
+        Some(Rule { check: Check::Hazards, concerns: row.concerns, why })
+    };
+    HAZARDS.iter().filter_map(rule).collect()
+}
+
+fn is_one_of(entry: Entry, names: &[&str]) -> bool {
+    names.contains(&entry.mnemonic())
+}
+
+fn short_fp8_conversion(entry: Entry) -> bool {
+    let from_fp8 = entry.mnemonic().starts_with("v_cvt_") && entry.mnemonic().ends_with("8");
+    from_fp8 && entry.class() == Some(Class::Vop1)
+}

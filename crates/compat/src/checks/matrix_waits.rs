@@ -1,0 +1,26 @@
+//! Matrix instructions whose results must be waited for longer on the target. The hardware does not wait by itself; the
+//! compiler puts `s_nop` between, as many as its processor needs.
+
+use super::{Pair, Rule};
+use crate::Check;
+use hotswap_isa::Entry;
+
+struct Slower {
+    processors: &'static [&'static str],
+    why: &'static str,
+}
+
+const SLOWER: &[Slower] = &[
+    Slower { processors: &["gfx950"], why: "matrix results take a pass longer, those of f64 up to eight" },
+    Slower { processors: &["gfx1251", "gfx12-5-generic"], why: "matrix results need up to 17 waits instead of 9" },
+];
+
+pub(super) fn rule(pair: &Pair) -> Option<Rule> {
+    let row = |row: &Slower| pair.newly(row.processors).map(|target| (target, row.why));
+    let (target, why) = SLOWER.iter().find_map(row)?;
+    Some(Rule { check: Check::MatrixWaits, concerns: is_matrix, why: format!("on {target} {why}") })
+}
+
+fn is_matrix(entry: Entry) -> bool {
+    ["v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"].iter().any(|start| entry.mnemonic().starts_with(start))
+}

@@ -1,0 +1,180 @@
+//! One walk over the code, in which all checks about instructions are asked.
+//!
+//! What can be known about a line of the instruction tables is found out when it is met first, so that nearly every
+//! instruction costs a look-up in a table of bytes, and, where the instructions of the two processors are compared, the
+//! second decoding.
+//!
+//! Invariants: inside of a function, bytes that the source cannot decode are a finding, because then nothing is known
+//! about the code. Outside, where there are such bytes, nobody knows where instructions begin: there every dword is
+//! judged as if one began there, and those that none can begin at are counted.
+
+use super::findings::Findings;
+use super::same_instructions::{Compare, names};
+use super::stretches::{Stretch, Waves};
+use super::{Pair, Rule};
+use crate::Check;
+use hotswap_isa::{Inst, Isa, Target, Wave};
+
+/// Nothing is known about the line yet.
+const NEW: u8 = 0;
+/// No rule concerns it.
+const CLEAN: u8 = 1;
+/// A rule does.
+const LOOK: u8 = 2;
+
+/// The processors in one wave size.
+#[derive(Debug, Clone, Copy)]
+struct Mode {
+    source: Isa,
+    compare: Option<Compare>,
+}
+
+/// See the module.
+pub(crate) struct Reading<'a> {
+    rules: Vec<Rule>,
+    modes: [Option<Mode>; 2],
+    lines: Vec<u8>,
+    pub(crate) instructions: u64,
+    pub(crate) opaque: u64,
+    pub(crate) findings: Findings<'a>,
+}
+
+/// The instructions of `name` are not known.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    pub(crate) name: &'static str,
+}
+
+fn isa(name: &'static str) -> Result<Isa, Unknown> {
+    Target::find(name).map(Isa::new).ok_or(Unknown { name })
+}
+
+impl<'a> Reading<'a> {
+    /// `compare`: whether the instructions of the two are compared.
+    pub(crate) fn new(pair: &Pair, rules: Vec<Rule>, compare: bool) -> Result<Self, Unknown> {
+        let (source, target) = (isa(pair.source.processor.name)?, isa(pair.target.processor.name)?);
+        let mode = |wave: Wave| {
+            let (source, target) = (source.with_wave(wave), target.with_wave(wave));
+            // A wave size that one of them lacks is another check's finding.
+            let both = source.wave() == wave && target.wave() == wave;
+            both.then(|| Mode { source, compare: Compare::new(source, target).filter(|_| compare) })
+        };
+        Ok(Self {
+            rules,
+            modes: [mode(Wave::W32), mode(Wave::W64)],
+            lines: vec![NEW; usize::from(u16::MAX) + 1],
+            instructions: 0,
+            opaque: 0,
+            findings: Findings::default(),
+        })
+    }
+
+    /// Reads a stretch of `data`, the file, in all its wave sizes.
+    pub(crate) fn stretch(&mut self, data: &[u8], stretch: &Stretch<'a>) {
+        let bytes = data.get(stretch.range.clone()).unwrap_or_default();
+        for wave in stretch.waves.iter() {
+            let Some(mode) = self.modes[usize::from(wave == Wave::W64)] else { continue };
+            if stretch.declared {
+                self.function(&mode, stretch, bytes);
+            } else if mode.source.walk(bytes).all(|(_, item)| item.is_ok()) {
+                self.instructions_of(&mode, stretch, bytes);
+            } else {
+                self.anywhere(&mode, stretch, bytes);
+            }
+        }
+    }
+
+    fn function(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) {
+        let mut at = 0;
+        while let Some(opaque) = self.instructions_of(mode, stretch, bytes.get(at..).unwrap_or_default()) {
+            at += opaque;
+            let source = mode.source.target().name;
+            let what = || format!("there are bytes in this function that are no instruction of {source}");
+            self.findings.add(Check::SameInstructions, stretch.name, (stretch.range.start + at) as u64, None, what);
+            at += 4;
+        }
+    }
+
+    /// Judges instruction after instruction up to the end or to bytes that are none, of which it gives the offset.
+    fn instructions_of(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) -> Option<usize> {
+        let Some(compare) = &mode.compare else { return self.alone(mode, stretch, bytes) };
+        // Both read in step; where they part, the target begins again behind the source's instruction.
+        let mut other = compare.walk(bytes);
+        let mut other_start = 0;
+        for (offset, item) in mode.source.walk(bytes) {
+            let Ok(inst) = item else { return Some(offset) };
+            self.instructions += 1;
+            let same = other.next().is_some_and(|(_, other)| other.is_ok_and(|other| compare.agrees(&inst, &other)));
+            if same && self.is_clean(&inst) {
+                continue;
+            }
+            self.look(mode, stretch, inst, bytes.get(offset..).unwrap_or_default());
+            let end = offset + usize::from(inst.len());
+            if other_start + other.offset() != end {
+                other_start = end;
+                other = compare.walk(bytes.get(end..).unwrap_or_default());
+            }
+        }
+        None
+    }
+
+    /// As [`Reading::instructions_of`] for the source only.
+    fn alone(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) -> Option<usize> {
+        for (offset, item) in mode.source.walk(bytes) {
+            let Ok(inst) = item else { return Some(offset) };
+            self.instructions += 1;
+            if !self.is_clean(&inst) {
+                self.look(mode, stretch, inst, bytes.get(offset..).unwrap_or_default());
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn is_clean(&self, inst: &Inst) -> bool {
+        self.lines.get(usize::from(inst.entry().id())) == Some(&CLEAN)
+    }
+
+    /// Judges every dword as the start of an instruction.
+    fn anywhere(&mut self, mode: &Mode, stretch: &Stretch<'a>, bytes: &[u8]) {
+        for at in (0..bytes.len()).step_by(4) {
+            let rest = bytes.get(at..).unwrap_or_default();
+            match mode.source.decode(rest) {
+                Ok(inst) => self.look(mode, stretch, inst, rest),
+                Err(_) => self.opaque += 1,
+            }
+        }
+    }
+
+    /// Everything about an instruction, which stands at the start of `rest`, the end of the stretch.
+    #[inline(never)]
+    fn look(&mut self, mode: &Mode, stretch: &Stretch<'a>, inst: Inst, rest: &[u8]) {
+        let entry = inst.entry();
+        let Some(line) = self.lines.get_mut(usize::from(entry.id())) else { return };
+        if *line == NEW {
+            let concerned = names(entry) || self.rules.iter().any(|rule| (rule.concerns)(entry));
+            *line = if concerned { LOOK } else { CLEAN };
+        }
+        let concerned = *line == LOOK;
+        let offset = (stretch.range.end - rest.len()) as u64;
+        let mnemonic = Some(inst.mnemonic());
+        let compare = mode.compare.filter(|compare| concerned || !compare.is_same(&inst, rest));
+        if let Some(why) = compare.and_then(|compare| compare.fault(&inst, rest)) {
+            self.findings.add(Check::SameInstructions, stretch.name, offset, mnemonic, || why);
+        }
+        if concerned {
+            for rule in self.rules.iter().filter(|rule| (rule.concerns)(entry)) {
+                self.findings.add(rule.check, stretch.name, offset, mnemonic, || rule.why.clone());
+            }
+        }
+    }
+}
+
+/// The wave sizes of the kernels; all that the source has where there are none.
+pub(crate) fn waves(pair: &Pair, lanes: impl Iterator<Item = u64>) -> Waves {
+    let of_source = || {
+        let sizes = [32, 64].into_iter().filter(|lanes| pair.source.processor.waves.contains(*lanes));
+        sizes.map(Waves::of).reduce(Waves::and)
+    };
+    lanes.map(Waves::of).reduce(Waves::and).or_else(of_source).unwrap_or_default()
+}

@@ -1,0 +1,147 @@
+//! What of a file is code: functions by their symbols, and everything else that can be executed.
+//!
+//! A *stretch* is a run of bytes in which instructions follow each other from the first byte on. Every kernel and every
+//! function begins one. What lies between (padding, code whose symbols were stripped) is a stretch, too, but not a
+//! *declared* one: there bytes that are no instructions are no surprise. Only what an object symbol covers is data.
+//!
+//! Invariants: every byte of the executable sections and segments is in a stretch, but for declared data; where the
+//! function before goes on over the start of the next, both their wave sizes count.
+//!
+//! Absent on purpose: following branches. A jump into the middle of an instruction is no compiler's work.
+
+use hotswap_code_object::{CodeMap, CodeObject, CodeSection, SymbolKind};
+use hotswap_isa::Wave;
+use std::ops::Range;
+
+/// `p_type`: loaded.
+const PT_LOAD: u32 = 1;
+/// `p_flags`: executable.
+const PF_X: u32 = 1;
+
+/// Wave sizes in which code may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Waves {
+    pub(crate) small: bool,
+    pub(crate) large: bool,
+}
+
+impl Waves {
+    pub(crate) fn of(lanes: u64) -> Self {
+        Self { small: lanes == 32, large: lanes != 32 }
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { small: self.small || other.small, large: self.large || other.large }
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Wave> {
+        [(self.small, Wave::W32), (self.large, Wave::W64)].into_iter().filter_map(|(is, wave)| is.then_some(wave))
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stretch<'a> {
+    /// Where it is in the file.
+    pub(crate) range: Range<usize>,
+    /// The kernel or function.
+    pub(crate) name: Option<&'a str>,
+    /// Whether a symbol says that it is code.
+    pub(crate) declared: bool,
+    pub(crate) waves: Waves,
+}
+
+/// The stretches of a code object. `waves` are those of its kernels, in which functions may be called.
+pub(crate) fn all<'m>(object: &CodeObject<'_>, map: &'m CodeMap<'_>, waves: Waves) -> Vec<Stretch<'m>> {
+    let mut found: Vec<Stretch<'m>> = map.sections.iter().flat_map(|section| of_section(section, waves)).collect();
+    let known = merged(map.sections.iter().map(|section| section.range.clone()).collect());
+    let executable = object.segments().iter().filter(|segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0);
+    for segment in executable {
+        let rest = without(segment.range.clone(), &known);
+        found.extend(rest.map(|range| Stretch { range, name: None, declared: false, waves }));
+    }
+    found.retain(|stretch| !stretch.range.is_empty());
+    found
+}
+
+/// The same bytes as ranges that are sorted and do not touch.
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+        match merged.last_mut().filter(|last| last.end >= range.start) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// `range` without `holes`, which are merged.
+fn without(range: Range<usize>, holes: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> {
+    let first = holes.partition_point(|hole| hole.end <= range.start);
+    let inside: Vec<Range<usize>> =
+        holes.iter().skip(first).take_while(|hole| hole.start < range.end).cloned().collect();
+    let starts: Vec<usize> = std::iter::once(range.start).chain(inside.iter().map(|hole| hole.end)).collect();
+    let ends = inside.into_iter().map(|hole| hole.start).chain([range.end]);
+    starts.into_iter().zip(ends.collect::<Vec<_>>()).map(|(start, end)| start..end).filter(|part| part.start < part.end)
+}
+
+/// Where functions begin.
+struct Start<'a> {
+    offset: usize,
+    /// 0: up to the next.
+    size: usize,
+    name: &'a str,
+    /// Of the kernels that begin here.
+    waves: Option<Waves>,
+}
+
+fn starts<'m>(section: &'m CodeSection<'_>) -> Vec<Start<'m>> {
+    let mut starts: Vec<Start<'m>> = Vec::new();
+    for symbol in &section.symbols {
+        let waves = match &symbol.kind {
+            SymbolKind::Kernel(facts) => Some(Waves::of(u64::from(facts.lanes))),
+            SymbolKind::Function => None,
+            SymbolKind::Object | SymbolKind::Label => continue,
+        };
+        match starts.last_mut().filter(|last| last.offset == symbol.offset) {
+            Some(last) => {
+                last.size = last.size.max(symbol.size);
+                last.waves = last.waves.into_iter().chain(waves).reduce(Waves::and);
+            }
+            None => starts.push(Start { offset: symbol.offset, size: symbol.size, name: &symbol.name, waves }),
+        }
+    }
+    starts
+}
+
+fn of_section<'m>(section: &'m CodeSection<'_>, of_object: Waves) -> Vec<Stretch<'m>> {
+    let (starts, data, length) = (starts(section), data(section), section.bytes.len());
+    let in_file = |range: Range<usize>| section.range.start + range.start..section.range.start + range.end;
+    let gap = |range: Range<usize>| {
+        let parts = without(range, &data);
+        parts.map(move |part| Stretch { range: in_file(part), name: None, declared: false, waves: of_object })
+    };
+    let mut found: Vec<Stretch<'m>> = gap(0..starts.first().map_or(length, |start| start.offset)).collect();
+    // Where the functions before end, and their wave sizes.
+    let (mut end, mut before) = (0, Waves::default());
+    for (number, start) in starts.iter().enumerate() {
+        let next = starts.get(number + 1).map_or(length, |next| next.offset);
+        let own = start.waves.unwrap_or(of_object);
+        let waves = if end > start.offset { own.and(before) } else { own };
+        let own_end = if start.size == 0 { next } else { start.offset.saturating_add(start.size) };
+        (end, before) = (end.max(own_end), waves);
+        let declared = start.offset..end.min(next);
+        let rest = declared.end..next;
+        found.push(Stretch { range: in_file(declared), name: Some(start.name), declared: true, waves });
+        found.extend(gap(rest));
+    }
+    found
+}
+
+/// What object symbols cover.
+fn data(section: &CodeSection<'_>) -> Vec<Range<usize>> {
+    let objects = section.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Object && symbol.size > 0);
+    merged(objects.map(|symbol| symbol.offset..symbol.offset.saturating_add(symbol.size)).collect())
+}

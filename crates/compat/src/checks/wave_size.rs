@@ -1,0 +1,8 @@
+//! A kernel's descriptor says how many lanes its waves have; code for 64 lanes cannot run in waves of 32.
+
+use super::{KernelFacts, Pair};
+
+pub(super) fn judge(pair: &Pair, kernel: &KernelFacts<'_>) -> Option<String> {
+    let without = pair.runners().find(|processor| !processor.waves.contains(kernel.lanes))?;
+    Some(format!("the kernel runs in waves of {} lanes, which {without} does not have", kernel.lanes))
+}
