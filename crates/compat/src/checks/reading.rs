@@ -55,7 +55,7 @@ impl<'a> Reading<'a> {
         let (source, target) = (isa(pair.source.processor.name)?, isa(pair.target.processor.name)?);
         let mode = |wave: Wave| {
             let (source, target) = (source.with_wave(wave), target.with_wave(wave));
-            // A wave size that one of them lacks is another check's finding.
+            // Code in waves of a size that one of them lacks cannot be compared, and is a finding.
             let both = source.wave() == wave && target.wave() == wave;
             both.then(|| Mode { source, compare: Compare::new(source, target).filter(|_| compare) })
         };
@@ -73,7 +73,12 @@ impl<'a> Reading<'a> {
     pub(crate) fn stretch(&mut self, data: &[u8], stretch: &Stretch<'a>) {
         let bytes = data.get(stretch.range.clone()).unwrap_or_default();
         for wave in stretch.waves.iter() {
-            let Some(mode) = self.modes[usize::from(wave == Wave::W64)] else { continue };
+            let Some(mode) = self.modes[usize::from(wave == Wave::W64)] else {
+                let lanes = if wave == Wave::W64 { 64 } else { 32 };
+                let why = || format!("waves of {lanes} lanes, which one of the two does not have");
+                self.findings.add(Check::WaveSize, stretch.name, stretch.range.start as u64, None, why);
+                continue;
+            };
             if stretch.declared {
                 self.function(&mode, stretch, bytes);
             } else if mode.source.walk(bytes).all(|(_, item)| item.is_ok()) {
@@ -158,9 +163,10 @@ impl<'a> Reading<'a> {
         let concerned = *line == LOOK;
         let offset = (stretch.range.end - rest.len()) as u64;
         let mnemonic = Some(inst.mnemonic());
-        let compare = mode.compare.filter(|compare| concerned || !compare.is_same(&inst, rest));
-        if let Some(why) = compare.and_then(|compare| compare.fault(&inst, rest)) {
-            self.findings.add(Check::SameInstructions, stretch.name, offset, mnemonic, || why);
+        let fault = mode.compare.and_then(|compare| Some((compare, compare.fault(&inst, rest)?)));
+        if let Some((compare, fault)) = fault {
+            let why = || compare.tell(&inst, &fault);
+            self.findings.add(Check::SameInstructions, stretch.name, offset, mnemonic, why);
         }
         if concerned {
             for rule in self.rules.iter().filter(|rule| (rule.concerns)(entry)) {

@@ -10,12 +10,12 @@
 //! is M0 or NULL, constants, widths of masks) depends on the line, the words and those features of the processor that
 //! the reader of operands asks for: [`ASKED`], a list that a test compares with the reader's source. Processors that
 //! agree on them read the same operands from the same line, whatever the words; where they do not agree, the operands
-//! of each instruction are compared. Different lines mean the same if mnemonic and operands agree. Numbers that name
+//! of each instruction are compared. Different lines mean the same if mnemonic, effects and operands agree. Numbers that name
 //! something of the processor (hardware registers, messages) are compared by what the assembler calls them.
 //!
 //! Processors with the same features in the same mode are one processor to the decoder: then nothing is compared.
 
-use hotswap_isa::{Entry, Feature, Inst, Isa, Undecoded, Walk};
+use hotswap_isa::{Entry, Feature, Inst, Isa, Operand, Walk};
 
 /// Features that the meaning of an operand depends on.
 pub(super) const ASKED: &[Feature] = &[
@@ -54,11 +54,6 @@ impl Compare {
         self.target.walk(bytes)
     }
 
-    /// Whether the bytes from which the source read `inst` are the same instruction on the target, beyond doubt.
-    pub(super) fn is_same(&self, inst: &Inst, bytes: &[u8]) -> bool {
-        self.target.decode(bytes).is_ok_and(|other| self.agrees(inst, &other))
-    }
-
     /// Whether the source's and the target's reading are the same, beyond doubt.
     #[inline(always)]
     pub(super) fn agrees(&self, inst: &Inst, other: &Inst) -> bool {
@@ -69,30 +64,38 @@ impl Compare {
     #[inline(never)]
     fn operands(&self, inst: &Inst, other: &Inst) -> bool {
         let mut pairs = inst.operands(self.source).zip(other.operands(self.target));
-        let same = |(a, b): (hotswap_isa::Operand, hotswap_isa::Operand)| {
-            a.name == b.name && a.access == b.access && a.value == b.value
-        };
+        let same = |(a, b): (Operand, Operand)| a.name == b.name && a.access == b.access && a.value == b.value;
         inst.operands(self.source).len() == other.operands(self.target).len() && pairs.all(same)
     }
 
-    /// What is wrong, where [`Compare::is_same`] says no or the line is one of those that [`names`] something; `None`
-    /// if nothing is.
-    #[cold]
-    pub(super) fn fault(&self, inst: &Inst, bytes: &[u8]) -> Option<String> {
-        let (name, target) = (inst.mnemonic(), self.target.target().name);
-        let other = match self.target.decode(bytes) {
-            Ok(other) => other,
-            Err(Undecoded::Opaque { .. } | Undecoded::Truncated { .. }) if self.exists(name) => {
-                return Some(format!("this form of {name} is absent on {target}"));
-            }
-            Err(_) => return Some(format!("{name} is absent on {target}")),
+    /// What is wrong, where the readings do not [agree](Compare::agrees) or the line is one of those that [`names`]
+    /// something; `None` if nothing is.
+    pub(super) fn fault(&self, inst: &Inst, bytes: &[u8]) -> Option<Fault> {
+        let Ok(other) = self.target.decode(bytes) else { return Some(Fault::Absent) };
+        let (entry, others) = (inst.entry(), other.entry());
+        let same_effects = || {
+            let effects = |entry: Entry| (entry.flags(), entry.implicit_reads(), entry.implicit_writes());
+            entry.mnemonic() == others.mnemonic() && effects(entry) == effects(others)
         };
-        if other.mnemonic() != name {
-            return Some(format!("{name} means {} on {target}", other.mnemonic()));
-        }
+        let same_line = entry == others || same_effects();
         let same_text = || inst.text(self.source).to_string() == other.text(self.target).to_string();
-        let same = inst.len() == other.len() && self.operands(inst, &other) && (!names(inst.entry()) || same_text());
-        (!same).then(|| format!("`{}` means `{}` on {target}", inst.text(self.source), other.text(self.target)))
+        let same =
+            same_line && inst.len() == other.len() && self.operands(inst, &other) && (!names(entry) || same_text());
+        (!same).then_some(Fault::Other(other))
+    }
+
+    /// The fault in words.
+    #[cold]
+    pub(super) fn tell(&self, inst: &Inst, fault: &Fault) -> String {
+        let (name, target) = (inst.mnemonic(), self.target.target().name);
+        match fault {
+            Fault::Absent if self.exists(name) => format!("this form of {name} is absent on {target}"),
+            Fault::Absent => format!("{name} is absent on {target}"),
+            Fault::Other(other) if other.mnemonic() != name => format!("{name} means {} on {target}", other.mnemonic()),
+            Fault::Other(other) => {
+                format!("`{}` means `{}` on {target}", inst.text(self.source), other.text(self.target))
+            }
+        }
     }
 
     /// Whether the target has an instruction of that name.
@@ -101,7 +104,107 @@ impl Compare {
     }
 }
 
+/// Why bytes are not the same instruction.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fault {
+    /// The target reads no instruction.
+    Absent,
+    /// It reads this one.
+    Other(Inst),
+}
+
 /// Whether a number of the instruction names something that not every processor has.
 pub(super) fn names(entry: Entry) -> bool {
     ["s_getreg", "s_setreg", "s_sendmsg"].iter().any(|start| entry.mnemonic().starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_isa::{Target, Wave};
+
+    /// What reads operands, values and sizes of images: whatever feature these files ask for must be in the list.
+    const READERS: &[&str] = &[
+        include_str!("../../../isa/src/image.rs"),
+        include_str!("../../../isa/src/kind.rs"),
+        include_str!("../../../isa/src/operand.rs"),
+        include_str!("../../../isa/src/reg.rs"),
+        include_str!("../../../isa/src/value.rs"),
+    ];
+
+    #[test]
+    fn the_list_has_every_feature_that_the_reader_of_operands_asks_for() {
+        for (number, text) in READERS.iter().enumerate() {
+            assert!(!text.contains(".setting(") && !text.contains(".target("), "reader {number} asks for more");
+            for part in text.split("Feature::").skip(1) {
+                let name: String = part.chars().take_while(char::is_ascii_alphanumeric).collect();
+                let known = ASKED.iter().any(|feature| format!("{feature:?}") == name);
+                assert!(known, "reader {number} asks for {name}");
+            }
+        }
+    }
+
+    fn isa(name: &str, wave: Wave) -> Isa {
+        Isa::new(Target::find(name).unwrap()).with_wave(wave)
+    }
+
+    /// A xorshift generator; words that decode often have few bits of the upper half random.
+    fn words(count: usize) -> impl Iterator<Item = [u8; 20]> {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        (0..count).map(move |_| {
+            let mut bytes = [0; 20];
+            for chunk in bytes.chunks_exact_mut(4) {
+                chunk.copy_from_slice(&(next() as u32).to_le_bytes());
+            }
+            bytes
+        })
+    }
+
+    /// What the comparison rests on: equal features are one decoder, and lines that agree read the same operands.
+    #[test]
+    fn readings_that_agree_are_the_same_to_the_last_operand() {
+        let pairs = [
+            ("gfx900", "gfx906"),
+            ("gfx904", "gfx900"),
+            ("gfx906", "gfx908"),
+            ("gfx942", "gfx950"),
+            ("gfx1010", "gfx1030"),
+            ("gfx1011", "gfx1010"),
+            ("gfx1030", "gfx10-3-generic"),
+            ("gfx1100", "gfx1102"),
+            ("gfx1102", "gfx1150"),
+            ("gfx1150", "gfx1100"),
+            ("gfx1200", "gfx12-generic"),
+            ("gfx908", "gfx90a"),
+            ("gfx1030", "gfx1100"),
+        ];
+        for (source, target) in pairs {
+            for wave in [Wave::W32, Wave::W64] {
+                let (one, other) = (isa(source, wave), isa(target, wave));
+                let compare = Compare::new(one, other);
+                let mut decoded = 0;
+                for bytes in words(15_000) {
+                    let (a, b) = (one.decode(&bytes), other.decode(&bytes));
+                    let Some(compare) = compare else {
+                        assert_eq!(a, b, "{source}=>{target}: {bytes:02x?}");
+                        continue;
+                    };
+                    let (Ok(a), Ok(b)) = (a, b) else { continue };
+                    decoded += 1;
+                    if compare.agrees(&a, &b) {
+                        let same = a.operands(one).zip(b.operands(other)).all(|(a, b)| a.value == b.value);
+                        assert!(same, "{source}=>{target}: {} and {}", a.text(one), b.text(other));
+                        assert!(names(a.entry()) || compare.fault(&a, &bytes).is_none());
+                    }
+                }
+                assert!(compare.is_none() || decoded > 250, "{source}=>{target}: {decoded}");
+            }
+        }
+    }
 }

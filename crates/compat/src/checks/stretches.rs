@@ -145,3 +145,81 @@ fn data(section: &CodeSection<'_>) -> Vec<Range<usize>> {
     let objects = section.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Object && symbol.size > 0);
     merged(objects.map(|symbol| symbol.offset..symbol.offset.saturating_add(symbol.size)).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_code_object::{KernelFacts, Symbol};
+
+    fn symbol(name: &'static str, kind: SymbolKind, offset: usize, size: usize) -> Symbol<'static> {
+        Symbol { name: name.into(), kind, offset, size, is_global: true }
+    }
+
+    fn kernel(lanes: u8) -> SymbolKind {
+        SymbolKind::Kernel(KernelFacts { lanes, ..KernelFacts::default() })
+    }
+
+    fn section(symbols: Vec<Symbol<'static>>) -> CodeSection<'static> {
+        static BYTES: [u8; 100] = [0; 100];
+        CodeSection { name: ".text".into(), address: 0, range: 1000..1100, bytes: &BYTES, symbols, relocations: vec![] }
+    }
+
+    /// Start and end in the section, name, lanes; `-` for what no symbol declares.
+    fn told(section: &CodeSection<'_>) -> Vec<String> {
+        let both = Waves { small: true, large: true };
+        let row = |stretch: Stretch<'_>| {
+            let Range { start, end } = stretch.range;
+            let lanes = match (stretch.waves.small, stretch.waves.large) {
+                (true, true) => "both",
+                (true, false) => "32",
+                (false, true) => "64",
+                (false, false) => "none",
+            };
+            assert_eq!(stretch.declared, stretch.name.is_some());
+            format!("{} {} {} {lanes}", start - 1000, end - 1000, stretch.name.unwrap_or("-"))
+        };
+        of_section(section, both).into_iter().filter(|stretch| !stretch.range.is_empty()).map(row).collect()
+    }
+
+    #[test]
+    fn kernels_have_their_own_wave_size_and_functions_that_of_all_kernels() {
+        let symbols = vec![
+            symbol("a", kernel(32), 4, 16),
+            symbol("a", SymbolKind::Function, 4, 20),
+            symbol("label", SymbolKind::Label, 12, 0),
+            symbol("b", kernel(64), 32, 0),
+            symbol("f", SymbolKind::Function, 60, 20),
+        ];
+        assert_eq!(
+            told(&section(symbols)),
+            ["0 4 - both", "4 24 a 32", "24 32 - both", "32 60 b 64", "60 80 f both", "80 100 - both"]
+        );
+    }
+
+    #[test]
+    fn data_is_left_out_only_where_no_function_is() {
+        let symbols = vec![
+            symbol("a", kernel(32), 0, 40),
+            symbol("inside", SymbolKind::Object, 8, 8),
+            symbol("behind", SymbolKind::Object, 36, 12),
+            symbol("empty", SymbolKind::Object, 60, 0),
+            symbol("last", SymbolKind::Object, 92, 500),
+        ];
+        assert_eq!(told(&section(symbols)), ["0 40 a 32", "48 92 - both"]);
+    }
+
+    #[test]
+    fn what_a_function_flows_into_is_read_in_its_waves_too() {
+        let symbols = vec![
+            symbol("a", kernel(32), 0, 60),
+            symbol("b", kernel(64), 20, 20),
+            symbol("c", kernel(64), 80, usize::MAX),
+        ];
+        assert_eq!(told(&section(symbols)), ["0 20 a 32", "20 60 b both", "60 80 - both", "80 100 c 64"]);
+    }
+
+    #[test]
+    fn a_section_without_symbols_is_code_of_nobody() {
+        assert_eq!(told(&section(vec![])), ["0 100 - both"]);
+    }
+}
