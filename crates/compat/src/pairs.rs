@@ -56,7 +56,7 @@ struct Row {
 
 const BYTES: &str = "byte oracle: the relabelled object is clang's own object for the target, for clang 22, 23 and 24";
 const CODE: &str = "code oracle: clang's instructions for both are equal on the test corpus, for clang 22, 23 and 24";
-const MODEL: &str = "none but the matrix: safe by LLVM's model of the hardware";
+const MODEL: &str = "no oracle: safe by LLVM's model of the hardware";
 
 const fn validated(sources: &'static [&'static str], targets: &'static [&'static str], evidence: &'static str) -> Row {
     Row { sources, targets, status: Validated, evidence, since: "0.1.0" }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{Outcome, change, check, disasm, exec, extract, inspect, list, plan, retarget, tables};
+use crate::{Outcome, change, check, compat, disasm, exec, extract, inspect, list, plan, retarget, tables};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotswap_families::manifest;
 use hotswap_report::Diagnostic;
@@ -45,14 +45,7 @@ pub(crate) enum Command {
     Targets(Output),
     /// Say whether code for one processor may be relabelled for another
     #[command(after_help = EXIT_CODES)]
-    Compat {
-        /// Processor that the code was compiled for
-        source: String,
-        /// Processor that it is wanted for
-        target: String,
-        #[command(flatten)]
-        output: Output,
-    },
+    Compat(compat::Arguments),
     /// List the patch families
     #[command(after_help = EXIT_CODES)]
     Families(Output),
@@ -172,7 +165,7 @@ impl Command {
             Self::Disasm(arguments) => disasm::run(&arguments),
             Self::Explain { code } => tables::explain(code.as_deref()),
             Self::Targets(output) => Ok(tables::targets(output.format)),
-            Self::Compat { source, target, output } => tables::compat(&source, &target, output.format),
+            Self::Compat(arguments) => compat::run(&arguments),
             Self::Families(output) => Ok(tables::families(output.format)),
             Self::Plan(arguments) => plan::run(&arguments),
             Self::Manifest { plan, output, format } => {

@@ -9,6 +9,7 @@
 mod change;
 mod check;
 mod cli;
+mod compat;
 mod disasm;
 mod exec;
 mod extract;

@@ -1,8 +1,7 @@
-//! `hotswap explain`, `targets`, `families` and `compat`: the product's tables.
+//! `hotswap explain`, `targets` and `families`: the product's tables.
 
 use crate::cli::Format;
 use crate::{Outcome, text};
-use hotswap_compat::{Status, Verdict, pair};
 use hotswap_families::FAMILIES;
 use hotswap_report::{Code, Diagnostic, codes};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
@@ -107,32 +106,6 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
         "limits": limits_json(processor),
         "capabilities": processor.capabilities.iter().map(Capability::name).collect::<Vec<_>>(),
     })
-}
-
-pub(crate) fn compat(source: &str, target: &str, format: Format) -> Result<Outcome, Diagnostic> {
-    let find = |name: &str| {
-        hotswap_targets::find(name).ok_or_else(|| Diagnostic::error(codes::UNKNOWN_TARGET, format!("`{name}`")))
-    };
-    let (from, to) = (find(source)?, find(target)?);
-    let validated = from == to || pair(from, to).is_some_and(|pair| pair.status == Status::Validated);
-    let verdict = hotswap_compat::verdict(from, to);
-    let why = match &verdict {
-        Verdict::Identical { .. } | Verdict::Conditional { .. } if validated => None,
-        Verdict::Identical { .. } | Verdict::Conditional { .. } => Some("experimental, which was not allowed"),
-        Verdict::Refused { why } => Some(why.as_str()),
-    };
-    let mut outcome = Outcome::default();
-    if format == Format::Json {
-        let value = json!({ "source": source, "target": target, "allowed": why.is_none(), "why": why });
-        outcome.text = text::json(&value);
-    } else if why.is_none() {
-        outcome.text = format!("{source}=>{target}: allowed, the same code by another name\n");
-    }
-    // Refused is an answer, but a script that asks must not take it for a yes.
-    outcome
-        .problems
-        .extend(why.map(|why| Diagnostic::error(codes::PAIR_REFUSED, format!("{source}=>{target}: {why}"))));
-    Ok(outcome)
 }
 
 pub(crate) fn families(format: Format) -> Outcome {

@@ -1,0 +1,94 @@
+//! `hotswap compat`: pairs in words, and the page of the documentation.
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use std::path::Path;
+
+fn compat(words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+    command.arg("compat").args(words.split_whitespace());
+    command
+}
+
+fn json(words: &str) -> Value {
+    serde_json::from_slice(&compat(words).output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_pair_is_explained_in_words() {
+    compat("gfx1030 gfx1031").assert().success().stdout(
+        contains("gfx1030=>gfx1031: allowed: the same code by another name\n")
+            .and(contains("pair: validated since 0.1.0")),
+    );
+    compat("gfx1153 gfx1150")
+        .assert()
+        .success()
+        .stdout(contains("if the object passes").not().and(contains("passes one check")));
+    compat("gfx1102 gfx11-generic").assert().success().stdout(
+        contains("allowed if the code object passes 4 checks")
+            .and(contains("  exports              Is the code free of exports"))
+            .and(contains("gfx1150: point sampling is accelerated"))
+            .and(contains("pair: validated")),
+    );
+    compat("gfx1030 gfx1030").assert().success().stdout(contains("the same processor"));
+}
+
+/// A script that asks must not take a no for a yes, and what is not validated is a no unless it is allowed.
+#[test]
+fn the_exit_code_is_the_answer() {
+    compat("gfx904 gfx900")
+        .assert()
+        .code(11)
+        .stdout(contains("possible if the code object passes one check").and(contains("v_fma_mix_f32")))
+        .stderr(contains("[HS0203]").and(contains("experimental")).and(contains("--allow-experimental")));
+    compat("gfx904 gfx900 --allow-experimental").assert().success().stdout(contains("allowed if"));
+    compat("gfx1150 gfx1100 --allow-experimental")
+        .assert()
+        .code(11)
+        .stdout(contains("unsafe").and(contains("no check settles it")))
+        .stderr(contains("58 scalar"));
+    compat("gfx1030 gfx1100").assert().code(11).stderr(contains("encode instructions differently"));
+    compat("gfx1030 gfx9999").assert().code(11).stderr(contains("[HS0202]"));
+    compat("gfx1030").assert().code(2);
+    compat("gfx1030 gfx1031 --matrix").assert().code(2);
+    compat("gfx1030 gfx1031 --format markdown").assert().code(2);
+}
+
+#[test]
+fn programs_read_the_same() {
+    let value = json("gfx900 gfx906 --format json");
+    assert_eq!((&value["allowed"], &value["verdict"]), (&false.into(), &"conditional".into()));
+    assert_eq!(value["checks"][2]["name"], "d16-loads");
+    assert_eq!(value["pair"]["status"], "experimental");
+    let owners: Vec<&str> =
+        value["differences"].as_array().unwrap().iter().map(|row| row["owner"].as_str().unwrap()).collect();
+    assert_eq!(owners, ["gfx900", "gfx906"]);
+    let refused = json("gfx1030 gfx1100 --format json");
+    assert_eq!((&refused["allowed"], &refused["pair"]), (&false.into(), &Value::Null));
+    assert!(refused["why"].as_str().unwrap().contains("encode"));
+    let matrix = json("--matrix --format json");
+    let pairs = matrix["pairs"].as_array().unwrap();
+    let count = |verdict: &str| pairs.iter().filter(|pair| pair["verdict"] == verdict).count();
+    assert_eq!((count("identical"), count("conditional"), count("unsafe")), (66, 154, 86));
+    assert!(pairs.iter().all(|pair| (pair["verdict"] == "unsafe") == pair["pair"].is_null()));
+}
+
+#[test]
+fn the_matrix_is_a_table() {
+    compat("--matrix").assert().success().stdout(
+        predicates::str::starts_with("FROM ")
+            .and(contains("gfx1102"))
+            .and(contains("validated"))
+            .and(contains("unsafe")),
+    );
+}
+
+/// The page is generated: `hotswap compat --matrix --format markdown > docs/compatibility.md`.
+#[test]
+fn the_page_of_the_documentation_is_what_the_command_prints() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
+    let printed = String::from_utf8(compat("--matrix --format markdown").output().unwrap().stdout).unwrap();
+    assert_eq!(std::fs::read_to_string(page).unwrap_or_default(), printed, "docs/compatibility.md is out of date");
+}
