@@ -97,7 +97,11 @@ pub struct Ran {
     pub judged: u64,
 }
 
-/// Runs the checks of the pair on a code object; `target` is what it shall be relabelled for.
+/// Checks that cost nothing and depend on the code object and the target ID, not on the pair: asked always.
+const ALWAYS: &[Check] = &[Check::CodeObjectVersion, Check::Features, Check::WaveSize, Check::Lds];
+
+/// Runs the checks of the pair on a code object; `target` is what it shall be relabelled for. Besides those that the
+/// verdict names, it asks what follows from this code object's and this target's own settings.
 ///
 /// # Errors
 /// [`codes::PAIR_REFUSED`] where the verdict about the pair is no; otherwise a [`codes::NOT_SAFE`] for each thing that
@@ -105,7 +109,14 @@ pub struct Ran {
 pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
     match verdict(object.target_id().processor, target.processor) {
         Verdict::Refused { why } => Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
-        Verdict::Identical { checks } | Verdict::Conditional { checks } => check_for(object, target, checks),
+        Verdict::Identical { checks } | Verdict::Conditional { checks } => {
+            let pair = Pair { source: object.target_id(), target: *target };
+            let needed = |check: &&Check| {
+                let by_settings = **check == Check::D16Loads && !rules(**check, &pair).is_empty();
+                checks.contains(check) || ALWAYS.contains(check) || by_settings
+            };
+            check_for(object, target, &Check::ALL.iter().filter(needed).copied().collect::<Vec<_>>())
+        }
     }
 }
 

@@ -136,3 +136,57 @@ pub(crate) fn rules(check: Check, pair: &Pair) -> Vec<Rule> {
         _ => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_isa::{Isa, Target, Wave};
+    use std::collections::BTreeSet;
+
+    /// Names of the source's instructions that the rules of a check concern.
+    fn concerned(check: Check, source: &str, target: &str) -> BTreeSet<&'static str> {
+        let pair = Pair { source: source.parse().unwrap(), target: target.parse().unwrap() };
+        let rules = rules(check, &pair);
+        let isas = [Wave::W32, Wave::W64].map(|wave| Isa::new(Target::find(source).unwrap()).with_wave(wave));
+        let here = |entry: &Entry| isas.iter().any(|isa| entry.available(*isa));
+        let names = Entry::all().filter(here).filter(|entry| rules.iter().any(|rule| (rule.concerns)(*entry)));
+        names.map(Entry::mnemonic).collect()
+    }
+
+    #[test]
+    fn rules_concern_all_instructions_that_they_mean_and_no_others() {
+        use Check::{D16Loads, Exports, Hazards, ImageSampling, MatrixWaits};
+        let halves = concerned(D16Loads, "gfx900", "gfx906");
+        assert!(halves.iter().all(|name| name.contains("_load_") || name.contains("_read_")), "{halves:?}");
+        for name in ["ds_read_u8_d16", "flat_load_sbyte_d16_hi", "scratch_load_short_d16", "tbuffer_load_format_d16_x"]
+        {
+            assert!(halves.contains(name), "{name}");
+        }
+        let samples = concerned(ImageSampling, "gfx1102", "gfx1150");
+        let sampled = |name: &&&str| name.starts_with("image_sample") || name.starts_with("image_gather4");
+        assert_eq!(samples.iter().filter(|name| !sampled(name)).collect::<Vec<_>>(), [&"image_get_lod"]);
+        let gathers = concerned(ImageSampling, "gfx908", "gfx900");
+        assert!(gathers.iter().all(|name| name.starts_with("image_gather4")), "{gathers:?}");
+        assert_eq!(concerned(Exports, "gfx1102", "gfx1150"), BTreeSet::from(["exp"]));
+        let matrices = concerned(MatrixWaits, "gfx942", "gfx950");
+        assert!(matrices.contains("v_smfmac_f32_16x16x32_f16") && !matrices.contains("v_accvgpr_read_b32"));
+        let hazards = concerned(Hazards, "gfx950", "gfx942");
+        assert_eq!(hazards, BTreeSet::from(["v_cvt_f32_bf8", "v_cvt_f32_fp8", "v_cvt_pk_f32_bf8", "v_cvt_pk_f32_fp8"]));
+        let sizes = [halves.len(), samples.len(), gathers.len(), concerned(Hazards, "gfx1150", "gfx1100").len()];
+        assert_eq!(sizes, [39, 57, 25, 22]);
+    }
+
+    #[test]
+    fn rules_are_silent_where_the_source_has_the_same_trouble() {
+        for (check, source, target) in [
+            (Check::D16Loads, "gfx906", "gfx908"),
+            (Check::ImageSampling, "gfx1150", "gfx1151"),
+            (Check::ImageSampling, "gfx1150", "gfx11-generic"),
+            (Check::Exports, "gfx1151", "gfx1150"),
+            (Check::MatrixWaits, "gfx950", "gfx9-4-generic"),
+            (Check::Hazards, "gfx1102", "gfx1103"),
+        ] {
+            assert!(concerned(check, source, target).is_empty(), "{check}: {source}=>{target}");
+        }
+    }
+}
