@@ -3,7 +3,7 @@
 //! The mode is state of the wave, not of the instruction, so the caller threads it through: [`VgprBanks::after`]
 //! along a path, [`VgprBanks::join`] where paths meet, [`VgprBanks::bank`] to read an operand. The immediate of
 //! `s_set_vgpr_msb` has two bits for each role, source 0 lowest, destination highest, and above them the mode that
-//! was in force before; MODE[19:12] has the same bits rotated left by two.
+//! was in force before; MODE\[19:12\] has the same bits rotated left by two.
 //!
 //! Invariants: a role is either known or not, never guessed; at the entry of a kernel everything is bank 0.
 //! Scale operands of WMMA have no role: the hardware reads them from bank 0 in every mode.

@@ -15,23 +15,29 @@
 //! [`Flag::Indexed`](crate::Flag::Indexed), but the sets have all that it may choose; the index mode of gfx9 is state of
 //! the wave, see [`Inst::index_mode`].
 
+mod bits;
 mod fetch;
 mod flow;
+mod implicit;
+mod iter;
 mod lookup;
 mod memory;
 mod place;
 mod sets;
+mod visit;
 
+pub use bits::EffectBits;
 pub use flow::Flow;
+pub use implicit::{ImplicitEffects, ImplicitSet};
+pub use iter::Effects;
 pub use memory::{Counter, Counters, Memory, Space};
 pub(crate) use place::{half_piece, sized_by_fields};
+pub use visit::EffectReader;
 
 use crate::bank::Role;
-use crate::reg::{Reg, RegFile};
-use crate::value::Value;
-use crate::{Entry, Inst, Isa, Name};
-use lookup::Lookup;
-use place::{EntryEffects, Place, Range};
+use crate::reg::Reg;
+use crate::{Entry, Inst};
+use place::EntryEffects;
 
 /// A register that an instruction reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,51 +57,10 @@ pub struct Effect {
     pub slot: Option<u8>,
 }
 
-impl Inst {
-    /// Registers that it writes, then registers that it reads.
-    #[inline]
-    #[must_use]
-    pub fn effects(&self, isa: Isa) -> Effects {
-        let effects = EntryEffects::of(self.entry());
-        Effects::new(self, isa, effects, effects.all())
-    }
-
-    /// Registers that it reads.
-    #[inline]
-    #[must_use]
-    pub fn reads(&self, isa: Isa) -> Effects {
-        let effects = EntryEffects::of(self.entry());
-        Effects::new(self, isa, effects, effects.read())
-    }
-
-    /// Registers that it writes.
-    #[inline]
-    #[must_use]
-    pub fn writes(&self, isa: Isa) -> Effects {
-        let effects = EntryEffects::of(self.entry());
-        Effects::new(self, isa, effects, effects.written())
-    }
-}
-
 /// The role of operand number `slot` of an entry, `None` where the bank mode does not concern it.
 #[must_use]
 pub fn role(entry: Entry, slot: u8) -> Option<Role> {
-    EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?.role
-}
-
-/// Iterator over what an instruction reads or writes: operands in LLVM's order, then registers without an operand.
-#[derive(Debug, Clone)]
-pub struct Effects {
-    parts: Parts,
-    isa: Isa,
-    places: Range,
-    lookup: Lookup,
-    /// Vector results keep bits.
-    partial: bool,
-    /// Vector results keep lanes.
-    masked: bool,
-    /// Other fields decide how many registers an operand has.
-    sized: bool,
+    EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?.role()
 }
 
 /// An instruction as numbers that fit registers: what refers to an [`Inst`] keeps it in memory, where it was written
@@ -104,9 +69,8 @@ pub struct Effects {
 struct Parts {
     /// The first four words.
     halves: [u64; 2],
-    last: u32,
-    entry: Entry,
-    len: u8,
+    /// The last word, above it the entry and the length.
+    rest: u64,
 }
 
 impl Parts {
@@ -114,81 +78,18 @@ impl Parts {
     fn of(inst: &Inst) -> Self {
         let [a, b, c, d, last] = *inst.words();
         let halves = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32];
-        Self { halves, last, entry: inst.entry(), len: inst.len() }
+        Self { halves, rest: u64::from(last) | u64::from(inst.entry().id()) << 32 | u64::from(inst.len()) << 48 }
+    }
+
+    #[inline(always)]
+    fn entry(self) -> Entry {
+        Entry::new((self.rest >> 32) as u16)
     }
 
     /// The instruction, but for where its literal is.
     #[cold]
     fn inst(self) -> Inst {
         let [low, high] = self.halves;
-        Inst::whole(low, high, self.last, self.entry.id(), self.len, 0)
+        Inst::whole(low, high, self.rest as u32, self.entry().id(), (self.rest >> 48) as u8, 0)
     }
-}
-
-impl Effects {
-    #[inline(always)]
-    fn new(inst: &Inst, isa: Isa, effects: EntryEffects, places: Range) -> Self {
-        let parts = Parts::of(inst);
-        Self {
-            parts,
-            isa,
-            places,
-            lookup: Lookup::of(isa),
-            partial: effects.keeps_bits() || effects.may_keep_bits() && keeps_bits(parts, effects),
-            masked: effects.is_masked(),
-            sized: effects.is_sized(),
-        }
-    }
-
-    #[inline(always)]
-    fn effect(&self, place: &Place) -> Option<Effect> {
-        let reg = match self.sized {
-            false => place.register(self.parts.halves, self.lookup)?,
-            true => with_size(self.parts, self.isa, *place, self.lookup)?,
-        };
-        let partial = place.kept || place.written && (reg.half.is_some() || self.partial && reg.file == RegFile::Vgpr);
-        let masked = place.written && self.masked && matches!(reg.file, RegFile::Vgpr | RegFile::Agpr);
-        Some(Effect { reg, written: place.written, role: place.role, partial, masked, slot: place.slot() })
-    }
-}
-
-/// The same register with as many dwords as the instruction's other fields say.
-#[cold]
-fn with_size(parts: Parts, isa: Isa, place: Place, lookup: Lookup) -> Option<Reg> {
-    let reg = place.register(parts.halves, lookup)?;
-    let slot = place.slot().and_then(|slot| parts.entry.slots().get(usize::from(slot)));
-    let Some(slot) = slot else { return Some(reg) };
-    let inst = parts.inst();
-    match inst.operand(isa, slot.name) {
-        Some(Value::Reg(reg)) => Some(fetch::touched(&inst, reg, slot.name, place.written)),
-        _ => Some(reg),
-    }
-}
-
-impl Iterator for Effects {
-    type Item = Effect;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Effect> {
-        loop {
-            let place = self.places.next()?;
-            if let Some(effect) = self.effect(place) {
-                return Some(effect);
-            }
-        }
-    }
-
-    #[inline]
-    fn fold<B, F: FnMut(B, Effect) -> B>(self, init: B, mut each: F) -> B {
-        self.places.filter_map(|place| self.effect(place)).fold(init, &mut each)
-    }
-}
-
-/// Whether the instruction's fields say that something of a vector result stays.
-#[cold]
-fn keeps_bits(parts: Parts, effects: EntryEffects) -> bool {
-    let inst = parts.inst();
-    // SDWA: the result is less than the dword (`dst_sel` 6), and what is beside it stays (`dst_unused` 2).
-    let preserves = || inst.raw(Name::DstUnused) == Some(2) && inst.raw(Name::DstSel) != Some(6);
-    effects.is_sdwa() && preserves() || effects.is_fetch() && fetch::in_part(&inst)
 }

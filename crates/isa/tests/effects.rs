@@ -4,9 +4,10 @@ mod common;
 
 use common::{Random, entries, random};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::{Counter, Effect, Flow, Space};
+use hotswap_isa::effects::{Counter, Effect, EffectBits, Flow, Space};
 use hotswap_isa::reg::{Reg, Special};
-use hotswap_isa::{Access, Inst, Isa, Name, Target, Value, Wave};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Access, Flag, Implicit, Inst, Isa, Name, Target, Value, Wave};
 
 fn isa(target: &str) -> Isa {
     Isa::new(Target::find(target).expect("a target of the rows"))
@@ -73,6 +74,89 @@ fn effects_are_the_registers_of_the_operands() {
     assert!(checked > 100_000);
 }
 
+/// What [`Inst::effects`] and [`Inst::visit`] say, in one order.
+fn both_ways(inst: &Inst, isa: Isa) -> [Vec<Effect>; 2] {
+    let mut visited: Vec<Effect> = Vec::new();
+    let implicit = inst.visit(isa, |bits| visited.extend(bits.effect()));
+    implicit.each(isa, |bits| visited.extend(bits.effect()));
+    let key =
+        |effect: &Effect| (!effect.written, effect.slot.is_none(), effect.reg.file, effect.reg.index, effect.slot);
+    let mut listed: Vec<Effect> = inst.effects(isa).collect();
+    listed.sort_by_key(key);
+    visited.sort_by_key(key);
+    [listed, visited]
+}
+
+#[test]
+fn all_at_once_is_the_same_as_one_by_one() {
+    let mut source = Random::new(23);
+    let mut checked = 0;
+    for (entry, settings) in entries(2) {
+        for isa in settings {
+            for inst in (0..3).filter_map(|_| random(entry, isa, &mut source)) {
+                let [listed, visited] = both_ways(&inst, isa);
+                assert_eq!(listed, visited, "{inst:?} on {isa:?}");
+                let parts: Vec<Effect> = inst.writes(isa).chain(inst.reads(isa)).collect();
+                assert_eq!(inst.effects(isa).collect::<Vec<_>>(), parts, "{inst:?} on {isa:?}");
+                let written: RegSet = inst.writes(isa).map(|effect| effect.reg).collect();
+                let read: RegSet = inst.reads(isa).map(|effect| effect.reg).collect();
+                // Indexed registers, and what other names stand for, are in the sets alone.
+                assert!(written.is_subset(&inst.written_set(isa, VgprBanks::ENTRY)), "{inst:?} on {isa:?}");
+                assert!(read.is_subset(&inst.read_set(isa, VgprBanks::ENTRY)), "{inst:?} on {isa:?}");
+                if !inst.is(Flag::Indexed) {
+                    assert_eq!(written, inst.written_set(isa, VgprBanks::ENTRY), "{inst:?} on {isa:?}");
+                }
+                checked += 1;
+            }
+        }
+    }
+    println!("{checked} instructions");
+    assert!(checked > 50_000);
+}
+
+/// Registers without an operand are those of the row, in masks or as effects of their own.
+#[test]
+fn rows_say_what_is_touched_without_an_operand() {
+    let mut source = Random::new(29);
+    for (entry, settings) in entries(1) {
+        let Some(isa) = settings.first().copied() else { continue };
+        let Some(inst) = random(entry, isa, &mut source) else { continue };
+        // `s_getreg` and `s_setreg` name a register by number, which LLVM takes for MODE always.
+        if inst.mnemonic().contains("etreg") {
+            continue;
+        }
+        let mut exec = [false; 2];
+        let implicit = inst.visit(isa, |bits| {
+            let is_exec = bits.slot().is_none() && !bits.is_none() && bits.reg().is(Special::ExecLo);
+            exec[usize::from(bits.written())] |= is_exec;
+        });
+        for (set, row, exec) in
+            [(implicit.reads, entry.implicit_reads(), exec[0]), (implicit.writes, entry.implicit_writes(), exec[1])]
+        {
+            let found = u32::from(set.bits()) | u32::from(exec) << Implicit::Exec as u8;
+            assert_eq!(found, row, "{inst:?} on {isa:?}");
+            assert!(
+                Implicit::ALL.into_iter().all(|register| set.has(register) == (set.bits() >> register as u8 & 1 != 0))
+            );
+        }
+    }
+}
+
+#[test]
+fn an_empty_effect_says_nothing() {
+    let isa = isa("gfx1100");
+    // v_add_f32_e32 v1, 1.0, v3: the constant is no register.
+    let mut found = Vec::new();
+    let _ = decode(isa, &[0x0602_06f2]).visit(isa, |bits| found.push(bits));
+    assert_eq!(found.iter().filter(|bits| !bits.is_none()).count(), 2);
+    for bits in found.into_iter().filter(|bits| bits.is_none()).chain([EffectBits::NONE]) {
+        assert_eq!((bits.effect(), bits.reg().count), (None, 0));
+        let mut set = RegSet::EMPTY;
+        set.insert(bits.reg());
+        assert!(set.is_empty());
+    }
+}
+
 /// Target, words, what it reads and writes; `~` marks a partial write, `w64` after the target its wave size.
 const CASES: &[(&str, &[u32], &str, &str)] = &[
     ("gfx900", &[0xd100_0001, 0x0002_0702], "v2 v3 s[0:1] exec", "v1"),
@@ -88,6 +172,8 @@ const CASES: &[(&str, &[u32], &str, &str)] = &[
     ("gfx1100", &[0xbfa3_0004], "vcc_lo", ""),
     ("gfx1250", &[0xd8dc_0201, 0x0200_0001], "v1 exec_lo", "v[2:3]"),
     ("gfx1250", &[0xee05_007c, 1, 2], "v[2:3] exec_lo", "v1"),
+    // ds_read_u8_d16 a0, v1: half of an accumulation register is left as well.
+    ("gfx90a", &[0xdaac_0000, 0x0000_0001], "v1 a0 exec", "~a0"),
 ];
 
 #[test]

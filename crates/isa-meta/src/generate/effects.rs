@@ -19,10 +19,20 @@ const SIZED_BY_FIELDS: [&str; 3] = ["MIMG", "VIMAGE", "VSAMPLE"];
 
 /// Flags of an entry, see `EntryEffects` of `hotswap-isa`.
 const SIZED: u8 = 1;
-const KEEPS: u8 = 2;
-const SDWA: u8 = 4;
-const FETCHES: u8 = 8;
-const MASKED: u8 = 16;
+const SDWA: u8 = 2;
+const FETCHES: u8 = 4;
+const EXTRA: u8 = 8;
+const MANY: u8 = 16;
+const FOR_GDS: u8 = 32;
+
+/// Marks of a place, see `Place` of `hotswap-isa`.
+const WRITTEN: u8 = 1;
+const MASKED: u8 = 2;
+const KEEPS: u8 = 4;
+
+/// Places of a line, and the most that an entry has: what a reader holds without allocating.
+const CHUNK: usize = 4;
+const MOST: usize = 16;
 
 /// Writes the lists: `PLACES`, for each entry its part of them (`ENTRY_EFFECTS`), and for each target how the numbers
 /// of its scalar registers are arranged.
@@ -30,52 +40,117 @@ pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(),
     let mut formats = Vec::new();
     for format in &expanded.formats {
         let (shape, layout) = (&model.shapes[format.shape], &model.layouts[format.layout]);
-        formats
-            .push((Lists::new(model, shape, layout, format)?, if sized_by_fields(shape, layout) { SIZED } else { 0 }));
+        formats.push((Lists::new(model, shape, layout, format)?, sized_by_fields(shape, layout)));
     }
-    let mut places: Vec<String> = Vec::new();
+    let mut chunks: Vec<String> = Vec::new();
     let mut starts: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     let mut entries = Vec::new();
     for entry in &expanded.entries {
-        let (row, (list, sized)) = (&model.rows[entry.row], &formats[entry.format]);
-        let (named_writes, named_reads) = list.lines.split_at(list.writes);
-        let format = &expanded.formats[entry.format];
-        let also_written = corrected(row, named_reads, "writes_source", true);
-        let also_read = corrected(row, named_writes, "reads_result", false);
-        let writes = [named_writes, &also_written, &implicit(expanded, row, true)?].concat();
-        let reads = [named_reads, &also_read, &implicit(expanded, row, false)?, &for_gds(model, row, format)].concat();
-        let counts = format!("{}, {}", writes.len(), reads.len());
-        let start = *starts.entry([writes, reads].concat()).or_insert_with_key(|lines| {
-            places.extend_from_slice(lines);
-            places.len() - lines.len()
+        let (list, sized) = &formats[entry.format];
+        let (row, format) = (&model.rows[entry.row], &expanded.formats[entry.format]);
+        let touched = Touched::new(model, expanded, row, format, list)?;
+        let places = touched.places();
+        if places.len() > MOST {
+            return Err(GenerateError::new(&row.mnemonic, "more registers than a reader holds"));
+        }
+        let many = places.len() > CHUNK;
+        let start = *starts.entry(places).or_insert_with_key(|places| {
+            chunks.extend(places.chunks(CHUNK).map(chunk));
+            // An entry without places has a line all the same: it is read before the number of places is known.
+            chunks.extend(places.is_empty().then(|| chunk(&[])));
+            chunks.len() - places.len().div_ceil(CHUNK).max(1)
         });
         if start > usize::from(u16::MAX) {
             return Err(GenerateError::new(&row.mnemonic, "more registers of operands than 16 bits count"));
         }
-        let has = |flag: &str| row.flags.iter().any(|name| name == flag);
-        let shape = &model.shapes[format.shape];
-        // Buffer instructions have forms of their own for `tfe`.
-        let fixed = shape.template.contains(" tfe");
-        let fetches = shape.operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
-        let fetches = if fetches || has("d16_buf") { FETCHES } else { 0 };
-        let keeps = if has("dst16") || has("tied_source_not_read") || fixed { KEEPS } else { 0 };
-        let sdwa = if has("sdwa") { SDWA } else { 0 };
-        // Matrix instructions work on all lanes, whatever EXEC is.
-        let whole_wave = has("mai") || has("wmma") || has("swmmac");
-        let masked = if row.reads.iter().any(|name| name == "EXEC") && !whole_wave { MASKED } else { 0 };
-        entries.push(format!("e({start}, {counts}, {})", sized | keeps | fetches | sdwa | masked));
+        let flags = touched.flags(model, row, format) | if *sized { SIZED } else { 0 } | if many { MANY } else { 0 };
+        entries.push(touched.line(start, flags));
     }
     // A power of two: a masked index needs no comparison. Nothing refers to what is added.
-    let length = places.len().next_power_of_two();
-    places.resize(length, "i(0, false)".to_owned());
-    emit_array(out, "PLACES", "Place", &places, String::clone);
+    chunks.resize(chunks.len().next_power_of_two(), chunk(&[]));
+    emit_array(out, "PLACES", "Chunk", &chunks, String::clone);
     emit_array(out, "ENTRY_EFFECTS", "EntryEffects", &entries, String::clone);
     write_arrangements(out, model);
     Ok(())
 }
 
-/// Lines of registers that no operand names, in the order of their numbers. For LLVM every hardware register is MODE.
-fn implicit(expanded: &Expanded, row: &Row, written: bool) -> Result<Vec<String>, GenerateError> {
+/// A line of places, filled up with some that name nothing.
+fn chunk(places: &[String]) -> String {
+    let all = places.iter().map(String::as_str).chain(std::iter::repeat("NOTHING")).take(CHUNK);
+    format!("Chunk([{}])", all.collect::<Vec<_>>().join(", "))
+}
+
+/// What one entry reads and writes.
+struct Touched {
+    writes: Vec<String>,
+    reads: Vec<String>,
+    /// Reads that stand behind those of registers without an operand.
+    late: Vec<String>,
+    implicit_writes: u8,
+    implicit_reads: u8,
+}
+
+impl Touched {
+    fn new(
+        model: &Model,
+        expanded: &Expanded,
+        row: &Row,
+        format: &Format,
+        list: &Lists,
+    ) -> Result<Self, GenerateError> {
+        let marks = marks(model, row, format);
+        let lines = |lines: &[Line]| lines.iter().map(|line| line.text(marks)).collect::<Vec<_>>();
+        let (named_writes, named_reads) = list.lines.split_at(list.writes);
+        let (named_writes, named_reads) = (lines(named_writes), lines(named_reads));
+        let (implicit_writes, other_writes) = implicit(expanded, row, true)?;
+        let (implicit_reads, other_reads) = implicit(expanded, row, false)?;
+        let also_written = corrected(row, &named_reads, "writes_source", "written");
+        let also_read = corrected(row, &named_writes, "reads_result", "read");
+        Ok(Self {
+            writes: [named_writes, also_written, other_writes].concat(),
+            reads: [named_reads, also_read, other_reads].concat(),
+            late: for_gds(model, row, format),
+            implicit_writes,
+            implicit_reads,
+        })
+    }
+
+    fn places(&self) -> Vec<String> {
+        [self.writes.as_slice(), &self.reads, &self.late].concat()
+    }
+
+    /// What a reader has to do beyond taking the places as they are.
+    fn flags(&self, model: &Model, row: &Row, format: &Format) -> u8 {
+        let has = |flag: &str| row.flags.iter().any(|name| name == flag);
+        let operands = &model.shapes[format.shape].operands;
+        let fetches = operands.iter().any(|operand| ["tfe", "lwe"].contains(&operand.name.as_str()));
+        let extra = self.places().iter().any(|place| place.starts_with("with_extra") || place.starts_with("in_upper"));
+        [(has("sdwa"), SDWA), (fetches || has("d16_buf"), FETCHES), (extra, EXTRA), (!self.late.is_empty(), FOR_GDS)]
+            .into_iter()
+            .filter(|(is, _)| *is)
+            .fold(0, |flags, (_, flag)| flags | flag)
+    }
+
+    fn line(&self, start: usize, flags: u8) -> String {
+        let (writes, reads) = (self.writes.len(), self.reads.len());
+        format!("e({start}, {writes}, {reads}, {flags}, {}, {})", self.implicit_writes, self.implicit_reads)
+    }
+}
+
+/// What an entry's flags say of the vector registers that it writes.
+fn marks(model: &Model, row: &Row, format: &Format) -> u8 {
+    let has = |flag: &str| row.flags.iter().any(|name| name == flag);
+    // Buffer instructions have forms of their own for `tfe`.
+    let fixed = model.shapes[format.shape].template.contains(" tfe");
+    let keeps = if has("dst16") || has("tied_source_not_read") || fixed { KEEPS } else { 0 };
+    // Matrix instructions work on all lanes, whatever EXEC is.
+    let whole_wave = has("mai") || has("wmma") || has("swmmac");
+    keeps | if row.reads.iter().any(|name| name == "EXEC") && !whole_wave { MASKED } else { 0 }
+}
+
+/// Registers that no operand names: a bit for each, and lines of those whose width or choice is the instruction's. For
+/// LLVM every hardware register is MODE.
+fn implicit(expanded: &Expanded, row: &Row, written: bool) -> Result<(u8, Vec<String>), GenerateError> {
     let sets = row.mnemonic.starts_with("s_setreg");
     let hardware = sets || row.mnemonic.starts_with("s_getreg");
     let parts = match (hardware, written) {
@@ -83,19 +158,18 @@ fn implicit(expanded: &Expanded, row: &Row, written: bool) -> Result<Vec<String>
         (true, true) => usize::from(sets),
         (true, false) => 3,
     };
+    let (mut set, mut lines) = (0, Vec::new());
     let names = if written { &row.writes } else { &row.reads };
-    let mut numbers = Vec::new();
     for name in names.iter().filter(|name| !hardware || *name != "MODE") {
-        numbers.push((expanded.implicit.number(name)?, name.as_str()));
+        let number = expanded.implicit.number(name)?;
+        match exec_dwords(&row.mnemonic).filter(|_| name == "EXEC") {
+            Some(dwords) => lines.push(format!("x({dwords}, {written})")),
+            None if number < 8 => set |= 1 << number,
+            None => return Err(GenerateError::new(&row.mnemonic, "more registers without operands than 8 bits have")),
+        }
     }
-    numbers.sort_unstable();
-    let lines = numbers.iter().map(|(number, name)| match (exec_dwords(&row.mnemonic), *name) {
-        (Some(dwords), "EXEC") => format!("x({dwords}, {written})"),
-        // Instructions that set a part of MODE, or of M0.
-        (_, "MODE" | "M0") if written => format!("k({number})"),
-        _ => format!("i({number}, {written})"),
-    });
-    Ok(lines.chain((0..parts).map(|part| format!("h({part}, {written})"))).collect())
+    lines.extend((0..parts).map(|part| format!("h({part}, {written})")));
+    Ok((set, lines))
 }
 
 /// Scalar instructions have EXEC as wide as their name says, whatever the wave.
@@ -115,9 +189,9 @@ fn for_gds(model: &Model, row: &Row, format: &Format) -> Vec<String> {
 }
 
 /// Operands that are read or written in another way than LLVM says: what the overlay's flags name.
-fn corrected(row: &Row, named: &[String], flag: &str, written: bool) -> Vec<String> {
+fn corrected(row: &Row, named: &[String], flag: &str, how: &str) -> Vec<String> {
     let has = row.flags.iter().any(|name| name == flag);
-    named.iter().filter(|_| has).map(|line| format!("also({line}, {written})")).collect()
+    named.iter().filter(|_| has).map(|line| format!("also_{how}({line})")).collect()
 }
 
 /// How the numbers of scalar registers are arranged: 0 on gfx9, 1 on gfx10, 2 from gfx11, 3 with literals of 64 bits.
@@ -139,10 +213,30 @@ fn write_arrangements(out: &mut String, model: &Model) {
     );
 }
 
-/// The registers of one format.
+/// The registers of one format, written ones first.
 struct Lists {
-    lines: Vec<String>,
+    lines: Vec<Line>,
     writes: usize,
+}
+
+/// A register of an operand: the arguments of its place, and the bit of its number that lies elsewhere.
+struct Line {
+    arguments: String,
+    written: bool,
+    extra: Option<(u8, u8)>,
+    upper: bool,
+}
+
+impl Line {
+    fn text(&self, marks: u8) -> String {
+        let marks = if self.written { marks | WRITTEN } else { 0 };
+        let place = format!("p({}, {marks})", self.arguments);
+        let place = if self.upper { format!("in_upper({place})") } else { place };
+        match self.extra {
+            None => place,
+            Some((at, from)) => format!("with_extra({place}, {at}, {from})"),
+        }
+    }
 }
 
 impl Lists {
@@ -231,7 +325,7 @@ fn line(
     number: usize,
     partner: usize,
     pieces: &[Piece],
-) -> Result<String, GenerateError> {
+) -> Result<Line, GenerateError> {
     let (first, second) = match pieces {
         [first] => (*first, None),
         [first, second] if second.width == 1 => (*first, Some(*second)),
@@ -240,7 +334,7 @@ fn line(
     };
     // The parity of a dual result's partner, which lies at bit 0, is handed over as bit 9.
     let from = |piece: Piece| if piece.from == 0 { 9 } else { piece.from };
-    let (extra, extra_from) = second.map_or((255, 9), |second| (second.at, from(second)));
+    let extra = second.map(|second| (second.at, from(second)));
     // Address registers of their own behind the instruction are read with the image's sizes.
     let at = first.at.min(127);
     let (kind, role) = (format.slots[partner].kind, role(shape, layout, partner));
@@ -248,9 +342,16 @@ fn line(
     if at < 64 && at + width > 64 {
         return Err(GenerateError::new(&shape.name, "a register's number lies across bit 64"));
     }
+    if number >= NO_SLOT {
+        return Err(GenerateError::new(&shape.name, "more operands than five bits count"));
+    }
     let written = format.slots[number].written;
-    Ok(format!("p(KINDS[{kind}].decode, {at}, {width}, {from}, {extra}, {extra_from}, {role}, {number}, {written})"))
+    let arguments = format!("KINDS[{kind}].decode, {at}, {width}, {from}, {role}, {number}");
+    Ok(Line { arguments, written, extra, upper: at >= 64 })
 }
+
+/// The number of operands that means none.
+const NO_SLOT: usize = 31;
 
 /// What the operand is to the bank mode, see `bank::Role` of `hotswap-isa`.
 fn role(shape: &Shape, layout: &Layout, number: usize) -> u8 {

@@ -1,41 +1,62 @@
 //! From the number in a field to the register: one table for each arrangement of scalar registers.
 //!
-//! A field's number, with bits set that say how it is meant (its *section*), leads to the register as wide as it can
-//! be. So nothing has to be decided while effects are listed.
+//! A field's number, with bits set that say how it is meant (its *section*), leads to the register. So nothing has to
+//! be decided while effects are listed.
 //!
 //! Invariants: agrees with the decoder's own reading of the field for everything that it accepts (see the test), but
-//! for NULL, which is no register here: it is neither read nor written.
+//! for NULL, which is no register here: it is neither read nor written. Sections begin where their numbers have no bit
+//! in common with what they add.
 
+use super::bits::EffectBits;
 use crate::reg::{Half, Reg, RegFile, Special};
 use crate::{Implicit, Isa};
 
-/// Where sections begin. A source has ten bits: bit 8 vector register, bit 9 accumulation register or upper half.
-pub(super) const SOURCE: u16 = 0;
+/// Sizes of sources in dwords that have a section of ten bits each: bit 8 vector register, bit 9 accumulation register.
+const SOURCES: [u8; 8] = [1, 2, 3, 4, 6, 8, 16, 32];
+/// Length of such a section.
+const SOURCE: u16 = 1024;
 /// Sources whose vector registers are halves, the upper one with bit 9.
-pub(super) const HALF: u16 = 1024;
+pub(super) const HALF: u16 = SOURCE * SOURCES.len() as u16;
 /// The same with the upper half in bit 7.
-pub(super) const HALF_LOW_128: u16 = 2048;
+pub(super) const HALF_LOW_128: u16 = HALF + 1024;
+/// Vector registers, accumulation registers with bit 8; the place says how many dwords they are.
+pub(super) const VECTOR: u16 = HALF_LOW_128 + 512;
 /// Lane masks, as wide as the wave. Some fields have nine bits, and then a vector register decodes.
-pub(super) const LANE_MASK: u16 = 2560;
+pub(super) const LANE_MASK: u16 = VECTOR + 512;
 /// Sources of SDWA: scalar with bit 8.
-pub(super) const SDWA: u16 = 3072;
+pub(super) const SDWA: u16 = LANE_MASK + 512;
 /// Second results of dual instructions; bit 8 is the parity of the first.
-pub(super) const DUAL_Y: u16 = 3584;
+pub(super) const DUAL_Y: u16 = SDWA + 512;
 /// Results of SDWA comparisons: VCC unless bit 7 is set.
-pub(super) const SDWA_LANE_MASK: u16 = 4096;
-/// Registers without an operand, in the order of [`Implicit`].
-pub(super) const IMPLICIT: u16 = 4352;
-/// EXEC of the width that a scalar instruction says: one dword, two dwords.
-pub(super) const EXEC: u16 = 4380;
-/// M0 where a bit says that an instruction of LDS is for global data share.
-pub(super) const GDS: u16 = 4384;
+pub(super) const SDWA_LANE_MASK: u16 = DUAL_Y + 512;
 /// What hardware registers hold, by their number in `s_getreg`: one section for each register that a number may mean.
-pub(super) const HARDWARE: u16 = 4416;
+pub(super) const HARDWARE: u16 = SDWA_LANE_MASK + 256;
 /// How many sections that are, and how long each is.
 const HARDWARE_PARTS: u16 = 3;
 pub(super) const HARDWARE_NUMBERS: u16 = 64;
-const SIZE: usize = (HARDWARE + HARDWARE_PARTS * HARDWARE_NUMBERS) as usize;
-const _: () = assert!(IMPLICIT as usize + Implicit::ALL.len() <= EXEC as usize);
+/// Registers without an operand, in the order of [`Implicit`].
+const IMPLICIT: u16 = HARDWARE + HARDWARE_PARTS * HARDWARE_NUMBERS;
+/// EXEC of the width that a scalar instruction says: one dword, two dwords.
+pub(super) const EXEC: u16 = IMPLICIT + 16;
+/// M0 where a bit says that an instruction of LDS is for global data share.
+pub(super) const GDS: u16 = EXEC + 2;
+/// No register.
+pub(super) const NOTHING: u16 = GDS;
+/// A power of two: a masked index needs no comparison.
+const SIZE: usize = 1 << 14;
+const _: () = assert!(Implicit::ALL.len() <= 16 && (GDS as usize) < SIZE - 1);
+
+/// The section of sources of so many dwords; 0 dwords if there is none.
+pub(super) const fn source(dwords: u8) -> Option<u16> {
+    let mut number = 0;
+    while number < SOURCES.len() {
+        if SOURCES[number] == dwords {
+            return Some(SOURCE * number as u16);
+        }
+        number += 1;
+    }
+    None
+}
 
 /// A register with the most dwords that it can have as its count: 0 for constants and NULL.
 type Widest = Reg;
@@ -43,59 +64,100 @@ type Widest = Reg;
 const NONE: Widest = Reg { file: RegFile::Special, index: 0, count: 0, half: None };
 const ANY: u8 = u8::MAX;
 
-/// gfx9, gfx10, from gfx11 on, with literals of 64 bits (254 is then no register); each for 32 and 64 lanes.
-static TABLES: [[[Widest; SIZE]; 2]; 4] = [
-    [table(9, 1), table(9, 2)],
-    [table(10, 1), table(10, 2)],
-    [table(11, 1), table(11, 2)],
-    [table(125, 1), table(125, 2)],
-];
+type Table = [EffectBits; SIZE];
 
-const fn table(generation: u8, mask: u8) -> [Widest; SIZE] {
-    let mut table = [NONE; SIZE];
+/// gfx9, gfx10, from gfx11 on, with literals of 64 bits (254 is then no register); each for 32 and 64 lanes.
+static TABLES: [[&Table; 2]; 4] = {
+    static GFX9: [Table; 2] = [table(9, 1), table(9, 2)];
+    static GFX10: [Table; 2] = [table(10, 1), table(10, 2)];
+    static GFX11: [Table; 2] = [table(11, 1), table(11, 2)];
+    static WIDE: [Table; 2] = [table(125, 1), table(125, 2)];
+    [[&GFX9[0], &GFX9[1]], [&GFX10[0], &GFX10[1]], [&GFX11[0], &GFX11[1]], [&WIDE[0], &WIDE[1]]]
+};
+
+const fn table(generation: u8, mask: u8) -> Table {
+    let mut table = [EffectBits::NONE; SIZE];
     let mut raw = 0;
     while raw < 256 {
-        let number = raw as u16;
-        let code = scalar(number, generation);
-        let (vector, accumulation) = (Reg::new(RegFile::Vgpr, number, ANY), Reg::new(RegFile::Agpr, number, ANY));
-        let (low, high) = (Reg::half(number, Half::Low), Reg::half(number, Half::High));
-        table[SOURCE as usize + raw] = code;
-        table[SOURCE as usize + 512 + raw] = code;
-        table[SOURCE as usize + 256 + raw] = vector;
-        table[SOURCE as usize + 768 + raw] = accumulation;
-        table[HALF as usize + raw] = code;
-        table[HALF as usize + 512 + raw] = code;
-        table[HALF as usize + 256 + raw] = low;
-        table[HALF as usize + 768 + raw] = high;
-        table[HALF_LOW_128 as usize + raw] = code;
-        table[HALF_LOW_128 as usize + 256 + raw] = if raw < 128 { low } else { Reg::half(number - 128, Half::High) };
-        table[LANE_MASK as usize + raw] = lane_mask(code, mask);
-        table[LANE_MASK as usize + 256 + raw] = lane_mask(vector, mask);
-        table[SDWA_LANE_MASK as usize + raw] = match raw {
-            ..128 => Reg::special(Special::VccLo, mask),
-            _ => lane_mask(scalar(number & 127, generation), mask),
-        };
-        table[SDWA as usize + raw] = vector;
-        table[SDWA as usize + 256 + raw] = if raw == 254 { Reg::special(Special::LdsDirect, 1) } else { code };
-        table[DUAL_Y as usize + raw] = Reg::new(RegFile::Vgpr, number | 1, 1);
-        table[DUAL_Y as usize + 256 + raw] = Reg::new(RegFile::Vgpr, number & !1, 1);
+        sources(&mut table, raw, generation);
+        others(&mut table, raw, generation, mask);
         raw += 1;
     }
     let mut number = 0;
     while number < Implicit::ALL.len() {
-        table[IMPLICIT as usize + number] = implicit(Implicit::ALL[number], mask);
+        table[IMPLICIT as usize + number] = of(implicit(Implicit::ALL[number], mask), 2);
         number += 1;
     }
-    table[EXEC as usize] = Reg::special(Special::ExecLo, 1);
-    table[EXEC as usize + 1] = Reg::special(Special::ExecLo, 2);
-    table[GDS as usize + 1] = Reg::special(Special::M0, 1);
+    table[EXEC as usize] = of(Reg::special(Special::ExecLo, 1), 1);
+    table[EXEC as usize + 1] = of(Reg::special(Special::ExecLo, 2), 2);
+    table[GDS as usize + 1] = of(Reg::special(Special::M0, 1), 1);
     let mut number = 0;
     while number < HARDWARE_NUMBERS * HARDWARE_PARTS {
         let (part, register) = (number / HARDWARE_NUMBERS, number % HARDWARE_NUMBERS);
-        table[(HARDWARE + number) as usize] = hardware(register, part, generation, mask);
+        table[(HARDWARE + number) as usize] = of(hardware(register, part, generation, mask), 2);
         number += 1;
     }
     table
+}
+
+/// The lines of number `raw` in the sections of sources.
+const fn sources(table: &mut Table, raw: usize, generation: u8) {
+    let number = raw as u16;
+    let code = scalar(number, generation);
+    let mut size = 0;
+    while size < SOURCES.len() {
+        let (dwords, at) = (SOURCES[size], size * SOURCE as usize + raw);
+        let scalar = of(aligned(code, dwords), dwords);
+        table[at] = scalar;
+        table[at + 256] = of(Reg::new(RegFile::Vgpr, number, ANY), dwords);
+        table[at + 512] = scalar;
+        table[at + 768] = of(Reg::new(RegFile::Agpr, number, ANY), dwords);
+        size += 1;
+    }
+}
+
+/// The lines of number `raw` in the sections of other fields.
+const fn others(table: &mut Table, raw: usize, generation: u8, mask: u8) {
+    let number = raw as u16;
+    let code = scalar(number, generation);
+    let (vector, accumulation) = (Reg::new(RegFile::Vgpr, number, ANY), Reg::new(RegFile::Agpr, number, ANY));
+    let (low, high) = (of(Reg::half(number, Half::Low), 1), of(Reg::half(number, Half::High), 1));
+    table[HALF as usize + raw] = of(code, 1);
+    table[HALF as usize + 256 + raw] = low;
+    table[HALF as usize + 512 + raw] = of(code, 1);
+    table[HALF as usize + 768 + raw] = high;
+    table[HALF_LOW_128 as usize + raw] = of(code, 1);
+    table[HALF_LOW_128 as usize + 256 + raw] = if raw < 128 { low } else { of(Reg::half(number - 128, Half::High), 1) };
+    table[VECTOR as usize + raw] = of(vector, 0);
+    table[VECTOR as usize + 256 + raw] = of(accumulation, 0);
+    table[LANE_MASK as usize + raw] = of(lane_mask(code, mask), mask);
+    table[LANE_MASK as usize + 256 + raw] = of(lane_mask(vector, mask), mask);
+    table[SDWA_LANE_MASK as usize + raw] = match raw {
+        ..128 => of(Reg::special(Special::VccLo, mask), mask),
+        _ => of(lane_mask(scalar(number & 127, generation), mask), mask),
+    };
+    table[SDWA as usize + raw] = of(vector, 1);
+    table[SDWA as usize + 256 + raw] = of(if raw == 254 { Reg::special(Special::LdsDirect, 1) } else { code }, 1);
+    table[DUAL_Y as usize + raw] = of(Reg::new(RegFile::Vgpr, number | 1, 1), 1);
+    table[DUAL_Y as usize + 256 + raw] = of(Reg::new(RegFile::Vgpr, number & !1, 1), 1);
+}
+
+/// The register of at most so many dwords. Where there is none, nothing at all.
+const fn of(widest: Widest, dwords: u8) -> EffectBits {
+    match widest.count {
+        0 => EffectBits::NONE,
+        count => EffectBits::of_register(Reg { count: if count < dwords { count } else { dwords }, ..widest }),
+    }
+}
+
+/// Of an unaligned scalar tuple the aligned one below is meant.
+const fn aligned(widest: Widest, dwords: u8) -> Widest {
+    let below = match (widest.file, dwords) {
+        (RegFile::Sgpr | RegFile::Ttmp, 2) => 1,
+        (RegFile::Sgpr | RegFile::Ttmp, 3..) => 3,
+        _ => 0,
+    };
+    Reg { index: widest.index & !below, ..widest }
 }
 
 /// A register as wide as the wave; an unaligned pair is the aligned one below.
@@ -169,38 +231,32 @@ const fn hardware(number: u16, part: u16, generation: u8, mask: u8) -> Widest {
 
 /// The table for a target in a mode.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lookup(&'static [Widest; SIZE]);
+pub(super) struct Lookup(&'static Table);
 
 impl Lookup {
     #[inline(always)]
     pub(super) fn of(isa: Isa) -> Self {
         let setting = isa.setting();
         let row = usize::from(super::place::arrangement(setting.target));
-        Self(&TABLES[row & 3][usize::from(setting.wave64)])
+        Self(TABLES[row & 3][usize::from(setting.wave64)])
     }
 
-    /// The register of `dwords` dwords that a number of a section is; `None` for constants and NULL. Of an unaligned
-    /// scalar tuple the aligned one below is meant: `below` has the bits of the number that then do not count.
+    /// The register that a number of a section is; none for constants and NULL.
     #[inline(always)]
-    pub(super) fn register(self, number: u16, dwords: u8, below: u8) -> Option<Reg> {
-        let widest = self.0.get(usize::from(number))?;
-        if widest.count == 0 {
-            return None;
-        }
-        let below = if widest.file as u8 >= RegFile::Sgpr as u8 { below } else { 0 };
-        let below = if widest.file as u8 == RegFile::Special as u8 { 0 } else { below };
-        Some(Reg {
-            file: widest.file,
-            index: widest.index & !u16::from(below),
-            count: if widest.count < dwords { widest.count } else { dwords },
-            half: widest.half,
-        })
+    pub(super) fn register(self, number: u32) -> EffectBits {
+        self.0[number as usize & (SIZE - 1)]
+    }
+
+    /// The register that is meant where no operand names one.
+    #[inline(always)]
+    pub(super) fn implicit(self, implicit: Implicit) -> EffectBits {
+        self.register(u32::from(IMPLICIT) + implicit as u32)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LANE_MASK, Lookup, SOURCE};
+    use super::{LANE_MASK, Lookup};
     use crate::kind::{Source, source};
     use crate::reg::Special;
     use crate::{Isa, Target, Wave};
@@ -210,17 +266,18 @@ mod tests {
         for target in Target::all() {
             for wave in [Wave::W32, Wave::W64] {
                 let isa = Isa::new(target).with_wave(wave);
-                for dwords in [1, 2, 3, 4, 8, 16] {
+                for dwords in super::SOURCES {
+                    let section = super::source(dwords).expect("each has a section");
                     for raw in 0..1024 {
                         let Source::Reg(reg) = source(raw, dwords, isa) else { continue };
-                        let found =
-                            Lookup::of(isa).register(SOURCE | raw, dwords, [0, 0, 1, 3][usize::from(dwords.min(3))]);
+                        let found = Lookup::of(isa).register((section | raw).into());
+                        let found = (!found.is_none()).then(|| found.reg());
                         let wanted = (!reg.is(Special::Null)).then_some(reg);
                         assert_eq!(found, wanted, "{raw} of {dwords} dwords on {isa:?}");
                     }
                 }
-                let mask = Lookup::of(isa).register(LANE_MASK | 2, 2, 0).map(|reg| reg.count);
-                assert_eq!(mask, Some(crate::kind::lane_mask_dwords(isa)));
+                let mask = Lookup::of(isa).register((LANE_MASK | 2).into()).reg().count;
+                assert_eq!(mask, crate::kind::lane_mask_dwords(isa));
             }
         }
     }

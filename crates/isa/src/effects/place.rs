@@ -1,146 +1,138 @@
 //! Where the registers lie that an encoding reads and writes.
 //!
-//! Invariants: one list for each kind of entry, made by the build script: what it writes, then what it reads,
-//! operands before registers without one. A register's number lies in one run of bits of the first four words, and
-//! at most one bit more elsewhere (accumulation register, upper half, parity of a dual result).
+//! Invariants: one list for each kind of entry, made by the build script: what it writes, then what it reads, in lines
+//! of four places that are filled up with places of nothing, so that four places are always taken and nothing is
+//! guessed. A register's number lies in one run of bits of the first four words, and at most one bit more elsewhere
+//! (accumulation register, upper half, parity of a dual result). Registers without an operand are bits of the entry.
 
+use super::bits::{EffectBits, NO_SLOT};
 use super::lookup::{self, Lookup};
 use crate::bank::Role;
 use crate::kind::{Decode, KINDS};
-use crate::reg::Reg;
 use crate::{Entry, Piece};
 
 include!(concat!(env!("OUT_DIR"), "/effects.rs"));
 
 /// Where a register's number lies.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(16))]
 pub(crate) struct Place {
+    /// What is known of the effect without the number.
+    known: EffectBits,
     /// Bits of the number that are always set: the section and what the kind adds.
-    plus: u16,
+    plus: u32,
     /// The run: its bits of the number as a mask, how far to rotate its half of the words for them, and which half.
-    mask: u16,
+    mask: u32,
     rotation: u8,
     upper: bool,
     /// The bit elsewhere, [`NONE`] if there is none, and where it goes.
     extra: u8,
     extra_from: u8,
-    dwords: u8,
-    /// Bits of the index that a scalar tuple leaves out.
-    below: u8,
-    pub(super) written: bool,
-    /// Written, but something of the old value is left, whatever the instruction's fields say.
-    pub(super) kept: bool,
-    pub(super) role: Option<Role>,
-    /// Number of the operand; [`NONE`] if there is none.
-    slot: u8,
 }
+
+/// Four places: a line of the cache.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Chunk(pub(super) [Place; 4]);
 
 const NONE: u8 = 255;
 
-/// A line of the table: an operand.
-#[expect(clippy::too_many_arguments, reason = "a line of a table")]
-const fn p(
-    decode: Decode,
-    at: u8,
-    width: u8,
-    from: u8,
-    extra: u8,
-    extra_from: u8,
-    role: u8,
-    slot: u8,
-    written: bool,
-) -> Place {
-    let role = match role {
-        0 => Some(Role::Source0),
-        1 => Some(Role::Source1),
-        2 => Some(Role::Source2),
-        3 => Some(Role::Destination),
-        _ => None,
-    };
+/// Fills a list up.
+const NOTHING: Place = Place {
+    known: EffectBits::NONE,
+    plus: lookup::NOTHING as u32,
+    mask: 0,
+    rotation: 0,
+    upper: false,
+    extra: NONE,
+    extra_from: 0,
+};
+
+/// Marks of an operand: written; then: in the lanes of EXEC only; something of a vector register is left.
+const WRITTEN: u8 = 1;
+const MASKED: u8 = 2;
+const KEEPS: u8 = 4;
+
+/// An operand.
+const fn p(decode: Decode, at: u8, width: u8, from: u8, role: u8, slot: u8, marks: u8) -> Place {
+    // Roles count from 1, 0 is none.
+    let role = if role < 4 { role + 1 } else { 0 };
+    let kept = marks & KEEPS != 0 && is_vector(decode);
+    let known = EffectBits::of_place(marks & WRITTEN != 0, kept, marks & MASKED != 0, role, slot);
     let (plus, dwords) = meaning(decode);
     // A field of nine bits may say vector register where nothing else is possible; it is one anyway.
-    let width = if matches!(decode, Decode::Half) && width > 8 { 8 } else { width };
+    let narrow = matches!(decode, Decode::Half) || plus == lookup::VECTOR;
+    let width = if narrow && width > 8 { 8 } else { width };
     Place {
-        plus,
-        mask: !(u16::MAX << width) << from,
+        known: known.and(EffectBits::count(dwords)),
+        plus: plus as u32,
+        mask: !(u32::MAX << width) << from,
         rotation: at.wrapping_sub(from) & 63,
-        upper: at >= 64,
-        extra,
-        extra_from: if matches!(decode, Decode::DualResultY) { 8 } else { extra_from },
-        dwords,
-        below: match decode {
-            Decode::Source { plus: 0 | 512, dwords: 3.. } => 3,
-            Decode::Source { plus: 0 | 512, dwords: 2 } => 1,
-            _ => 0,
-        },
-        written,
-        kept: false,
-        role,
-        slot,
+        ..NOTHING
     }
 }
 
-/// A line of the table: a register without an operand.
-const fn i(number: u8, written: bool) -> Place {
-    Place {
-        plus: lookup::IMPLICIT + number as u16,
-        mask: 0,
-        rotation: 0,
-        upper: false,
-        extra: NONE,
-        extra_from: 0,
-        dwords: 2,
-        below: 0,
-        written,
-        kept: false,
-        role: None,
-        slot: NONE,
-    }
+/// The same in the third or fourth word.
+const fn in_upper(place: Place) -> Place {
+    Place { upper: true, ..place }
 }
 
-/// A line of the table: a register without an operand, of which something is left when it is written.
-const fn k(number: u8) -> Place {
-    Place { kept: true, ..i(number, true) }
+/// The same with a bit of the number elsewhere.
+const fn with_extra(place: Place, extra: u8, extra_from: u8) -> Place {
+    // Sections of nine bits have it behind the number.
+    let short = matches!(place.plus as u16, lookup::DUAL_Y | lookup::VECTOR);
+    Place { extra, extra_from: if short { 8 } else { extra_from }, ..place }
 }
 
-/// A line of the table: the EXEC of a scalar instruction, as wide as it says.
+/// The EXEC of a scalar instruction, as wide as it says.
 const fn x(dwords: u16, written: bool) -> Place {
-    Place { plus: lookup::EXEC + dwords - 1, ..i(0, written) }
+    Place { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
 }
 
-/// A line of the table: M0, if the bit at `at` says so.
+/// M0, if the bit at `at` says so.
 const fn g(at: u8) -> Place {
-    Place { plus: lookup::GDS, mask: 1, rotation: at & 63, upper: at >= 64, ..i(0, false) }
+    let known = unnamed(false, false);
+    Place { known, plus: lookup::GDS as u32, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
 }
 
-/// A line of the table: one of the registers that the number of a hardware register means. A part of it is written.
+/// One of the registers that the number of a hardware register means. A part of it is written.
 const fn h(part: u16, written: bool) -> Place {
     let plus = lookup::HARDWARE + part * lookup::HARDWARE_NUMBERS;
-    Place { plus, mask: lookup::HARDWARE_NUMBERS - 1, kept: written, ..i(0, written) }
+    Place { known: unnamed(written, written), plus: plus as u32, mask: lookup::HARDWARE_NUMBERS as u32 - 1, ..NOTHING }
 }
 
-/// A line of the table: the register of an operand that it is for the instruction in another way as well.
-const fn also(place: Place, written: bool) -> Place {
-    Place { written, kept: written, slot: NONE, ..place }
+const fn unnamed(written: bool, kept: bool) -> EffectBits {
+    EffectBits::of_place(written, kept, false, 0, NO_SLOT)
 }
 
-/// Section and added bits, and the size of the register.
+/// The register of an operand that it reads is written as well, in part.
+const fn also_written(place: Place) -> Place {
+    Place { known: place.known.also(true), ..place }
+}
+
+/// The register of an operand that it writes is read as well.
+const fn also_read(place: Place) -> Place {
+    Place { known: place.known.also(false), ..place }
+}
+
+/// Section with the bits that the kind adds, and the size of the register where the section does not say it.
 const fn meaning(decode: Decode) -> (u16, u8) {
     match decode {
-        Decode::Vgpr { dwords } => (lookup::SOURCE | 256, dwords),
-        Decode::VgprLow128 => (lookup::SOURCE | 256, 1),
-        Decode::Agpr { dwords } => (lookup::SOURCE | 768, dwords),
-        Decode::Source { dwords, plus } => (lookup::SOURCE | plus, dwords),
-        Decode::Barrier => (lookup::SOURCE, 1),
-        Decode::LaneMask => (lookup::LANE_MASK, 2),
-        Decode::Half => (lookup::HALF | 256, 1),
-        Decode::HalfSource => (lookup::HALF, 1),
-        Decode::HalfLow128 => (lookup::HALF_LOW_128 | 256, 1),
-        Decode::HalfSourceLow128 => (lookup::HALF_LOW_128, 1),
-        Decode::SdwaSource => (lookup::SDWA, 1),
-        Decode::SdwaLaneMask => (lookup::SDWA_LANE_MASK, 2),
-        Decode::DualResultY => (lookup::DUAL_Y, 1),
+        Decode::Vgpr { dwords } | Decode::Source { dwords, plus: 256 } => (lookup::VECTOR, dwords),
+        Decode::VgprLow128 => (lookup::VECTOR, 1),
+        Decode::Agpr { dwords } => (lookup::VECTOR | 256, dwords),
+        Decode::Source { dwords, plus } => match lookup::source(dwords) {
+            Some(section) => (section | plus, 0),
+            None => panic!("a size of sources that has no section"),
+        },
+        Decode::Barrier => (0, 0),
+        Decode::LaneMask => (lookup::LANE_MASK, 0),
+        Decode::Half => (lookup::HALF | 256, 0),
+        Decode::HalfSource => (lookup::HALF, 0),
+        Decode::HalfLow128 => (lookup::HALF_LOW_128 | 256, 0),
+        Decode::HalfSourceLow128 => (lookup::HALF_LOW_128, 0),
+        Decode::SdwaSource => (lookup::SDWA, 0),
+        Decode::SdwaLaneMask => (lookup::SDWA_LANE_MASK, 0),
+        Decode::DualResultY => (lookup::DUAL_Y, 0),
         // Numbers: the build script leaves them out, and no register is there.
         Decode::Imm
         | Decode::Literal32
@@ -148,98 +140,143 @@ const fn meaning(decode: Decode) -> (u16, u8) {
         | Decode::ScalarOffset
         | Decode::BranchTarget
         | Decode::Dpp8FetchInvalid
-        | Decode::Version => (u16::MAX, 0),
+        | Decode::Version => (lookup::NOTHING, 0),
     }
+}
+
+/// Whether its registers are vector or accumulation registers and nothing else.
+const fn is_vector(decode: Decode) -> bool {
+    let (plus, _) = meaning(decode);
+    matches!(plus & !256, lookup::VECTOR | lookup::DUAL_Y) || matches!(decode, Decode::Half | Decode::HalfLow128)
 }
 
 /// What an entry reads and writes.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(8))]
 pub(super) struct EntryEffects {
+    /// Number of its first line of places.
     start: u16,
     writes: u8,
     reads: u8,
     flags: u8,
+    /// Registers without an operand, a bit for each.
+    pub(super) implicit_writes: u8,
+    pub(super) implicit_reads: u8,
 }
 
 /// A line of the table.
-const fn e(start: u16, writes: u8, reads: u8, flags: u8) -> EntryEffects {
-    EntryEffects { start, writes, reads, flags }
+const fn e(start: u16, writes: u8, reads: u8, flags: u8, implicit_writes: u8, implicit_reads: u8) -> EntryEffects {
+    EntryEffects { start, writes, reads, flags, implicit_writes, implicit_reads }
 }
 
 impl EntryEffects {
     /// Other fields decide how many registers an operand has.
     const SIZED: u8 = 1;
-    /// Vector results keep bits of what was there.
-    const KEEPS: u8 = 2;
     /// SDWA, whose fields say whether it keeps bits.
-    const SDWA: u8 = 4;
+    const SDWA: u8 = 2;
     /// A failed fetch (`tfe`, `lwe`) or 16-bit data (`d16`) leaves something of the result as it was.
-    const FETCHES: u8 = 8;
-    /// Vector results change in the lanes of EXEC only.
-    const MASKED: u8 = 16;
+    const FETCHES: u8 = 4;
+    /// A place has a bit elsewhere, or lies in the third or fourth word.
+    const EXTRA: u8 = 8;
+    /// More than one line of places.
+    const MANY: u8 = 16;
+    /// One more place that is read, behind those that it counts.
+    const FOR_GDS: u8 = 32;
 
     #[inline(always)]
     pub(super) fn of(entry: Entry) -> Self {
-        const EMPTY: EntryEffects = e(0, 0, 0, 0);
+        const EMPTY: EntryEffects = e(0, 0, 0, 0, 0, 0);
         ENTRY_EFFECTS.get(usize::from(entry.id())).copied().unwrap_or(EMPTY)
     }
 
-    /// Numbers of its written registers.
+    #[inline(always)]
+    const fn has(self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+
+    /// All its places are in one line, and each says all there is.
+    #[inline(always)]
+    pub(super) const fn is_plain(self) -> bool {
+        !self.has(Self::SIZED | Self::SDWA | Self::FETCHES | Self::EXTRA | Self::MANY)
+    }
+
+    /// Its places say all there is.
+    #[inline(always)]
+    pub(super) const fn is_placed(self) -> bool {
+        !self.has(Self::SIZED | Self::SDWA | Self::FETCHES)
+    }
+
+    /// Its first four places.
+    #[inline(always)]
+    pub(super) fn first(self) -> &'static [Place; 4] {
+        &PLACES[usize::from(self.start) & (PLACES.len() - 1)].0
+    }
+
+    /// All its places, four after four.
+    #[inline(always)]
+    pub(super) fn chunks(self) -> &'static [Chunk] {
+        let start = usize::from(self.start);
+        PLACES.get(start..start + self.len().div_ceil(4)).unwrap_or_default()
+    }
+
+    /// How many places it has.
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.late().end.into()
+    }
+
+    /// Numbers of its written places.
     #[inline]
     pub(super) fn written(self) -> Range {
-        let start = self.start;
-        Range { next: start, end: start + u16::from(self.writes) }
+        Range { line: self.start, next: 0, end: self.writes }
     }
 
-    /// Numbers of its read registers.
+    /// Numbers of its read places.
     #[inline]
     pub(super) fn read(self) -> Range {
-        let start = self.start + u16::from(self.writes);
-        Range { next: start, end: start + u16::from(self.reads) }
+        Range { line: self.start, next: self.writes, end: self.writes + self.reads }
     }
 
-    /// Numbers of all its registers.
+    /// Whether there are places behind registers without an operand.
+    #[inline(always)]
+    pub(super) const fn has_late(self) -> bool {
+        self.has(Self::FOR_GDS)
+    }
+
+    /// Read places that are listed behind registers without an operand.
     #[inline]
+    pub(super) fn late(self) -> Range {
+        let next = self.writes + self.reads;
+        Range { line: self.start, next, end: next + u8::from(self.has_late()) }
+    }
+
+    /// Numbers of all its places.
     pub(super) fn all(self) -> Range {
-        Range { next: self.start, end: self.start + u16::from(self.writes) + u16::from(self.reads) }
+        Range { next: 0, ..self.late() }
     }
 
     #[inline]
     pub(super) fn is_sized(self) -> bool {
-        self.flags & Self::SIZED != 0
-    }
-
-    #[inline]
-    pub(super) fn keeps_bits(self) -> bool {
-        self.flags & Self::KEEPS != 0
-    }
-
-    #[inline]
-    pub(super) fn may_keep_bits(self) -> bool {
-        self.flags & (Self::SDWA | Self::FETCHES) != 0
-    }
-
-    #[inline]
-    pub(super) fn is_masked(self) -> bool {
-        self.flags & Self::MASKED != 0
+        self.has(Self::SIZED)
     }
 
     #[inline]
     pub(super) fn is_fetch(self) -> bool {
-        self.flags & Self::FETCHES != 0
+        self.has(Self::FETCHES)
     }
 
     #[inline]
     pub(super) fn is_sdwa(self) -> bool {
-        self.flags & Self::SDWA != 0
+        self.has(Self::SDWA)
     }
 }
 
-/// A run of the table of places. The table's length is a power of two, so an index needs no comparison.
+/// Some of an entry's places. The table's length is a power of two, so an index needs no comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
-    next: u16,
-    end: u16,
+    line: u16,
+    next: u8,
+    end: u8,
 }
 
 impl Iterator for Range {
@@ -250,7 +287,8 @@ impl Iterator for Range {
         if self.next == self.end {
             return None;
         }
-        let place = &PLACES[usize::from(self.next) & (PLACES.len() - 1)];
+        let line = usize::from(self.line) + usize::from(self.next / 4);
+        let place = &PLACES[line & (PLACES.len() - 1)].0[usize::from(self.next % 4)];
         self.next += 1;
         Some(place)
     }
@@ -263,28 +301,42 @@ pub(crate) fn sized_by_fields(entry: Entry) -> bool {
 
 /// The bit elsewhere that says which half of its register operand number `slot` is.
 pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
-    let place = EntryEffects::of(entry).all().find(|place| place.slot == slot)?;
-    let is_half = place.plus & !256 == lookup::HALF && place.extra != NONE;
+    let place = EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?;
+    let is_half = place.plus as u16 & !256 == lookup::HALF && place.extra != NONE;
     is_half.then_some(Piece { at: place.extra, from: place.extra_from, width: 1 })
 }
 
 impl Place {
     /// Number of the operand.
-    #[inline]
     pub(super) fn slot(&self) -> Option<u8> {
-        (self.slot != NONE).then_some(self.slot)
+        self.known.slot()
     }
 
-    /// The register that its bits name; `None` if they name a constant or NULL. The run lies in one half of the first
-    /// four words, which the build script checks.
+    /// What the bank mode makes of the register.
+    pub(super) fn role(&self) -> Option<Role> {
+        self.known.role()
+    }
+
+    /// The number in its run of bits, which lies in one half of the first four words (the build script checks that).
     #[inline(always)]
-    pub(super) fn register(&self, halves: [u64; 2], lookup: Lookup) -> Option<Reg> {
-        let half = if self.upper { halves[1] } else { halves[0] };
-        let mut number = half.rotate_right(self.rotation.into()) as u16 & self.mask | self.plus;
+    fn number(&self, half: u64) -> u32 {
+        half.rotate_right(self.rotation.into()) as u32 & self.mask | self.plus
+    }
+
+    /// The effect of a place that has no bit elsewhere and lies in the first two words.
+    #[inline(always)]
+    pub(super) fn plain(&self, [low, _]: [u64; 2], lookup: Lookup) -> EffectBits {
+        lookup.register(self.number(low)).and(self.known)
+    }
+
+    /// The effect of any place.
+    #[inline(always)]
+    pub(super) fn effect(&self, halves: [u64; 2], lookup: Lookup) -> EffectBits {
+        let mut number = self.number(if self.upper { halves[1] } else { halves[0] });
         if self.extra != NONE {
             let half = if self.extra & 64 == 0 { halves[0] } else { halves[1] };
-            number |= ((half >> (self.extra & 63)) as u16 & 1) << (self.extra_from & 15);
+            number |= ((half >> (self.extra & 63)) as u32 & 1) << (self.extra_from & 15);
         }
-        lookup.register(number, self.dwords, self.below)
+        lookup.register(number).and(self.known)
     }
 }

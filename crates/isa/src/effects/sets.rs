@@ -9,7 +9,7 @@
 //! [`Inst::index_mode`] says `true` and one for which it says `false`, every vector register of a VALU instruction may
 //! be another one, which only the caller can know.
 
-use super::{Effect, Effects};
+use super::EffectBits;
 use crate::bank::VgprBanks;
 use crate::reg::{Reg, RegFile, Special};
 use crate::regset::RegSet;
@@ -20,7 +20,11 @@ impl Inst {
     #[must_use]
     pub fn read_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
         let mut set = self.chosen_by_index();
-        collect(&mut set, self.reads(isa), banks);
+        self.each(isa, |effect| {
+            if !effect.written() {
+                add(&mut set, effect, banks)
+            }
+        });
         let two = |special| Reg::special(special, 2);
         let aliases = [
             (Special::Vccz, two(Special::VccLo)),
@@ -39,28 +43,42 @@ impl Inst {
     #[must_use]
     pub fn written_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
         let mut set = self.chosen_by_index();
-        collect(&mut set, self.writes(isa), banks);
+        self.each(isa, |effect| {
+            if effect.written() {
+                add(&mut set, effect, banks)
+            }
+        });
         set
     }
 
     /// Registers that it certainly overwrites, whatever EXEC is.
     #[must_use]
     pub fn overwritten_set(&self, isa: Isa, banks: VgprBanks) -> RegSet {
-        self.overwritten(isa, banks, |effect| !effect.partial && !effect.masked)
+        self.overwritten(isa, banks, |effect| !effect.partial() && !effect.masked())
     }
 
     /// Registers that it certainly overwrites in the lanes of EXEC: everywhere, if EXEC is full.
     #[must_use]
     pub fn overwritten_in_active_lanes(&self, isa: Isa, banks: VgprBanks) -> RegSet {
-        self.overwritten(isa, banks, |effect| !effect.partial)
+        self.overwritten(isa, banks, |effect| !effect.partial())
     }
 
-    fn overwritten(&self, isa: Isa, banks: VgprBanks, whole: impl Fn(&Effect) -> bool) -> RegSet {
+    fn overwritten(&self, isa: Isa, banks: VgprBanks, whole: impl Fn(EffectBits) -> bool) -> RegSet {
         if self.is(Flag::Indexed) {
             return RegSet::EMPTY;
         }
-        let whole = self.writes(isa).filter(whole);
-        whole.filter_map(|effect| banks.resolve(effect.reg, effect.role)).collect()
+        let mut set = RegSet::EMPTY;
+        self.each(isa, |effect| {
+            if effect.written() && whole(effect) {
+                set.extend(banks.resolve(effect.reg(), effect.role()));
+            }
+        });
+        set
+    }
+
+    /// Everything that it reads and writes.
+    fn each(&self, isa: Isa, mut each: impl FnMut(EffectBits)) {
+        self.visit(isa, &mut each).each(isa, each);
     }
 
     /// Whether the VGPR index mode of gfx9 is on after it; `None` if it does not change the mode. An `s_setreg` that
@@ -98,11 +116,10 @@ impl Inst {
     }
 }
 
-fn collect(set: &mut RegSet, effects: Effects, banks: VgprBanks) {
-    for effect in effects {
-        match banks.resolve(effect.reg, effect.role) {
-            Some(reg) => set.insert(reg),
-            None => (0..4).for_each(|bank| set.insert(Reg { index: effect.reg.index + 256 * bank, ..effect.reg })),
-        }
+fn add(set: &mut RegSet, effect: EffectBits, banks: VgprBanks) {
+    let reg = effect.reg();
+    match banks.resolve(reg, effect.role()) {
+        Some(reg) => set.insert(reg),
+        None => (0..4).for_each(|bank| set.insert(Reg { index: reg.index + 256 * bank, ..reg })),
     }
 }

@@ -1,0 +1,190 @@
+//! An effect in 32 bits: what tables hold and what a reader in a hurry gets.
+//!
+//! Invariants: the part that a place knows and the part that its number says have no bit in common, so that both are
+//! put together by one OR; a number of registers of 0 says that there is none, whatever the other bits are.
+
+use super::Effect;
+use crate::bank::Role;
+use crate::reg::{Half, Reg, RegFile};
+
+/// An [`Effect`] in 32 bits, or none: where an instruction names a constant or NULL there is no register.
+///
+/// A set to which the register of an empty one is added stays as it is, so callers need not ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EffectBits(u32);
+
+/// Lowest bit and number of bits of each part.
+const INDEX: (u32, u32) = (0, 8);
+const COUNT: (u32, u32) = (8, 6);
+const FILE: (u32, u32) = (14, 3);
+const HALF: (u32, u32) = (17, 2);
+const WRITTEN: u32 = 19;
+const KEPT: u32 = 20;
+const MASKED: u32 = 21;
+const ROLE: (u32, u32) = (22, 3);
+const SLOT: (u32, u32) = (25, 5);
+
+/// The number of an operand that means none.
+pub(super) const NO_SLOT: u8 = 31;
+
+impl EffectBits {
+    /// No register.
+    pub const NONE: Self = Self(0);
+
+    /// The number of registers alone, for places whose numbers are always registers of one file.
+    pub(super) const fn count(dwords: u8) -> Self {
+        Self::NONE.with(COUNT, dwords)
+    }
+
+    /// The part that the number of a register says.
+    pub(super) const fn of_register(reg: Reg) -> Self {
+        let half = match reg.half {
+            None => 0,
+            Some(half) => 1 + half as u8,
+        };
+        Self(reg.index as u32 & 255).with(COUNT, reg.count).with(FILE, reg.file as u8).with(HALF, half)
+    }
+
+    /// The part that a place knows.
+    pub(super) const fn of_place(written: bool, kept: bool, masked: bool, role: u8, slot: u8) -> Self {
+        let marks = (written as u32) << WRITTEN | (kept as u32) << KEPT | (masked as u32) << MASKED;
+        Self(marks).with(ROLE, role).with(SLOT, slot)
+    }
+
+    const fn with(self, (at, width): (u32, u32), value: u8) -> Self {
+        Self(self.0 | (value as u32 & ((1 << width) - 1)) << at)
+    }
+
+    /// Both parts together.
+    #[inline(always)]
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The same for another register.
+    pub(super) const fn with_register(self, reg: Reg) -> Self {
+        const PLACE: u32 = u32::MAX << WRITTEN;
+        Self(self.0 & PLACE).and(Self::of_register(reg))
+    }
+
+    /// The same, but something of the old value is left.
+    pub(super) const fn kept(self) -> Self {
+        Self(self.0 | 1 << KEPT)
+    }
+
+    /// The same as read or written in another way, which no operand says.
+    pub(super) const fn also(self, written: bool) -> Self {
+        let Self(bits) = self;
+        let own = bits & !(1 << WRITTEN | 1 << KEPT | 1 << MASKED);
+        Self(own | (written as u32) << WRITTEN | (written as u32) << KEPT).with(SLOT, NO_SLOT)
+    }
+
+    #[inline(always)]
+    const fn part(self, (at, width): (u32, u32)) -> u32 {
+        self.0 >> at & ((1 << width) - 1)
+    }
+
+    #[inline(always)]
+    const fn bit(self, at: u32) -> bool {
+        self.0 >> at & 1 != 0
+    }
+
+    /// All bits; only good to be compared and counted.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether there is no register.
+    #[inline]
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.part(COUNT) == 0
+    }
+
+    /// The register as the encoding names it; if there is none, its `count` is 0.
+    #[inline]
+    #[must_use]
+    pub const fn reg(self) -> Reg {
+        let file = match self.part(FILE) {
+            0 => RegFile::Vgpr,
+            1 => RegFile::Agpr,
+            2 => RegFile::Sgpr,
+            3 => RegFile::Ttmp,
+            _ => RegFile::Special,
+        };
+        let half = match self.part(HALF) {
+            1 => Some(Half::Low),
+            2 => Some(Half::High),
+            _ => None,
+        };
+        Reg { file, index: self.part(INDEX) as u16, count: self.part(COUNT) as u8, half }
+    }
+
+    /// Written rather than read.
+    #[inline]
+    #[must_use]
+    pub const fn written(self) -> bool {
+        self.bit(WRITTEN)
+    }
+
+    /// A vector or accumulation register.
+    #[inline]
+    #[must_use]
+    pub const fn is_vector(self) -> bool {
+        self.part(FILE) <= RegFile::Agpr as u32
+    }
+
+    /// See [`Effect::partial`].
+    #[inline]
+    #[must_use]
+    pub const fn partial(self) -> bool {
+        self.bit(KEPT) || self.written() && self.part(HALF) != 0
+    }
+
+    /// See [`Effect::masked`].
+    #[inline]
+    #[must_use]
+    pub const fn masked(self) -> bool {
+        self.bit(MASKED) && self.is_vector()
+    }
+
+    /// See [`Effect::role`].
+    #[inline]
+    #[must_use]
+    pub const fn role(self) -> Option<Role> {
+        match self.part(ROLE) {
+            1 => Some(Role::Source0),
+            2 => Some(Role::Source1),
+            3 => Some(Role::Source2),
+            4 => Some(Role::Destination),
+            _ => None,
+        }
+    }
+
+    /// See [`Effect::slot`].
+    #[inline]
+    #[must_use]
+    pub const fn slot(self) -> Option<u8> {
+        let slot = self.part(SLOT) as u8;
+        if slot == NO_SLOT { None } else { Some(slot) }
+    }
+
+    /// In single parts; `None` if there is no register.
+    #[inline]
+    #[must_use]
+    pub const fn effect(self) -> Option<Effect> {
+        if self.is_none() {
+            return None;
+        }
+        Some(Effect {
+            reg: self.reg(),
+            written: self.written(),
+            role: self.role(),
+            partial: self.partial(),
+            masked: self.masked(),
+            slot: self.slot(),
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Registers that an instruction touches without naming them, as sets.
+//!
+//! Invariants: MODE and M0 are written in part, everything else as a whole; EXEC and VCC are as wide as the wave.
+//! Scalar instructions that say how wide their EXEC is, and those for which a field decides, have such registers among
+//! the effects without an operand instead.
+
+use super::EffectBits;
+use super::bits::NO_SLOT;
+use super::lookup::Lookup;
+use crate::{Implicit, Isa};
+
+const _: () = assert!(Implicit::ALL.len() == 8);
+
+/// A set of registers that are touched without being named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ImplicitSet(u8);
+
+impl ImplicitSet {
+    pub(super) const fn new(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// A bit for each [`Implicit`].
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Whether `register` is in it.
+    #[inline]
+    #[must_use]
+    pub const fn has(self, register: Implicit) -> bool {
+        self.0 >> (register as u8 & 7) & 1 != 0
+    }
+
+    /// Takes the first one out. There are eight, so a masked index needs no comparison.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<Implicit> {
+        if self.0 == 0 {
+            return None;
+        }
+        let first = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(Implicit::ALL[first & (Implicit::ALL.len() - 1)])
+    }
+}
+
+/// What an instruction touches without naming it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ImplicitEffects {
+    /// Written.
+    pub writes: ImplicitSet,
+    /// Read.
+    pub reads: ImplicitSet,
+}
+
+/// The effect of a register that no operand names.
+#[inline(always)]
+pub(super) fn effect(lookup: Lookup, register: Implicit, written: bool) -> EffectBits {
+    // Instructions that set a part of MODE, or of M0.
+    let kept = written && matches!(register, Implicit::Mode | Implicit::M0);
+    lookup.implicit(register).and(EffectBits::of_place(written, kept, false, 0, NO_SLOT))
+}
+
+impl ImplicitEffects {
+    /// The same one by one: those that are written, then those that are read.
+    #[inline]
+    pub fn each(self, isa: Isa, mut each: impl FnMut(EffectBits)) {
+        let lookup = Lookup::of(isa);
+        for (mut set, written) in [(self.writes, true), (self.reads, false)] {
+            while let Some(register) = set.pop() {
+                each(effect(lookup, register, written));
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! All effects of an instruction at once, for callers that look at every instruction.
+//!
+//! Invariants: the same registers as [`Inst::effects`] lists. Four places are always taken, whatever the instruction
+//! has, and a constant is an empty effect: the processor has nothing to guess, which costs more than all the rest.
+
+use super::implicit::{ImplicitEffects, ImplicitSet};
+use super::lookup::Lookup;
+use super::place::EntryEffects;
+use super::{EffectBits, Parts, fetch};
+use crate::value::Value;
+use crate::{Inst, Isa, Name};
+
+/// Places of an entry at most, a multiple of four; the build script checks it.
+const MOST: usize = 16;
+
+/// Reads the effects of one instruction after another, all on one target.
+#[derive(Debug, Clone, Copy)]
+pub struct EffectReader {
+    isa: Isa,
+    lookup: Lookup,
+}
+
+impl EffectReader {
+    /// A reader for code of `isa`.
+    #[inline]
+    #[must_use]
+    pub fn new(isa: Isa) -> Self {
+        Self { isa, lookup: Lookup::of(isa) }
+    }
+
+    /// Gives `each` what an instruction reads and writes: every register that an operand names and, where the width or
+    /// the choice is the instruction's own, registers without an operand; empty effects between them. What remains is
+    /// the result: registers that it always touches without naming them.
+    #[inline(always)]
+    pub fn visit(self, inst: &Inst, mut each: impl FnMut(EffectBits)) -> ImplicitEffects {
+        let (parts, line, lookup) = (Parts::of(inst), EntryEffects::of(inst.entry()), self.lookup);
+        if line.is_plain() {
+            for place in line.first() {
+                each(place.plain(parts.halves, lookup));
+            }
+        } else if line.is_placed() {
+            for chunk in line.chunks() {
+                for place in &chunk.0 {
+                    each(place.effect(parts.halves, lookup));
+                }
+            }
+        } else {
+            let [low, high] = parts.halves;
+            let (found, count) = ruled(low, high, parts.rest, self.isa);
+            for bits in found.iter().take(count) {
+                each(*bits);
+            }
+        }
+        ImplicitEffects { writes: ImplicitSet::new(line.implicit_writes), reads: ImplicitSet::new(line.implicit_reads) }
+    }
+}
+
+impl Inst {
+    /// What it reads and writes, see [`EffectReader::visit`]; for one instruction.
+    #[inline(always)]
+    pub fn visit(&self, isa: Isa, each: impl FnMut(EffectBits)) -> ImplicitEffects {
+        EffectReader::new(isa).visit(self, each)
+    }
+}
+
+/// Effects of an instruction whose fields decide more than the numbers of registers. It is handed over in single numbers,
+/// because a reference would make every other instruction be written to memory as well.
+#[inline(never)]
+fn ruled(low: u64, high: u64, rest: u64, isa: Isa) -> ([EffectBits; MOST], usize) {
+    let parts = Parts { halves: [low, high], rest };
+    let (line, lookup) = (EntryEffects::of(parts.entry()), Lookup::of(isa));
+    let rules = Rules::of(parts, line);
+    let mut found = [EffectBits::NONE; MOST];
+    let mut count = 0;
+    for (place, slot) in line.all().zip(&mut found) {
+        *slot = rules.apply(place.effect(parts.halves, lookup), parts, isa);
+        count += 1;
+    }
+    (found, count)
+}
+
+/// What an instruction's fields say about its registers beyond their numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// Vector results keep bits.
+    keeps: bool,
+    /// Other fields decide how many registers an operand has.
+    sized: bool,
+}
+
+impl Rules {
+    #[inline(always)]
+    pub(super) fn of(parts: Parts, line: EntryEffects) -> Self {
+        if line.is_placed() { Self { keeps: false, sized: false } } else { Self::of_fields(parts, line) }
+    }
+
+    #[cold]
+    fn of_fields(parts: Parts, line: EntryEffects) -> Self {
+        let keeps = line.is_sdwa() && preserves(parts) || line.is_fetch() && fetch::in_part(&parts.inst());
+        Self { keeps, sized: line.is_sized() }
+    }
+
+    /// Whether there is nothing to say.
+    #[inline]
+    pub(super) fn is_plain(self) -> bool {
+        !self.keeps && !self.sized
+    }
+
+    /// The effect as the rules have it.
+    #[cold]
+    pub(super) fn apply(self, bits: EffectBits, parts: Parts, isa: Isa) -> EffectBits {
+        if bits.is_none() {
+            return bits;
+        }
+        let bits = if self.sized { with_size(bits, parts, isa) } else { bits };
+        if self.keeps && bits.written() && bits.is_vector() { bits.kept() } else { bits }
+    }
+}
+
+/// SDWA: the result is less than the dword (`dst_sel` 6), and what is beside it stays (`dst_unused` 2).
+fn preserves(parts: Parts) -> bool {
+    let inst = parts.inst();
+    inst.raw(Name::DstUnused) == Some(2) && inst.raw(Name::DstSel) != Some(6)
+}
+
+/// The same register with as many dwords as the instruction's other fields say.
+fn with_size(bits: EffectBits, parts: Parts, isa: Isa) -> EffectBits {
+    let slot = bits.slot().and_then(|slot| parts.entry().slots().get(usize::from(slot)));
+    let Some(slot) = slot else { return bits };
+    let inst = parts.inst();
+    match inst.operand(isa, slot.name) {
+        Some(Value::Reg(reg)) => bits.with_register(fetch::touched(&inst, reg, slot.name, bits.written())),
+        _ => bits,
+    }
+}
