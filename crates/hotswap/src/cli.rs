@@ -93,7 +93,7 @@ pub(crate) enum Command {
     /// Check structure, hashes, alignment, entry tables and records
     #[command(after_help = EXIT_CODES)]
     Verify(Files),
-    /// Add the targets of a plan to a fat binary, or to a host object that holds one
+    /// Add targets to a program, library, object, archive or fat binary
     #[command(after_help = EXIT_CODES)]
     Retarget(retarget::Arguments),
 }

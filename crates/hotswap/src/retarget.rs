@@ -1,70 +1,186 @@
-//! `hotswap retarget`: add a plan's targets to what a build has made already.
+//! `hotswap retarget`: add targets to what a build has made already.
 //!
-//! A fat binary (bundle, plain or compressed) and a relocatable host object that holds one have
-//! room for more; a linked program has not, and is refused.
+//! Programs, libraries, objects, archives and fat binaries are changed bundle by bundle; a code object on its own is
+//! relabelled. Either targets are named (`--to`), and each bundle takes the best source that it has, or a plan is
+//! followed (`--pairs`, `--plan`), as in the link.
+//!
+//! Invariants: what cannot be made is refused by the policy, with all findings; nothing is written under the policy
+//! `error` then; the output is the same whatever the number of threads.
 
-use crate::Outcome;
+mod bundles;
+mod report;
+
+use crate::cli::Output;
 use crate::plan::Settings;
+use crate::{Outcome, text};
+use bundles::Work;
 use clap::Args;
-use hotswap_bundle::{host_object, is_bundle};
-use hotswap_plan::Plan;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_bundle::{Compression, Form, Found};
+use hotswap_compat::Allow;
+use hotswap_pipeline::{Fate, Request};
+use hotswap_plan::{Plan, Policy};
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
+use report::Report;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("wish").required(true))]
 pub(crate) struct Arguments {
-    /// Fat binary, or host object with one
+    /// Program, library, object, archive, fat binary or code object
     file: PathBuf,
-    /// Output file
+    /// Output file; may be the input
     #[arg(short, value_name = "OUT")]
     output: PathBuf,
+    /// Processors to serve, native or generic, each from the best that is there
+    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
+    to: Vec<String>,
     /// Pairs, for example 'gfx1030=>gfx1031,gfx1032'
-    #[arg(long, value_name = "PAIRS", required_unless_present = "plan", conflicts_with = "plan")]
+    #[arg(long, value_name = "PAIRS", group = "wish")]
     pairs: Vec<String>,
     /// Hash of a plan that `hotswap plan` has written
-    #[arg(long, value_name = "HASH")]
+    #[arg(long, value_name = "HASH", group = "wish")]
     plan: Option<String>,
+    /// With --to: drop the code for these targets, after it has served as a source
+    #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["pairs", "plan"])]
+    drop: Vec<String>,
+    /// With --to: apply pairs, too, that nothing but the compatibility matrix speaks for
+    #[arg(long, conflicts_with_all = ["pairs", "plan"])]
+    allow_experimental: bool,
+    /// With --to: compress fat binaries that are not
+    #[arg(long, conflicts_with_all = ["pairs", "plan"])]
+    compress: bool,
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    format: Output,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
-    let plan = match &arguments.plan {
-        Some(_) if !arguments.settings.is_empty() => {
-            return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy and patches"));
+    if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
+}
+
+impl Arguments {
+    fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(cores, usize::from)
+    }
+
+    fn request(&self) -> Result<Request, Diagnostic> {
+        let settings = self.settings.plan(&[])?;
+        if !settings.patches.is_empty() {
+            return Err(Diagnostic::error(codes::USAGE, "--patches goes with --pairs, not with --to"));
         }
-        Some(hash) => hotswap_plan::find(hash)?,
-        None => arguments.settings.plan(&arguments.pairs)?,
+        for target in &self.to {
+            let id: TargetId = target.parse()?;
+            if *target != id.processor.name {
+                let what = format!("`{target}`: features go with the code and cannot be asked for");
+                return Err(Diagnostic::error(codes::USAGE, what));
+            }
+        }
+        let mut targets: Vec<String> = Vec::new();
+        for target in &self.to {
+            if !targets.contains(target) {
+                targets.push(target.clone());
+            }
+        }
+        let drop = self.drop.iter().map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
+        Ok(Request {
+            targets,
+            drop,
+            allow: Allow { experimental: self.allow_experimental },
+            compression: self.compress.then(Compression::default),
+            policy: settings.policy,
+        })
+    }
+
+    /// `--to`.
+    fn serve(&self) -> Result<Outcome, Diagnostic> {
+        let request = self.request()?;
+        let bytes = hotswap_files::open(&self.file)?;
+        let in_file = |error: Diagnostic| error.in_file(&self.file);
+        let retarget = |found: &Found<'_>| match found.form {
+            Form::Bundle | Form::CompressedBundle(_) => {
+                hotswap_pipeline::retarget(found.bytes, &request).map(|done| (done.bytes, done.fates))
+            }
+            Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
+            Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => Ok((None, Vec::new())),
+        };
+        let work: Work<Vec<(String, Fate)>> = bundles::work(&bytes, self.jobs(), &retarget).map_err(in_file)?;
+        let report = Report::new(&work);
+        let problems = report.problems(request.policy, &self.file);
+        let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
+        let size = if stops { None } else { Some(self.write(&bytes, work.exchanges)?) };
+        Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
+    }
+
+    /// `--pairs` and `--plan`.
+    fn follow_plan(&self) -> Result<Outcome, Diagnostic> {
+        let plan = match &self.plan {
+            Some(_) if !self.settings.is_empty() => {
+                return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy and patches"));
+            }
+            Some(hash) => hotswap_plan::find(hash)?,
+            None => self.settings.plan(&self.pairs)?,
+        };
+        let bytes = hotswap_files::open(&self.file)?;
+        let expand = |found: &Found<'_>| expand(found, &plan);
+        let work: Work<Outcome> =
+            bundles::work(&bytes, self.jobs(), &expand).map_err(|error| error.in_file(&self.file))?;
+        let mut outcome = Outcome::default();
+        let several = work.done.len() > 1;
+        for (found, done) in work.done {
+            let place = if several { format!("{}: ", text::plain(&found.place.to_string())) } else { String::new() };
+            done.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
+            outcome.problems.extend(done.problems);
+        }
+        self.write(&bytes, work.exchanges)?;
+        Ok(outcome)
+    }
+
+    /// The new file's size.
+    fn write(&self, bytes: &[u8], exchanges: Vec<hotswap_bundle::linked::Exchange>) -> Result<usize, Diagnostic> {
+        let bare = exchanges.iter().find(|_| hotswap_code_object::is_code_object(bytes));
+        let new = match bare {
+            Some(exchange) => exchange.new.clone(),
+            None => hotswap_bundle::embed(bytes, &exchanges).map_err(|error| error.in_file(&self.file))?,
+        };
+        hotswap_files::replace_like(&self.output, &new, &self.file)?;
+        Ok(new.len())
+    }
+}
+
+/// A code object on its own becomes that of one other target.
+fn relabel(bytes: &[u8], request: &Request) -> Result<bundles::Done<Vec<(String, Fate)>>, Diagnostic> {
+    let [target] = &request.targets[..] else {
+        let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
+        return Err(Diagnostic::error(codes::USAGE, what));
     };
-    let bytes = hotswap_files::open(&arguments.file)?;
-    let (content, outcome) = retarget(&bytes, &plan).map_err(|error| error.in_file(&arguments.file))?;
-    hotswap_files::replace(&arguments.output, content.as_deref().unwrap_or(&bytes))?;
-    Ok(outcome)
+    let (new, fate) = hotswap_pipeline::relabel(bytes, target, request.allow)?;
+    Ok((new, vec![(target.clone(), fate)]))
 }
 
-type Changed = (Option<Vec<u8>>, Outcome);
-
-fn retarget(bytes: &[u8], plan: &Plan) -> Result<Changed, Diagnostic> {
-    if is_bundle(bytes) {
-        return expand(bytes, plan);
+fn expand(found: &Found<'_>, plan: &Plan) -> Result<bundles::Done<Outcome>, Diagnostic> {
+    if matches!(found.form, Form::Bare) {
+        let what = "it is a code object and no fat binary";
+        return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
     }
-    if !host_object::is_host_object(bytes) {
-        let what = "it is neither a fat binary nor a relocatable host object";
-        let advice = "retarget before the host link: a linked program has no room";
-        return Err(Diagnostic::error(codes::NO_PLACE, what).advise(advice));
-    }
-    let fatbin = host_object::fatbin_of(bytes)?
-        .ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, "the object has no .hip_fatbin"))?;
-    let (content, outcome) = expand(fatbin, plan)?;
-    let changed = content.map(|content| host_object::replace_fatbin(bytes, &content)).transpose()?;
-    Ok((changed, outcome))
-}
-
-fn expand(fatbin: &[u8], plan: &Plan) -> Result<Changed, Diagnostic> {
-    let expansion = hotswap_pipeline::expand(fatbin, plan, None)?;
+    let expansion = hotswap_pipeline::expand(found.bytes, plan, None)?;
     let mut text: String = expansion.derived.iter().map(|id| format!("added {id}\n")).collect();
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");
     }
     Ok((expansion.bytes, Outcome { text, problems: expansion.warnings }))
+}
+
+/// How the policy weighs what could not be made.
+pub(crate) fn severity(policy: Policy) -> Option<Severity> {
+    match policy {
+        Policy::Error => Some(Severity::Error),
+        Policy::Warn => Some(Severity::Warning),
+        Policy::Keep => None,
+    }
 }

@@ -88,17 +88,6 @@ fn a_changed_byte_is_told_by_inspect() {
     told.stdout(contains("WRONG")).stderr(contains("HS0302").and(contains("SHA-256")));
 }
 
-#[test]
-fn a_linked_program_is_refused_with_the_way_out() {
-    let Some(bench) = Bench::new("a_linked_program_is_refused_with_the_way_out") else { return };
-    bench.compile(bench.0.versions[0], "-c -o x");
-    bench.0.run(&format!("ld.lld-{} -shared --unresolved-symbols=ignore-all x -o x.so", bench.0.versions[0]));
-    assert_eq!(bench.targets("x.so"), ["gfx1030", "gfx900"]);
-    let refused = bench.hotswap(&["retarget", "x.so", "-o", "y", "--pairs", "gfx1030=>gfx1031"]).assert().code(13);
-    refused.stderr(contains("HS0402").and(contains("before the host link")));
-    assert!(!bench.0.path("y").exists());
-}
-
 /// Kernels with loops, a call, LDS and both widths of arithmetic; C, so that one file needs no headers.
 const DEVICE: &str = "#define GLOBAL __attribute__((address_space(1)))
 #define KERNEL __attribute__((amdgpu_kernel)) void

@@ -6,21 +6,23 @@ use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
-/// Relabels the code object of an identical sibling for `request`.
-pub(crate) fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Diagnostic> {
-    let target = hotswap_compat::derive_target_id(&source.target, request)?;
-    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request)?;
+/// Relabels the code object of a sibling for `request`; what forbids it are all findings, or one defect.
+pub(crate) fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Vec<Diagnostic>> {
     let in_entry = |error: Diagnostic| error.in_entry(source.id.to_string());
-    hotswap_compat::check(&source.object, &object_target).map_err(|found| in_entry(first_of(found)))?;
-    let (data, families) = Registry::installed().apply(&source.object, &object_target).map_err(in_entry)?;
-    verify(source, &data, &object_target).map_err(in_entry)?;
+    let one = |error: Diagnostic| vec![in_entry(error)];
+    let target = hotswap_compat::derive_target_id(&source.target, request).map_err(one)?;
+    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request).map_err(one)?;
+    hotswap_compat::check(&source.object, &object_target)
+        .map_err(|found| found.into_iter().map(in_entry).collect::<Vec<_>>())?;
+    let (data, families) = Registry::installed().apply(&source.object, &object_target).map_err(one)?;
+    verify(source, &data, &object_target).map_err(one)?;
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
-    let id = id.ok_or_else(|| in_entry(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
+    let id = id.ok_or_else(|| one(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
     Ok(Derived { id, data, target, source: source.id.clone(), families })
 }
 
 /// The first finding stands for all of them; the others are told with it.
-fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
+pub(crate) fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
     let others = found.len().saturating_sub(1);
     let internal = || Diagnostic::error(codes::INTERNAL, "a check refused without a reason");
     let mut first = found.into_iter().next().unwrap_or_else(internal);

@@ -87,7 +87,7 @@ pub fn expand(bytes: &[u8], plan: &Plan, level: Option<i32>) -> Result<Expansion
 }
 
 /// The bundle's HIP code objects; each must be what its entry ID says.
-fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<Present<'a>>, Diagnostic> {
+pub(crate) fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<Present<'a>>, Diagnostic> {
     let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
     let present = objects.filter_map(|entry| present(entry).map_err(|error| error.in_entry(&entry.id)).transpose());
     present.collect()
@@ -123,8 +123,8 @@ fn derive_all(present: &[Present<'_>], plan: &Plan) -> Result<Derivation, Diagno
 }
 
 /// A policy is about what cannot be made; damage and our own defects are errors under any policy.
-fn is_refusal(diagnostic: &Diagnostic) -> bool {
-    [codes::NO_ROUTE, codes::PAIR_REFUSED].contains(&diagnostic.code)
+pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
+    [codes::NO_ROUTE, codes::PAIR_REFUSED, codes::NOT_SAFE].contains(&diagnostic.code)
 }
 
 /// The code objects to add for one target: none where it is served, one for each set of features
@@ -136,16 +136,16 @@ fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec
         Selection::Native | Selection::Generic { .. } => Ok(Vec::new()),
         Selection::Alias { source } => {
             let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
-            sources.map(|entry| derive::alias(entry, request)).collect()
+            sources.map(|entry| derive::alias(entry, request).map_err(derive::first_of)).collect()
         }
     }
 }
 
 /// Writes the bundle and compares what reads back with what was meant; `None` if neither an entry
 /// nor the record is new (a second run that leaves out the same targets as the first).
-fn write(mut bundle: Bundle<'_>, derived: Vec<Derived>, record: &Record) -> Result<Option<Vec<u8>>, Diagnostic> {
+pub(crate) fn write(mut bundle: Bundle<'_>, derived: Vec<Derived>, record: &Record) -> Result<Option<Vec<u8>>, Diagnostic> {
     let record = record.to_json().into_bytes();
-    if derived.is_empty() && bundle.record() == Some(&record) {
+    if derived.is_empty() && !bundle.is_changed() && bundle.record() == Some(&record) {
         return Ok(None);
     }
     for entry in derived {

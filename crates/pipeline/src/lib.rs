@@ -10,8 +10,10 @@
 mod derive;
 mod expand;
 mod record;
+mod retarget;
 
 pub use expand::{Expansion, expand};
+pub use retarget::{Fate, Request, Retargeted, relabel, retarget};
 
 use hotswap_compat::{Allow, EXPERIMENTAL_ADVICE, Status, Verdict};
 use hotswap_plan::{Pair, Plan, Policy};

@@ -63,6 +63,12 @@ fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {
     Ok(record.entries)
 }
 
+/// IDs of the entries that an earlier run has made.
+pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic> {
+    let rows = earlier_rows(bundle)?.into_iter();
+    Ok(rows.filter(|row| row.route == Route::Alias).map(|row| row.id).collect())
+}
+
 fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
     let id = entry.id.to_string();
     if let Some(row) = earlier.iter().find(|row| row.id == id && row.sha256 == sha256) {

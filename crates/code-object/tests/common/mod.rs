@@ -124,7 +124,10 @@ impl Sample {
             file.extend([if self.lanes == 32 { 4 } else { 0 }, 0, 0, 0, 0, 0, 0]);
         }
         file.resize(code_at, 0);
-        file.extend(0xbfb0_0000_u32.to_le_bytes().repeat(8));
+        // `s_endpgm` of the generation.
+        let end: u32 =
+            if self.target.contains("gfx9") || self.target.contains("gfx10") { 0xbf81_0000 } else { 0xbfb0_0000 };
+        file.extend(end.to_le_bytes().repeat(8));
         self.finish(file, [note_at, notes.len(), symbols_at, symbols_size, strings_at, strings.len(), data_at, code_at])
     }
 

@@ -1,0 +1,133 @@
+//! What was done: as a table of targets, or as JSON with every container.
+
+use super::bundles::Work;
+use super::severity;
+use crate::cli::Format;
+use crate::text;
+use hotswap_bundle::Found;
+use hotswap_compat::pair;
+use hotswap_pipeline::Fate;
+use hotswap_plan::Policy;
+use hotswap_report::Diagnostic;
+use hotswap_targets::find;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Fates by container.
+pub(super) struct Report<'a> {
+    containers: Vec<(Found<'a>, usize, Vec<(String, Fate)>)>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(work: &Work<'a, Vec<(String, Fate)>>) -> Self {
+        let containers = work.done.iter().map(|(found, fates)| {
+            let exchange = work.exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
+            (found.clone(), exchange.map_or(found.bytes.len(), |exchange| exchange.new.len()), fates.clone())
+        });
+        Self { containers: containers.collect() }
+    }
+
+    /// What could not be made, weighed by the policy.
+    pub(super) fn problems(&self, policy: Policy, file: &Path) -> Vec<Diagnostic> {
+        let Some(severity) = severity(policy) else { return Vec::new() };
+        let mut problems = Vec::new();
+        for (found, _, fates) in &self.containers {
+            let place = found.place.to_string();
+            let reasons = fates.iter().filter_map(|(_, fate)| match fate {
+                Fate::Refused(reasons) => Some(reasons),
+                _ => None,
+            });
+            problems.extend(reasons.flatten().map(|reason| {
+                let mut problem = Diagnostic { severity, ..reason.clone() }.in_file(file);
+                let entry = problem.place.entry.take().map_or(place.clone(), |entry| format!("{place}: {entry}"));
+                problem.in_entry(entry)
+            }));
+        }
+        problems
+    }
+
+    /// `size`: the new file's, if it was written.
+    pub(super) fn show(&self, format: Format, file: &Path, old: usize, size: Option<usize>) -> String {
+        match format {
+            Format::Text => self.table(file, old, size),
+            Format::Json => text::json(&self.json(file, old, size)),
+        }
+    }
+
+    fn table(&self, file: &Path, old: usize, size: Option<usize>) -> String {
+        let mut rows: Vec<(String, String, usize)> = Vec::new();
+        for (target, fate) in self.containers.iter().flat_map(|(_, _, fates)| fates) {
+            // An entry that went is told by its ID, which is longer than a target.
+            let fate = words(target, fate);
+            match rows.iter_mut().find(|row| row.0 == *target && row.1 == fate) {
+                Some(row) => row.2 += 1,
+                None => rows.push((target.clone(), fate, 1)),
+            }
+        }
+        // The requested targets come in their order in every container, so those of one target meet.
+        let order: Vec<String> = rows.iter().map(|row| row.0.clone()).collect();
+        rows.sort_by_key(|row| order.iter().position(|target| *target == row.0));
+        let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
+        cells.extend(rows.into_iter().map(|(target, fate, count)| vec![text::plain(&target), fate, count.to_string()]));
+        let file = text::plain(&file.display().to_string());
+        let untouched = self.containers.iter().filter(|(_, _, fates)| fates.is_empty()).count();
+        let untouched =
+            if untouched > 0 { format!(", {untouched} of them without code objects to go by") } else { String::new() };
+        let count = self.containers.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let end = size.map_or("nothing was written".to_owned(), |size| format!("{old} to {size} bytes"));
+        format!("{}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+    }
+
+    fn json(&self, file: &Path, old: usize, size: Option<usize>) -> Value {
+        let container = |(found, new, fates): &(Found<'_>, usize, Vec<(String, Fate)>)| {
+            json!({
+                "place": found.place.to_string(),
+                "form": found.form.to_string(),
+                "sizes": [found.bytes.len(), new],
+                "targets": fates.iter().map(|(target, fate)| detail(target, fate)).collect::<Vec<_>>(),
+            })
+        };
+        let containers: Vec<Value> = self.containers.iter().map(container).collect();
+        json!({
+            "schema": 1,
+            "file": file.display().to_string(),
+            "written": size.is_some(),
+            "sizes": [old, size.unwrap_or(old)],
+            "containers": containers,
+        })
+    }
+}
+
+fn words(target: &str, fate: &Fate) -> String {
+    match fate {
+        Fate::There => "there already".to_owned(),
+        Fate::Covered(generic) => format!("covered by {generic}"),
+        Fate::Made { source, .. } => format!("made from {source}{}", status(source, target).map_or("", |s| s.1)),
+        Fate::Dropped => "dropped".to_owned(),
+        Fate::Refused(reasons) => format!("refused ({} reasons)", reasons.len()),
+    }
+}
+
+/// The pair's status, and a word where it is worth one.
+fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
+    let pair = pair(find(source)?, find(target)?)?;
+    let word = if pair.status == hotswap_compat::Status::Validated { "" } else { ", experimental" };
+    Some((pair.status.to_string(), word))
+}
+
+fn detail(target: &str, fate: &Fate) -> Value {
+    match fate {
+        Fate::There => json!({ "target": target, "how": "native" }),
+        Fate::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
+        Fate::Made { source, entries } => {
+            let status = status(source, target).map(|status| status.0);
+            json!({ "target": target, "how": "made", "source": source, "status": status, "entries": entries })
+        }
+        Fate::Dropped => json!({ "target": target, "how": "dropped" }),
+        Fate::Refused(reasons) => {
+            let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
+            json!({ "target": target, "how": "refused", "reasons": reasons })
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `hotswap retarget` on programs and libraries as linkers leave them, judged by who uses them: HIP, comgr, LLVM.
+//!
+//! `HOTSWAP_TEST_ROOT` names the userland; without it each test says that it was skipped.
+
+use assert_cmd::Command;
+use hotswap_userland::Workbench;
+use predicates::str::contains;
+use serde_json::Value;
+
+const PROGRAM: &str = "#include <hip/hip_runtime.h>
+#include <cstdio>
+__global__ void first(int *p) { p[0] += 1; }
+void second(int *p);
+int main() {
+  int *data = nullptr;
+  if (const hipError_t status = hipMalloc(reinterpret_cast<void **>(&data), 64)) {
+    std::printf(\"%s\\n\", hipGetErrorString(status));
+    return 1;
+  }
+  first<<<1, 64>>>(data);
+  second(data);
+  return 0;
+}
+";
+const LIBRARY: &str = "#include <hip/hip_runtime.h>
+__global__ void kernel(int *p) { p[0] *= 3; }
+void second(int *p) { kernel<<<1, 64>>>(p); }
+";
+
+struct Bench(Workbench);
+
+impl Bench {
+    fn hotswap(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.current_dir(self.0.folder()).args(words);
+        command
+    }
+
+    fn targets(&self, file: &str) -> Vec<String> {
+        let output = self.hotswap(&["list", "--format", "json", file]).assert().success().get_output().stdout.clone();
+        let listed: Value = serde_json::from_slice(&output).unwrap();
+        let containers = listed["files"][0]["containers"].as_array().unwrap().clone();
+        let entries = containers.iter().flat_map(|container| container["entries"].as_array().unwrap().clone());
+        let mut targets: Vec<_> = entries.map(|entry| entry["target"].as_str().unwrap().to_owned()).collect();
+        targets.sort();
+        targets
+    }
+
+    /// LLVM's bundler and comgr find every target in the file's bundle, and comgr gives the very object.
+    fn judged(&self, version: u32, file: &str, targets: &[&str]) {
+        self.0.run(&format!("llvm-objcopy-{version} --dump-section=.hip_fatbin=fatbin {file} /dev/null"));
+        let listed = self.0.run(&format!("clang-offload-bundler-{version} --list --type=o --input=fatbin"));
+        for target in targets {
+            assert!(listed.lines().any(|line| line.ends_with(&format!("--{target}"))), "{file} {target}: {listed}");
+            self.0.run(&format!("./lookup -o found.co fatbin amdgcn-amd-amdhsa--{target}"));
+            self.hotswap(&["extract", file, "--target", target, "-o", "ours.co"]).assert().success();
+            assert!(self.0.read("found.co") == self.0.read("ours.co"), "{file} {target}");
+            let read =
+                format!("llvm-readelf-{version} -hlS --notes found.co 2>&1; llvm-objdump-{version} -d found.co 2>&1");
+            let read = self.0.run(&read);
+            assert!(
+                read.contains(target) && read.contains("s_endpgm") && !read.contains("warning"),
+                "{target}: {read}"
+            );
+        }
+    }
+}
+
+/// Programs and libraries get natives and generics, HIP registers all of it, and comgr finds it.
+#[test]
+fn linked_programs_and_libraries_are_retargeted_and_go_on_working() {
+    let Some(bench) = Workbench::new("linked_programs_and_libraries_are_retargeted_and_go_on_working").map(Bench)
+    else {
+        return;
+    };
+    bench.0.write("program.hip", PROGRAM.as_bytes());
+    bench.0.write("library.hip", LIBRARY.as_bytes());
+    bench.0.write("lookup.c", include_bytes!("../../../tests/comgr/lookup.c"));
+    bench.0.run("cc -std=c11 -o lookup lookup.c -lamd_comgr");
+    let to = "gfx902,gfx9-generic,gfx1031,gfx10-3-generic,gfx1036";
+    let all = ["gfx10-3-generic", "gfx1030", "gfx1031", "gfx1036", "gfx9-generic", "gfx900", "gfx902"];
+    for version in bench.0.versions.clone() {
+        let rocm = if version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
+        // Compiling takes the time: each compiler has one of the forms.
+        let words = ["-O1 -fuse-ld=lld --offload-compress", "-O1"][version as usize % 2];
+        bench.0.run(&format!(
+            "set -e; hip=\"clang++-{version} {rocm} --offload-arch=gfx1030,gfx900 {words}\"
+                 $hip -fPIC -shared library.hip -o lib.so -lamdhip64 -Wl,-soname,libmade.so
+                 ln -sf lib.so libmade.so; $hip program.hip -o x -L. -lmade -lamdhip64"
+        ));
+        for (file, output) in [("x", "y"), ("lib.so", "libmade.so.new")] {
+            bench.hotswap(&["retarget", file, "-o", output, "--to", to]).assert().success().stderr("");
+            assert_eq!(bench.targets(output), all);
+            bench.hotswap(&["verify", output]).assert().success();
+            bench.hotswap(&["retarget", output, "-o", "again", "--to", to]).assert().success();
+            assert!(bench.0.read(output) == bench.0.read("again"), "clang {version} {words} {file}");
+        }
+        let ran = bench.0.shell("mv libmade.so.new libmade.so; LD_LIBRARY_PATH=. ./y 2>&1");
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.code() == Some(1) && said.contains("no ROCm-capable device"), "{words}: {said}");
+        for file in ["y", "libmade.so"] {
+            bench.judged(version, file, &all);
+        }
+        bench.0.run("rm -f libmade.so");
+    }
+}
+
+/// A plan is followed in linked programs as in the link.
+#[test]
+fn a_plan_is_followed_in_a_linked_library() {
+    let Some(bench) = Workbench::new("a_plan_is_followed_in_a_linked_library").map(Bench) else { return };
+    let version = bench.0.versions[0];
+    bench.0.write("library.hip", LIBRARY.as_bytes());
+    bench
+        .0
+        .run(&format!("clang++-{version} --offload-arch=gfx1030,gfx900 -fPIC -shared library.hip -o x.so -lamdhip64"));
+    let pairs = ["--pairs", "gfx1030=>gfx1031"];
+    let told = bench.hotswap(&["retarget", "x.so", "-o", "y.so"]).args(pairs).assert().success();
+    told.stdout("added hipv4-amdgcn-amd-amdhsa--gfx1031\n");
+    assert_eq!(bench.targets("y.so"), ["gfx1030", "gfx1031", "gfx900"]);
+    let again = bench.hotswap(&["retarget", "y.so", "-o", "z.so"]).args(pairs).assert().success();
+    again.stdout(contains("unchanged: nothing to add"));
+    assert!(bench.0.read("y.so") == bench.0.read("z.so"));
+}

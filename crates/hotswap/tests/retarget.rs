@@ -1,0 +1,252 @@
+//! `hotswap retarget --to` on files of every form made here: what is made, kept, dropped and refused.
+
+#[path = "../../code-object/tests/common/mod.rs"]
+mod common;
+
+use assert_cmd::Command;
+use common::Sample;
+use hotswap_bundle::{Bundle, Compression, Method, open, parse};
+use hotswap_code_object::CodeObject;
+use hotswap_targets::EFlags;
+use object::write::{Object, StandardSection, Symbol, SymbolSection};
+use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use std::fs;
+use tempfile::TempDir;
+
+fn id(target: &str) -> String {
+    format!("hipv4-amdgcn-amd-amdhsa--{target}")
+}
+
+fn object(target: &str) -> Vec<u8> {
+    let flags = EFlags::of(&target.parse().unwrap()).encode();
+    let lanes = if target.starts_with("gfx9") { 64 } else { 32 };
+    Sample { target: format!("amdgcn-amd-amdhsa--{target}"), flags, lanes, ..Sample::default() }.build()
+}
+
+fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
+    let mut bundle = Bundle::default();
+    bundle.set_compression(compression);
+    bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+    targets.iter().for_each(|target| bundle.push(id(target), object(target)).unwrap());
+    bundle.to_bytes().unwrap().into_owned()
+}
+
+/// Bundles one behind another, as a host linker leaves them.
+fn fatbin(count: usize, targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
+    let one = bundle(targets, compression);
+    let mut all = Vec::new();
+    for _ in 0..count {
+        all.resize(all.len().next_multiple_of(4096), 0);
+        all.extend_from_slice(&one);
+    }
+    all
+}
+
+fn host_object(content: &[u8]) -> Vec<u8> {
+    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let section = file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
+    file.append_section_data(section, content, 4096);
+    let data = file.section_id(StandardSection::Data);
+    file.append_section_data(data, &[7; 24], 8);
+    file.add_symbol(Symbol {
+        name: b"fatbin".to_vec(),
+        value: 0,
+        size: 0,
+        kind: SymbolKind::Data,
+        scope: SymbolScope::Compilation,
+        weak: false,
+        section: SymbolSection::Section(section),
+        flags: SymbolFlags::None,
+    });
+    file.write().unwrap()
+}
+
+fn archive(members: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = b"!<arch>\n".to_vec();
+    for (number, data) in members.iter().enumerate() {
+        let name = format!("m{number}.o/");
+        out.extend_from_slice(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, data.len()).as_bytes());
+        out.extend_from_slice(data);
+        out.resize(out.len().next_multiple_of(2), b'\n');
+    }
+    out
+}
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.0.path().join(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.path().join(name)).unwrap()
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.0.path().join(name).exists()
+    }
+
+    fn run(&self, words: &str) -> assert_cmd::assert::Assert {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.args(words.split(' ')).current_dir(self.0.path()).assert()
+    }
+
+    fn json(&self, words: &str) -> Value {
+        let out = self.run(&format!("{words} --format json"));
+        serde_json::from_slice(&out.get_output().stdout).unwrap()
+    }
+
+    /// Targets of the code objects of each container; each object is for the target that its entry names.
+    fn targets(&self, name: &str) -> Vec<Vec<String>> {
+        let bytes = self.read(name);
+        let contents = open(&bytes);
+        assert_eq!(contents.problems, []);
+        let targets = |found: &hotswap_bundle::Found<'_>| {
+            let images = found.read().unwrap().images.into_iter().filter(|image| !image.data.is_empty());
+            let target = |image: hotswap_bundle::Image<'_>| {
+                let named = image.id.unwrap().split("amdhsa--").last().unwrap().to_owned();
+                assert_eq!(CodeObject::parse(&image.data).unwrap().target_id().to_string(), named);
+                named
+            };
+            images.map(target).collect()
+        };
+        contents.found.iter().map(targets).collect()
+    }
+}
+
+#[test]
+fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
+    let packed = |version, method| Some(Compression { version, method, level: None });
+    let targets = ["gfx1030", "gfx900"];
+    let forms = [
+        ("bundle", bundle(&targets, None)),
+        ("bundles", fatbin(5, &targets, None)),
+        ("zstd", fatbin(1, &targets, packed(3, Method::Zstd))),
+        ("zlib", fatbin(3, &targets, packed(2, Method::Zlib))),
+        ("object", host_object(&bundle(&targets, None))),
+        ("packed object", host_object(&fatbin(1, &targets, packed(3, Method::Zstd)))),
+        ("archive", archive(&[host_object(&bundle(&targets, None)), host_object(&bundle(&targets, None))])),
+    ];
+    for (form, bytes) in forms {
+        let folder = Folder::new();
+        folder.write("x", &bytes);
+        let before = folder.targets("x");
+        let words = "retarget x --to gfx1031,gfx10-3-generic,gfx902,gfx1030";
+        folder.run(&format!("{words} -o y --jobs 1")).success().stderr("");
+        let all = ["gfx1030", "gfx900", "gfx1031", "gfx10-3-generic", "gfx902"];
+        assert_eq!(folder.targets("y"), vec![all.to_vec(); before.len()], "{form}");
+        // Any number of threads gives the same bytes; a second run changes nothing.
+        folder.run(&format!("{words} -o z --jobs 7")).success();
+        assert!(folder.read("y") == folder.read("z"), "{form}");
+        folder.run("retarget y --to gfx1031,gfx10-3-generic,gfx902,gfx1030 -o z").success();
+        assert!(folder.read("y") == folder.read("z"), "{form}");
+        folder.run("verify y").success();
+        let (old, new) = (folder.read("x"), folder.read("y"));
+        let forms = |bytes: &[u8]| open(bytes).found.iter().map(|found| found.form).collect::<Vec<_>>();
+        assert_eq!(forms(&old), forms(&new), "{form}");
+    }
+}
+
+#[test]
+fn the_report_says_for_each_target_where_it_comes_from() {
+    let folder = Folder::new();
+    folder.write("x", &[fatbin(2, &["gfx1030"], None), fatbin(1, &["gfx10-3-generic"], None)].concat());
+    let words = "retarget x --to gfx1031,gfx10-3-generic,gfx1030 -o y";
+    let told = folder.run(words).success().stderr("");
+    let made =
+        contains("gfx1031          made from gfx1030           2\ngfx1031          covered by gfx10-3-generic  1\n");
+    told.stdout(made.and(contains("x: 3 containers; ")));
+    let report = folder.json(words);
+    assert_eq!((&report["schema"], &report["written"]), (&1.into(), &true.into()));
+    let how = |container: usize| {
+        let rows = report["containers"][container]["targets"].as_array().unwrap();
+        rows.iter().map(|row| format!("{} {}", row["target"], row["how"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    assert_eq!(how(0), ["gfx1031 made", "gfx10-3-generic made", "gfx1030 native"]);
+    assert_eq!(how(2), ["gfx1031 generic", "gfx10-3-generic native", "gfx1030 generic"]);
+    let made = &report["containers"][1]["targets"][0];
+    assert_eq!((&made["source"], &made["status"]), (&"gfx1030".into(), &"validated".into()));
+    assert_eq!(made["entries"][0], id("gfx1031"));
+}
+
+#[test]
+fn what_cannot_be_made_follows_the_policy() {
+    let folder = Folder::new();
+    folder.write("x", &bundle(&["gfx900", "gfx1030"], None));
+    let words = "retarget x --to gfx1031,gfx1100 -o y";
+    folder.run(words).code(13).stderr(contains("error: [HS0401] x: 0x0: ").and(contains("gfx1100 cannot be made")));
+    assert!(!folder.exists("y"));
+    folder.run(&format!("{words} --policy warn")).success().stderr(contains("warning: [HS0401]"));
+    assert_eq!(folder.targets("y"), [["gfx900", "gfx1030", "gfx1031"]]);
+    folder.run(&format!("{words} --policy keep")).success().stderr("").stdout(contains("refused"));
+    // What was left out stands in the record, and a second run finds nothing new.
+    let first = folder.read("y");
+    let (bundle, _) = parse(&first).unwrap();
+    assert!(String::from_utf8_lossy(bundle.record().unwrap()).contains("gfx1100 cannot be made"));
+    folder.run("retarget y --to gfx1031,gfx1100 -o z --policy keep").success();
+    assert!(folder.read("z") == first);
+}
+
+#[test]
+fn sources_may_be_dropped_and_bundles_compressed() {
+    let folder = Folder::new();
+    folder.write("x", &fatbin(3, &["gfx900", "gfx1030"], None));
+    folder.run("retarget x --to gfx10-3-generic --drop gfx1030,gfx900 --compress -o y").success();
+    assert_eq!(folder.targets("y"), vec![["gfx10-3-generic"]; 3]);
+    assert!(open(&folder.read("y")).found.iter().all(hotswap_bundle::Found::is_compressed));
+    folder.run("list y").success().stdout(contains("retargeted from gfx1030").count(3));
+    folder.run("verify y").success();
+}
+
+#[test]
+fn a_code_object_is_relabelled_on_its_own() {
+    let folder = Folder::new();
+    folder.write("x.co", &object("gfx1030"));
+    folder.run("retarget x.co --to gfx10-3-generic -o y.co").success();
+    let made = folder.read("y.co");
+    assert_eq!(CodeObject::parse(&made).unwrap().target_id().to_string(), "gfx10-3-generic");
+    folder.run("retarget x.co --to gfx1031 -o y.co").success();
+    assert!(folder.read("y.co") == object("gfx1031"));
+    folder.run("retarget x.co --to gfx1031,gfx1032 -o z").code(2).stderr(contains("room for one target"));
+    folder.run("retarget x.co --to gfx900 -o z").code(13);
+    folder.run("retarget x.co --pairs gfx1030=>gfx1031 -o z").code(13).stderr(contains("HS0402"));
+    assert!(!folder.exists("z"));
+}
+
+#[test]
+fn wishes_that_make_no_sense_are_refused_and_the_input_stays() {
+    let folder = Folder::new();
+    let bytes = bundle(&["gfx1030"], None);
+    folder.write("x", &bytes);
+    folder.write("text", b"no device code");
+    for (words, code, says) in [
+        ("retarget x -o y", 2, "required"),
+        ("retarget x --to gfx9999 -o y", 11, "gfx9999"),
+        ("retarget x --to gfx90a:xnack+ -o y", 2, "features go with the code"),
+        ("retarget x --to gfx1031 --pairs gfx1030=>gfx1031 -o y", 2, "cannot be used with"),
+        ("retarget x --pairs gfx1030=>gfx1031 --drop gfx1030 -o y", 2, "cannot be used with"),
+        ("retarget x --to gfx1031 --jobs 0 -o y", 2, "0"),
+        ("retarget x --to gfx1031 --policy never -o y", 11, "never"),
+        ("retarget x --to gfx1031 --patches target_note -o y", 2, "--patches"),
+        ("retarget text --to gfx1031 -o y", 12, "HS0304"),
+        ("retarget missing --to gfx1031 -o y", 14, "missing"),
+    ] {
+        folder.run(words).code(code).stderr(contains(says).and(contains("\n").count(1)));
+        assert!(!folder.exists("y"), "{words}");
+    }
+    // Damage in one bundle of several.
+    let mut damaged = fatbin(3, &["gfx1030"], Some(Compression::default()));
+    let last = damaged.len() - 1;
+    damaged[last] ^= 0x55;
+    folder.write("x", &damaged);
+    folder.run("retarget x --to gfx1031 -o x --policy keep").code(12);
+    assert!(folder.read("x") == damaged);
+}

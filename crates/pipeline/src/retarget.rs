@@ -1,0 +1,198 @@
+//! One bundle of a finished file: targets are added from the best that is there, others dropped.
+//!
+//! Where [`crate::expand`] follows the pairs of a plan, here only targets are named: native code wins, then a
+//! generic target that covers the request, then the first pair of the product's table whose source is there and
+//! passes the checks of the pair. A source that fails them is told with all findings, and the next one is tried.
+//!
+//! Invariants: as for [`crate::expand`]; what is dropped may serve as a source first; the record's plan has the
+//! pairs that were applied, so that the same wish gives the same bytes again.
+//!
+//! Absent on purpose: policies. What could not be made is said for each target; the caller decides.
+
+use crate::expand::{Derived, Present, code_objects, is_refusal, write};
+use crate::{derive, record};
+use hotswap_bundle::{Bundle, Compression, Entry, EntryId};
+use hotswap_code_object::CodeObject;
+use hotswap_compat::{Allow, Selection, Wish, route};
+use hotswap_plan::{Pair, Plan, Policy};
+use hotswap_report::{Diagnostic, EntryRecord, Route};
+use hotswap_targets::TargetId;
+
+/// What is wanted of every bundle.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Processors, native or generic.
+    pub targets: Vec<String>,
+    /// Targets whose entries go; without features, those with any.
+    pub drop: Vec<TargetId>,
+    /// Which pairs may be applied.
+    pub allow: Allow,
+    /// Compresses bundles that are not.
+    pub compression: Option<Compression>,
+    /// What the caller does about refusals; it stands in the record.
+    pub policy: Policy,
+}
+
+/// What became of one target in one bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It was compiled, or made by an earlier run.
+    There,
+    /// This generic target covers it.
+    Covered(&'static str),
+    /// Made from the code objects of this processor; the bundle's new entries.
+    Made {
+        /// The source.
+        source: &'static str,
+        /// Entry IDs.
+        entries: Vec<String>,
+    },
+    /// Its entry went.
+    Dropped,
+    /// Not made, for these reasons.
+    Refused(Vec<Diagnostic>),
+}
+
+/// One bundle, done.
+#[derive(Debug)]
+pub struct Retargeted {
+    /// New content; `None` where nothing changes.
+    pub bytes: Option<Vec<u8>>,
+    /// Every requested target and every dropped entry, in that order. Empty where the bundle has no code objects.
+    pub fates: Vec<(String, Fate)>,
+}
+
+/// Changes one bundle, plain or compressed.
+///
+/// # Errors
+/// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours: what no policy is about.
+pub fn retarget(bytes: &[u8], request: &Request) -> Result<Retargeted, Diagnostic> {
+    let (mut bundle, _) = hotswap_bundle::parse(bytes)?;
+    let present = code_objects(&bundle)?;
+    let made_before = record::made_before(&bundle)?;
+    let (mut fates, mut derived, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for target in request.targets.iter().filter(|_| !present.is_empty()) {
+        let (fate, made) = serve(&present, &made_before, target, request.allow)?;
+        if let Fate::Refused(reasons) = &fate {
+            refusals.extend(reasons.first().cloned());
+        }
+        derived.extend(made);
+        fates.push((target.clone(), fate));
+    }
+    let dropped = dropped(&bundle, &request.drop);
+    fates.extend(dropped.iter().map(|id| (id.clone(), Fate::Dropped)));
+    let packs = bundle.compression().is_none() && request.compression.is_some();
+    if derived.is_empty() && refusals.is_empty() && dropped.is_empty() && !packs {
+        return Ok(Retargeted { bytes: None, fates });
+    }
+    let mut record = record::build(&bundle, &present, &derived, &refusals, &Plan::default())?;
+    record.entries.retain(|row| !dropped.contains(&row.id));
+    let plan = plan_of(&record.entries, request);
+    (record.plan, record.plan_text) = (plan.hash(), plan.canonical());
+    drop(present);
+    bundle.retain(|entry| !dropped.contains(&entry.id));
+    if packs {
+        bundle.set_compression(request.compression);
+    }
+    let bytes = write(bundle, derived, &record)?;
+    Ok(Retargeted { bytes, fates })
+}
+
+/// As [`retarget`], for a code object that is in no bundle, and one target: its new bytes, if it was made.
+///
+/// # Errors
+/// As for [`retarget`].
+pub fn relabel(bytes: &[u8], target: &str, allow: Allow) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
+    let object = CodeObject::parse(bytes)?;
+    let named = object.target_id();
+    let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{named}"))?;
+    let (fate, mut made) = serve(&[Present { id, object, target: named, data: bytes }], &[], target, allow)?;
+    Ok((made.pop().map(|entry| entry.data), fate))
+}
+
+/// The code objects to add for one target, one for each set of features that its source comes in.
+///
+/// What an earlier run has made is a source only where nothing else will do: so a refusal reads the same in each run.
+fn serve(
+    present: &[Present<'_>],
+    made_before: &[String],
+    target: &str,
+    allow: Allow,
+) -> Result<(Fate, Vec<Derived>), Diagnostic> {
+    match route(target, &targets(present), Wish::Best, allow) {
+        Ok(Selection::Native) => return Ok((Fate::There, Vec::new())),
+        Ok(Selection::Generic { generic }) => return Ok((Fate::Covered(generic.name), Vec::new())),
+        Ok(Selection::Alias { .. }) | Err(_) => {}
+    }
+    let is_original = |entry: &&Present<'_>| !made_before.contains(&entry.id.to_string());
+    let originals: Vec<&Present<'_>> = present.iter().filter(is_original).collect();
+    let first = from_best(originals, target, allow)?;
+    if matches!(first.0, Fate::Made { .. }) || made_before.is_empty() {
+        return Ok(first);
+    }
+    let second = from_best(present.iter().collect(), target, allow)?;
+    Ok(if matches!(second.0, Fate::Made { .. }) { second } else { first })
+}
+
+/// One source after the other, the best first, until one passes its checks.
+fn from_best(
+    mut candidates: Vec<&Present<'_>>,
+    target: &str,
+    allow: Allow,
+) -> Result<(Fate, Vec<Derived>), Diagnostic> {
+    let mut reasons = Vec::new();
+    loop {
+        let source = match route(target, &targets(candidates.iter().copied()), Wish::Best, allow) {
+            Ok(Selection::Alias { source }) => source.name,
+            Err(refusal) if reasons.is_empty() => return Ok((Fate::Refused(vec![refusal.into()]), Vec::new())),
+            // The sources that could serve have been tried and have said why not.
+            Ok(_) | Err(_) => return Ok((Fate::Refused(reasons), Vec::new())),
+        };
+        let entries = candidates.iter().filter(|entry| entry.target.processor.name == source);
+        match entries.map(|entry| derive::alias(entry, target)).collect::<Result<Vec<_>, _>>() {
+            Ok(made) => {
+                let entries = made.iter().map(|entry| entry.id.clone()).collect();
+                return Ok((Fate::Made { source, entries }, made));
+            }
+            Err(found) => reasons.extend(all_refusals(found)?),
+        }
+        candidates.retain(|entry| entry.target.processor.name != source);
+    }
+}
+
+fn targets<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p Present<'a>>) -> Vec<TargetId> {
+    present.into_iter().map(|entry| entry.target).collect()
+}
+
+/// Damage and our own defects are no refusals.
+fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Diagnostic> {
+    match found.iter().find(|diagnostic| !is_refusal(diagnostic)) {
+        Some(defect) => Err(defect.clone()),
+        None => Ok(found),
+    }
+}
+
+/// IDs of the entries for these targets.
+fn dropped(bundle: &Bundle<'_>, drop: &[TargetId]) -> Vec<String> {
+    let is_meant = |entry: &&Entry<'_>| {
+        let id = EntryId::parse(&entry.id).ok();
+        let target = id.as_ref().and_then(|id| id.target()?.parse::<TargetId>().ok());
+        target.is_some_and(|target| {
+            drop.iter().any(|wanted| {
+                let any = wanted.xnack.is_none() && wanted.sramecc.is_none();
+                target == *wanted || any && target.processor == wanted.processor
+            })
+        })
+    };
+    bundle.entries().iter().filter(is_meant).map(|entry| entry.id.clone()).collect()
+}
+
+/// The plan that asks for the pairs of the record's rows.
+fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
+    let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
+    let aliases = rows.iter().filter(|row| row.route == Route::Alias);
+    let pairs = aliases
+        .filter_map(|row| Some(Pair { source: processor(row.source.as_ref()?), target: processor(&row.target) }));
+    let pairs = pairs.collect();
+    Plan { pairs, policy: request.policy, experimental: request.allow.experimental, ..Plan::default() }
+}
