@@ -77,6 +77,12 @@ impl VgprBanks {
         if self.known & role.bits() == 0 { None } else { Some(self.value >> (2 * role as u8) & 3) }
     }
 
+    /// Whether some role is known to have another bank than the first.
+    #[inline]
+    pub(crate) const fn any_beyond(self) -> bool {
+        self.value != 0
+    }
+
     /// Where two paths meet: a role on which they disagree is unknown.
     #[must_use]
     pub fn join(self, other: Self) -> Self {

@@ -126,6 +126,13 @@ impl Inst {
         (self.flags & Self::LITERAL32 != 0).then(|| word(end.wrapping_sub(1)))
     }
 
+    /// The literal, if it is one of 32 bits that follows the encoding.
+    #[inline]
+    pub(crate) fn following_literal(&self) -> Option<u32> {
+        let number = usize::from(self.len / 4).wrapping_sub(1);
+        self.words.get(number).copied().filter(|_| self.flags == Self::LITERAL32)
+    }
+
     fn literal_field(&self) -> Option<u64> {
         let is_literal = |slot: &&Slot| matches!(slot.name.as_str(), "imm" | "simm32" | "simm64" | "immX" | "immY");
         self.entry()

@@ -125,6 +125,12 @@ impl Reader {
         Reader { inst, isa, slots: entry.slots(), quirks: Quirks::of(entry), low }
     }
 
+    /// The first or the second eight bytes.
+    #[inline]
+    pub(crate) fn half(&self, second: bool) -> u64 {
+        if second { (self.low >> 64) as u64 } else { self.low as u64 }
+    }
+
     /// Number of the slot `name`.
     pub(crate) fn find(&self, name: Name) -> Option<usize> {
         self.slots.iter().position(|slot| slot.name == name)

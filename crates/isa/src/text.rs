@@ -1,30 +1,39 @@
 //! Assembly text, character by character what LLVM 23 prints for the same bytes.
 //!
-//! Invariants: nothing is allocated; every instruction that decodes has a text; the text of an operand depends on the
+//! Data flow: [`line`] takes the short way of each step, a look in [`registers`]; what has none goes through [`Writer`].
+//!
+//! Invariants: nothing is allocated for a line of less than 256 bytes; every instruction that decodes has a text; the text of an operand depends on the
 //! instruction and the target only, except branch targets, for which a caller may have labels.
 //!
 //! Absent on purpose: columns, addresses, comments with the bytes (see the disassembler).
 
+mod buffer;
 mod cache;
 mod dpp;
+mod line;
 mod message;
 mod modifier;
 pub(crate) mod number;
 mod operand;
 pub(crate) mod program;
+mod registers;
+mod room;
 mod scalar;
 mod swizzle;
 mod typed;
 
-use crate::bank::{Role, VgprBanks};
+pub use buffer::TextBuffer;
+
+use crate::bank::VgprBanks;
 use crate::inst::Inst;
 use crate::isa::Isa;
 use crate::operand::Reader;
 use crate::tables::Feature;
 use crate::value::Value;
 use core::fmt::{self, Write};
-use number::{decimal, hexadecimal, signed, signed_hexadecimal};
-use program::{Part, Step};
+use line::Stop;
+use program::{Block, Part, Step};
+use room::Room;
 
 /// Writes the label of a branch's target. It is given the 16 bits of the field; it answers whether it wrote one.
 pub type Label<'a> = &'a dyn Fn(&mut dyn fmt::Write, u16) -> Result<bool, fmt::Error>;
@@ -38,6 +47,9 @@ pub struct Options<'a> {
     /// written behind the name that the encoding has: `v0 /*v256*/`.
     pub banks: VgprBanks,
 }
+
+/// Bytes that almost every line fits in.
+const SHORT: usize = 256;
 
 /// Displays an instruction, see [`Inst::text`].
 #[derive(Debug, Clone, Copy)]
@@ -58,64 +70,63 @@ impl Inst {
         Text { inst: *self, isa }
     }
 
-    /// Writes its text.
+    /// Writes its text. A label may be asked twice, if its line is long.
     pub fn write_text(&self, isa: Isa, options: Options<'_>, out: &mut impl Write) -> fmt::Result {
-        out.write_str(self.mnemonic())?;
-        let beyond = Role::ALL.into_iter().any(|role| options.banks.bank(role).is_some_and(|bank| bank != 0));
-        let mut writer = Writer { reader: Reader::new(*self, isa), isa, options, beyond, out };
-        program::of(self.entry()).iter().try_for_each(|step| writer.step(step))
+        let mut bytes = [0; SHORT];
+        match line::write(self, isa, &options, &mut bytes) {
+            Ok(len) => out.write_str(bytes.get(..len).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or("")),
+            Err(Stop::Full) => self.write_long_text(isa, options, out),
+            Err(Stop::Label) => Err(fmt::Error),
+        }
+    }
+
+    #[cold]
+    fn write_long_text(&self, isa: Isa, options: Options<'_>, out: &mut impl Write) -> fmt::Result {
+        let mut buffer = TextBuffer::new();
+        self.append_text(isa, options, &mut buffer)?;
+        out.write_str(core::str::from_utf8(buffer.as_bytes()).unwrap_or(""))
+    }
+
+    /// Appends its text to others, the fastest way to write many. A label may be asked twice.
+    #[inline]
+    pub fn append_text(&self, isa: Isa, options: Options<'_>, out: &mut TextBuffer) -> fmt::Result {
+        loop {
+            match line::write(self, isa, &options, out.room()) {
+                Ok(len) => {
+                    out.take(len);
+                    return Ok(());
+                }
+                Err(Stop::Full) => out.grow(0),
+                Err(Stop::Label) => return Err(fmt::Error),
+            }
+        }
     }
 }
 
 /// Writes the steps of one instruction.
-struct Writer<'a, 'b, W: Write> {
+struct Writer<'a, 'b, 'c> {
     reader: Reader,
     isa: Isa,
     options: Options<'b>,
-    /// Some role has another bank than the first.
-    beyond: bool,
-    out: &'a mut W,
+    out: &'a mut Room<'c>,
 }
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// Text, then what belongs to every instruction; the rest is [`Writer::rare`].
-    #[inline]
     fn step(&mut self, step: &Step) -> fmt::Result {
         match step.part {
-            Part::Text => self.out.write_str(step.text),
+            Part::Text => self.out.block(&step.text),
             Part::Operand => {
-                self.out.write_str(step.text)?;
+                self.out.block(&step.text)?;
                 self.operand_at(usize::from(step.slot), step.at, step.width)
             }
-            Part::Vector | Part::Data | Part::Source | Part::Scalar => self.register(step),
             Part::Flag => match self.raw(step) {
                 0 => Ok(()),
-                _ => self.out.write_str(step.text),
+                _ => self.out.block(&step.text),
             },
             Part::HexAlways | Part::HexNonzero | Part::DecimalAlways | Part::DecimalNonzero => self.number(step),
             _ => self.conditional(step),
         }
-    }
-
-    /// Operands that are mostly one register, which is all that is looked for here.
-    #[inline]
-    fn register(&mut self, step: &Step) -> fmt::Result {
-        self.out.write_str(step.text)?;
-        let raw = self.raw(step);
-        let vector = match step.part {
-            Part::Vector => true,
-            Part::Data => raw < 256,
-            Part::Source => raw >= 256,
-            _ => false,
-        };
-        if vector && !self.beyond {
-            return self.out.write_str(number::vector(raw as u16 & 255));
-        }
-        // gfx9 has 102 scalar registers, the others more.
-        if raw < 102 && matches!(step.part, Part::Source | Part::Scalar) {
-            return self.out.write_str(number::scalar(raw as u16));
-        }
-        self.operand_at(usize::from(step.slot), step.at, step.width)
     }
 
     /// The raw number of a step's operand.
@@ -130,17 +141,17 @@ impl<W: Write> Writer<'_, '_, W> {
         if value == 0 && matches!(step.part, Part::HexNonzero | Part::DecimalNonzero) {
             return Ok(());
         }
-        self.out.write_str(step.text)?;
+        self.out.block(&step.text)?;
         match step.part {
-            Part::HexAlways | Part::HexNonzero => signed_hexadecimal(self.out, value),
-            _ => signed(self.out, value),
+            Part::HexAlways | Part::HexNonzero => self.out.signed_hexadecimal(value),
+            _ => self.out.signed(value),
         }
     }
 
     /// A number that is read as a signed one.
     fn signed_number(&mut self, slot: usize) -> fmt::Result {
         match self.reader.value(slot) {
-            Value::Imm(value) => signed_hexadecimal(self.out, value),
+            Value::Imm(value) => self.out.signed_hexadecimal(value),
             _ => Ok(()),
         }
     }
@@ -148,15 +159,15 @@ impl<W: Write> Writer<'_, '_, W> {
     /// Parts whose text is only written under a condition.
     fn conditional(&mut self, step: &Step) -> fmt::Result {
         let raw = if step.part == Part::Packed { 0 } else { self.raw(step) };
-        let text = step.text;
+        let text = &step.text;
         match step.part {
             // Where there is no global data share, its bit says nothing.
             Part::GdsFlag if raw == 0 || !self.isa.has(Feature::Gds) => Ok(()),
-            Part::GdsFlag => self.out.write_str(text),
+            Part::GdsFlag => self.out.block(text),
             Part::CachePolicy => self.cache_policy(raw, step.extra),
             Part::Offset => self.offset(raw, step),
             Part::FlatOffset => self.flat_offset(raw, step),
-            Part::DppFetchInvalid if raw == 1 || raw == 0xea => self.out.write_str(text),
+            Part::DppFetchInvalid if raw == 1 || raw == 0xea => self.out.block(text),
             Part::DppFetchInvalid => Ok(()),
             Part::Packed => self.packed(step),
             Part::OpSelConvert => self.pair(text, raw & 4 != 0, raw & 8 != 0),
@@ -175,7 +186,7 @@ impl<W: Write> Writer<'_, '_, W> {
             Part::EndProgram if raw == 0 => Ok(()),
             Part::TypedFormat => self.typed_format(raw),
             _ => {
-                self.out.write_str(text)?;
+                self.out.block(text)?;
                 self.rare(step, raw)
             }
         }
@@ -192,7 +203,7 @@ impl<W: Write> Writer<'_, '_, W> {
             Part::Vcc => self.vcc(),
             Part::AddressList => self.address_list(slot, step.extra[0]),
             Part::U16 => self.number16(slot, raw),
-            Part::U32 => hexadecimal(self.out, raw & 0xffff_ffff),
+            Part::U32 => self.out.hexadecimal(raw & 0xffff_ffff),
             Part::Fp64 => self.literal_fp64(slot),
             Part::ScalarOffset => self.signed_number(slot),
             Part::DppControl => self.dpp_control(raw, step.extra[0]),
@@ -200,12 +211,12 @@ impl<W: Write> Writer<'_, '_, W> {
             Part::SdwaSelect => self.out.write_str(dpp::SDWA_SELECTS.get(raw as usize).unwrap_or(&"")),
             Part::SdwaUnused => self.out.write_str(dpp::SDWA_UNUSED[raw as usize & 3]),
             Part::Dim => self.out.write_str(DIMENSIONS[raw as usize & 7]),
-            Part::Attribute => decimal(self.out, raw),
+            Part::Attribute => self.out.decimal(raw),
             Part::AttributeComponent => self.out.write_str([".x", ".y", ".z", ".w"][raw as usize & 3]),
             Part::AttributeParameter => self.attribute_parameter(raw),
             Part::ExportTarget => self.export_target(raw),
             Part::ExportSource => self.export_source(slot, step.extra),
-            Part::EndProgram => decimal(self.out, raw & 0xffff),
+            Part::EndProgram => self.out.decimal(raw & 0xffff),
             _ => self.scalar_control(step.part, raw as u16),
         }
     }
@@ -222,16 +233,16 @@ impl<W: Write> Writer<'_, '_, W> {
     fn branch(&mut self, field: u16) -> fmt::Result {
         match self.options.label {
             Some(label) if label(self.out, field)? => Ok(()),
-            _ => decimal(self.out, u64::from(field)),
+            _ => self.out.decimal(u64::from(field)),
         }
     }
 
     /// ` op_sel:[a,b]` unless both are off.
-    fn pair(&mut self, text: &str, a: bool, b: bool) -> fmt::Result {
+    fn pair(&mut self, text: &Block, a: bool, b: bool) -> fmt::Result {
         if !a && !b {
             return Ok(());
         }
-        self.out.write_str(text)?;
+        self.out.block(text)?;
         self.out.write_str(if a { "1," } else { "0," })?;
         self.out.write_str(if b { "1]" } else { "0]" })
     }

@@ -11,7 +11,7 @@ mod race;
 use clap::Parser;
 use corpus::Corpus;
 use hotswap_isa::effects::EffectReader;
-use hotswap_isa::text::Options as TextOptions;
+use hotswap_isa::text::{Options as TextOptions, TextBuffer};
 use hotswap_isa::{Isa, Target, table_bytes};
 use hotswap_userland::{ENV_ROOT, Userland};
 use objdump::Objdump;
@@ -120,15 +120,15 @@ fn effects_listed(isa: Isa, bytes: &[u8]) -> usize {
 }
 
 /// All lines of assembly, one behind another, as a listing has them.
-fn text_all(isa: Isa, bytes: &[u8], out: &mut String) -> usize {
+fn text_all(isa: Isa, bytes: &[u8], out: &mut TextBuffer) -> usize {
     out.clear();
     for (_, result) in isa.walk(bytes) {
-        // A string takes everything.
+        // Only labels can fail.
         let _ = match result {
-            Ok(inst) => inst.write_text(isa, TextOptions::default(), out),
+            Ok(inst) => inst.append_text(isa, TextOptions::default(), out),
             Err(problem) => write!(out, "{problem}"),
         };
-        out.push('\n');
+        out.push(b'\n');
     }
     out.len()
 }
@@ -181,7 +181,7 @@ fn contestants<'a>(isa: Isa, large: &'a [u8], small: &'a [u8], copy: &'a mut [u8
         run: Box::new(move || Ok(timed(&work))),
     };
     let few = walk_sizes(isa, small);
-    let mut listing = String::new();
+    let mut listing = TextBuffer::new();
     vec![
         Contestant {
             name: MEMCPY,

@@ -6,7 +6,7 @@
 
 use super::GenerateError;
 use crate::model::{Kind, Model};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// Writes the table of kinds, in the order of the model.
 pub fn write(out: &mut String, model: &Model) -> Result<(), GenerateError> {
@@ -24,7 +24,7 @@ pub fn kind_expression(kind: &Kind) -> Result<String, GenerateError> {
     Ok(format!(
         "Kind {{ name: {:?}, decode: {}, operand_type: OperandType::{}, class: {} }}",
         kind.name,
-        decode(kind)?,
+        decoder(kind)?,
         operand_type(kind)?,
         class(kind)?
     ))
@@ -47,7 +47,6 @@ const DECODERS: &[(&str, &str)] = &[
     ("imm", "Imm"),
     ("VGPR_32_Lo128", "VgprLow128"),
     ("VGPR_16_Lo128", "HalfLow128"),
-    ("VSrc_f64", "Source { dwords: 2, plus: 0 }"),
     ("BoolReg", "LaneMask"),
     ("SReg_1", "LaneMask"),
     ("SReg_1_XEXEC", "LaneMask"),
@@ -64,37 +63,63 @@ const DECODERS: &[(&str, &str)] = &[
     ("VersionImm", "Version"),
 ];
 
+/// How a field becomes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decoder {
+    /// A source; `plus` are bits that the field lacks.
+    Source { dwords: u16, plus: u16 },
+    /// A vector register or several.
+    Vgpr { dwords: u16 },
+    /// An accumulation register or several.
+    Agpr { dwords: u16 },
+    /// A variant without numbers.
+    Other(&'static str),
+}
+
+impl fmt::Display for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Decoder::Source { dwords, plus } => write!(f, "Decode::Source {{ dwords: {dwords}, plus: {plus} }}"),
+            Decoder::Vgpr { dwords } => write!(f, "Decode::Vgpr {{ dwords: {dwords} }}"),
+            Decoder::Agpr { dwords } => write!(f, "Decode::Agpr {{ dwords: {dwords} }}"),
+            Decoder::Other(variant) => write!(f, "Decode::{variant}"),
+        }
+    }
+}
+
 /// How the field becomes a value.
-fn decode(kind: &Kind) -> Result<String, GenerateError> {
+pub(super) fn decoder(kind: &Kind) -> Result<Decoder, GenerateError> {
     let word = stem(&kind.decode);
-    // The method of the same name that LLVM wrote by hand reads ten bits and keeps bit 8, the class's eight.
-    if word == "VGPR_16" {
-        return Ok("Decode::Half".to_string());
+    match word {
+        // The method of the same name that LLVM wrote by hand reads ten bits and keeps bit 8, the class's eight.
+        "VGPR_16" => return Ok(Decoder::Other("Half")),
+        "VSrc_f64" => return Ok(Decoder::Source { dwords: 2, plus: 0 }),
+        _ => {}
     }
     if let Some((_, variant)) = DECODERS.iter().find(|(name, _)| *name == word) {
-        return Ok(format!("Decode::{variant}"));
+        return Ok(Decoder::Other(variant));
     }
     let wide = templated(word).or_else(|| register_class(word));
     wide.ok_or_else(|| unknown(kind, "decoder", &kind.decode))
 }
 
 /// Decoder methods with the width in angle brackets.
-fn templated(word: &str) -> Option<String> {
+fn templated(word: &str) -> Option<Decoder> {
     let (name, width) = word.strip_suffix('>')?.split_once('<')?;
     let dwords = width.parse::<u16>().ok()?.div_ceil(32);
     let plus = match name {
         "SrcRegOrImm9" | "SrcReg9" | "SrcAV10" => 0,
         "SrcRegOrImmA9" | "SrcA9" => 512,
         "AVLdSt" | "AV10" => 256,
-        "VSrcT16" => return Some("Decode::HalfSource".to_string()),
-        "VSrcT16_Lo128" => return Some("Decode::HalfSourceLow128".to_string()),
+        "VSrcT16" => return Some(Decoder::Other("HalfSource")),
+        "VSrcT16_Lo128" => return Some(Decoder::Other("HalfSourceLow128")),
         _ => return None,
     };
-    Some(format!("Decode::Source {{ dwords: {dwords}, plus: {plus} }}"))
+    Some(Decoder::Source { dwords, plus })
 }
 
 /// Register classes that stand for their decoder: `VReg_64_AlignTarget`, `SReg_32_XM0`.
-fn register_class(word: &str) -> Option<String> {
+fn register_class(word: &str) -> Option<Decoder> {
     let mut parts = word.split('_');
     let file = parts.next()?;
     let dwords = match (file, parts.next()?) {
@@ -102,10 +127,10 @@ fn register_class(word: &str) -> Option<String> {
         (_, width) => width.parse::<u16>().ok()? / 32,
     };
     Some(match file {
-        "VGPR" | "VReg" => format!("Decode::Vgpr {{ dwords: {dwords} }}"),
-        "AGPR" | "AReg" => format!("Decode::Agpr {{ dwords: {dwords} }}"),
-        "AV" => format!("Decode::Source {{ dwords: {dwords}, plus: 256 }}"),
-        "SReg" | "SGPR" => format!("Decode::Source {{ dwords: {dwords}, plus: 0 }}"),
+        "VGPR" | "VReg" => Decoder::Vgpr { dwords },
+        "AGPR" | "AReg" => Decoder::Agpr { dwords },
+        "AV" => Decoder::Source { dwords, plus: 256 },
+        "SReg" | "SGPR" => Decoder::Source { dwords, plus: 0 },
         _ => return None,
     })
 }
@@ -154,7 +179,7 @@ const OPERAND_TYPES: &[&str] = &[
 ];
 
 /// What constants mean.
-fn operand_type(kind: &Kind) -> Result<String, GenerateError> {
+pub(super) fn operand_type(kind: &Kind) -> Result<String, GenerateError> {
     let text = kind.operand_type.strip_prefix("OPERAND_").unwrap_or(&kind.operand_type);
     if text.is_empty() {
         return Ok(if kind.class.is_empty() { "Unknown" } else { "Register" }.to_string());
@@ -211,20 +236,26 @@ fn class(kind: &Kind) -> Result<String, GenerateError> {
     if name.is_empty() {
         return Ok("RegClass::NONE".to_string());
     }
-    let expression = |dwords: u8, holds: String| {
-        let holds: Vec<String> =
-            holds.split(" | ").filter(|word| !word.is_empty()).map(|word| format!("RegClass::{word}")).collect();
-        format!("RegClass {{ name: {name:?}, dwords: {dwords}, holds: {} }}", holds.join(" | "))
-    };
+    let (dwords, holds) = holds(kind)?;
+    let holds: Vec<String> = words(&holds).map(|word| format!("RegClass::{word}")).collect();
+    Ok(format!("RegClass {{ name: {name:?}, dwords: {dwords}, holds: {} }}", holds.join(" | ")))
+}
+
+/// The words between bars.
+pub(super) fn words(holds: &str) -> impl Iterator<Item = &str> {
+    holds.split(" | ").filter(|word| !word.is_empty())
+}
+
+/// Dwords and content of the register class.
+pub(super) fn holds(kind: &Kind) -> Result<(u8, String), GenerateError> {
+    let name = kind.class.as_str();
     if let Some((_, dwords, holds)) = SCALAR_CLASSES.iter().find(|class| class.0 == name) {
-        return Ok(expression(*dwords, format!("SCALAR | {holds}")));
+        return Ok((*dwords, format!("SCALAR | {holds}")));
     }
     if let Some((_, dwords, holds)) = OTHER_CLASSES.iter().find(|class| class.0 == name) {
-        return Ok(expression(*dwords, (*holds).to_string()));
+        return Ok((*dwords, (*holds).to_string()));
     }
-    vector_class(name)
-        .map(|(dwords, holds)| expression(dwords, holds))
-        .ok_or_else(|| unknown(kind, "register class", name))
+    vector_class(name).ok_or_else(|| unknown(kind, "register class", name))
 }
 
 /// Classes of vector and accumulation registers by the parts of their names.

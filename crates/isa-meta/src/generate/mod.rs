@@ -11,6 +11,7 @@ pub mod effects;
 pub mod emit;
 pub mod expand;
 pub mod kinds;
+mod lines;
 pub mod names;
 pub mod settings;
 pub mod size;

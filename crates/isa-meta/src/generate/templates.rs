@@ -8,9 +8,8 @@
 
 use super::GenerateError;
 use super::expand::{Expanded, Format};
+use super::lines::{Lines, Shortcuts};
 use crate::model::{Column, Kind, Model, Piece, Row, Shape};
-use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Slot number for "none".
 const NONE: u8 = 255;
@@ -18,12 +17,29 @@ const NONE: u8 = 255;
 /// One step: text, what comes after it, its operand with the place of its field, four numbers whose meaning depends on
 /// the part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Step {
-    text: String,
-    part: &'static str,
-    slot: u8,
-    place: Place,
-    extra: [u8; 4],
+pub(super) struct Step {
+    pub(super) text: String,
+    pub(super) part: &'static str,
+    pub(super) slot: u8,
+    pub(super) place: Place,
+    pub(super) extra: [u8; 4],
+}
+
+impl Step {
+    /// Text only.
+    pub(super) fn text(text: &str) -> Self {
+        Self { text: text.to_string(), part: "Text", slot: NONE, place: (0, 0), extra: [0; 4] }
+    }
+
+    /// Whether its text is written under every condition.
+    pub(super) fn has_fixed_text(&self) -> bool {
+        !CONDITIONAL.contains(&self.part) && !SILENT_AT_ZERO.contains(&self.part)
+    }
+
+    /// Whether it writes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.part == "Text" && self.text.is_empty()
+    }
 }
 
 /// Where a field lies that is one run of bits in the first 128; lowest bit and width, width 0 for any other.
@@ -31,35 +47,24 @@ type Place = (u8, u8);
 
 /// Writes the programs and which entry has which.
 pub fn write(out: &mut String, model: &Model, expanded: &Expanded) -> Result<(), GenerateError> {
-    let mut numbers: BTreeMap<Vec<Step>, usize> = BTreeMap::new();
-    let mut programs = Vec::new();
-    let mut entries = Vec::with_capacity(expanded.entries.len());
-    let mut quirks = Vec::with_capacity(expanded.entries.len());
+    let mut lines = Lines::default();
     for entry in &expanded.entries {
         let row = &model.rows[entry.row];
         let format = &expanded.formats[entry.format];
         let builder = Builder { model, row, column: &row.columns[entry.column], format, steps: Vec::new() };
-        quirks.push(builder.quirks()?);
-        let program = builder.build()?;
-        let next = programs.len();
-        let number = *numbers.entry(program.clone()).or_insert(next);
-        if number == next {
-            programs.push(program);
-        }
-        entries.push(number);
+        let quirks = builder.quirks()?;
+        let returns = builder.find("cpol").filter(|_| builder.flag("atomicret"));
+        let shortcuts = Shortcuts { model, format, returns, adjusted: quirks & ADJUSTED != 0 };
+        let steps = builder.build()?.into_iter();
+        let steps = steps.map(|step| shortcuts.of(&step).map(|short| (step, short))).collect::<Result<_, _>>()?;
+        lines.add(&row.mnemonic, steps, quirks);
     }
-    let _ = writeln!(out, "pub(crate) static PROGRAMS: [&[Step]; {}] = [", programs.len());
-    for program in &programs {
-        out.push_str("    &[");
-        for Step { text, part, slot, place: (at, width), extra: [a, b, c, d] } in program {
-            let _ = write!(out, "s({text:?}, Part::{part}, {slot}, {at}, {width}, {a}, {b}, {c}, {d}), ");
-        }
-        out.push_str("],\n");
-    }
-    let _ = writeln!(out, "];\npub(crate) static ENTRY_PROGRAMS: [u16; {}] = {entries:?};", entries.len());
-    let _ = writeln!(out, "pub(crate) static ENTRY_QUIRKS: [u8; {}] = {quirks:?};", quirks.len());
+    lines.write(out);
     Ok(())
 }
+
+/// Quirks that change what a register's field says: formats of matrices and images.
+const ADJUSTED: u8 = 24;
 
 /// Makes the program of one entry.
 struct Builder<'a> {
@@ -95,7 +100,7 @@ impl Builder<'_> {
             rest = &after[1 + name_length..];
         }
         self.text(rest);
-        Ok(self.steps.into_iter().filter(|step| !(step.part == "Text" && step.text.is_empty())).collect())
+        Ok(self.steps.into_iter().filter(|step| !step.is_empty()).collect())
     }
 
     /// What the reader of operands has to look after: 1 the policy's "returns" is fixed, 2 tied operands, 4 halves in
@@ -137,9 +142,7 @@ impl Builder<'_> {
         }
         match self.steps.last_mut() {
             Some(last) if last.part == "Text" => last.text.push_str(text),
-            _ => {
-                self.steps.push(Step { text: text.to_string(), part: "Text", slot: NONE, place: (0, 0), extra: [0; 4] })
-            }
+            _ => self.steps.push(Step::text(text)),
         }
     }
 
@@ -170,12 +173,6 @@ impl Builder<'_> {
         let Some(slot) = self.format.slots.get(usize::from(number)) else { return false };
         let returns = self.flag("atomicret") && self.find("cpol") == Some(number);
         slot.pieces.is_empty() && slot.tied.is_none() && !returns
-    }
-
-    /// Where the field of the operand after `slot` lies, as the extra numbers of a step.
-    fn next_place(&self, slot: u8) -> [u8; 4] {
-        let (at, width) = self.place(slot.saturating_add(1));
-        [at, width, 0, 0]
     }
 
     /// Where the operand's field lies.
@@ -229,11 +226,10 @@ impl Builder<'_> {
         }
         match print.method {
             "" | "Operand" | "RegularOperand" | "VOPDst" | "VINTRPDst" => {
-                let part = self.operand_part(slot, &kind)?;
-                self.push(part, slot, [0; 4]);
+                self.push(if kind.decode.ends_with("BrTarget") { "Branch" } else { "Operand" }, slot, [0; 4])
             }
-            "OperandAndFPInputMods" => self.push("FloatModifiers", slot, self.next_place(slot)),
-            "OperandAndIntInputMods" => self.push("IntegerModifiers", slot, self.next_place(slot)),
+            "OperandAndFPInputMods" => self.push("FloatModifiers", slot, [0; 4]),
+            "OperandAndIntInputMods" => self.push("IntegerModifiers", slot, [0; 4]),
             // Ray tests with 16-bit addresses say so in the opcode.
             "NamedBit" if name == "a16" && self.tests_rays_with_a16() => self.text(" a16"),
             "NamedBit" if name == "gds" => self.conditional(" gds", "GdsFlag", slot, [0; 4]),
@@ -258,25 +254,6 @@ impl Builder<'_> {
         let found = self.model.image_bases.iter().find(|other| Some(other.name.as_str()) == base);
         let has = |property: &str| found.is_some_and(|base| base.properties.iter().any(|other| other == property));
         has("bvh") && has("a16")
-    }
-
-    /// The part that writes an operand: one for everything, and shorter ways for registers of one dword whose class
-    /// takes every one of them.
-    fn operand_part(&self, slot: u8, kind: &Kind) -> Result<&'static str, GenerateError> {
-        if kind.decode.ends_with("BrTarget") {
-            return Ok("Branch");
-        }
-        // Formats of matrices (8) and images (16) change what a field says.
-        if self.place(slot) == (0, 0) || self.quirks()? & 24 != 0 {
-            return Ok("Operand");
-        }
-        Ok(match (kind.decode.as_str(), kind.class.as_str()) {
-            ("VGPR_32", "VGPR_32") => "Vector",
-            ("AVLdSt<32>", "AV_LdSt_32_Target") => "Data",
-            ("SrcRegOrImm9<32>", "VS_32") => "Source",
-            (_, "SReg_32" | "SReg_32_XM0_XEXEC" | "SReg_32_XM0" | "SReg_32_XEXEC_HI") => "Scalar",
-            _ => "Operand",
-        })
     }
 
     fn named_number(&mut self, slot: u8, print: &Print) -> Result<(), GenerateError> {
@@ -434,7 +411,7 @@ impl Builder<'_> {
 }
 
 /// Parts that write nothing for 0.
-const SILENT_AT_ZERO: &[&str] = &[
+pub(super) const SILENT_AT_ZERO: &[&str] = &[
     "Flag",
     "GdsFlag",
     "HexNonzero",
@@ -452,6 +429,9 @@ const SILENT_AT_ZERO: &[&str] = &[
     "MatrixScaleFormat",
     "DppFetchInvalid",
 ];
+
+/// Other parts whose text is only written under a condition.
+const CONDITIONAL: &[&str] = &["Packed", "OpSelConvert", "OpSelPermute", "Swizzle", "EndProgram", "TypedFormat"];
 
 /// Print methods: name, text that depends on the operand, part.
 const PARTS: &[(&str, &str, &str)] = &[
@@ -474,12 +454,12 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("IndexKey8bit", " index_key:", "IndexKey"),
     ("IndexKey16bit", " index_key:", "IndexKey"),
     ("IndexKey32bit", " index_key:", "IndexKey"),
-    ("MatrixAFMT", " matrix_a_fmt:", "MatrixFormat"),
-    ("MatrixBFMT", " matrix_b_fmt:", "MatrixFormat"),
-    ("MatrixAScale", " matrix_a_scale:", "MatrixScale"),
-    ("MatrixBScale", " matrix_b_scale:", "MatrixScale"),
-    ("MatrixAScaleFmt", " matrix_a_scale_fmt:", "MatrixScaleFormat"),
-    ("MatrixBScaleFmt", " matrix_b_scale_fmt:", "MatrixScaleFormat"),
+    ("MatrixAFMT", " matrix_a", "MatrixFormat"),
+    ("MatrixBFMT", " matrix_b", "MatrixFormat"),
+    ("MatrixAScale", " matrix_a", "MatrixScale"),
+    ("MatrixBScale", " matrix_b", "MatrixScale"),
+    ("MatrixAScaleFmt", " matrix_a", "MatrixScaleFormat"),
+    ("MatrixBScaleFmt", " matrix_b", "MatrixScaleFormat"),
     ("InterpAttr", "attr", "Attribute"),
     ("InterpAttrChan", "", "AttributeComponent"),
     ("InterpSlot", "", "AttributeParameter"),

@@ -2,7 +2,6 @@
 
 use super::Writer;
 use super::message::generation;
-use super::number::{decimal, hexadecimal, signed};
 use super::program::Step;
 use crate::operand::sign_extended;
 use crate::tables::Feature;
@@ -12,7 +11,7 @@ use core::fmt::{self, Write};
 const STORE: u8 = 1;
 const ATOMIC: u8 = 2;
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// The cache policy. Extra: the kind of access, then whether it is scalar.
     pub(super) fn cache_policy(&mut self, bits: u64, extra: [u8; 4]) -> fmt::Result {
         if bits == 0 {
@@ -63,14 +62,14 @@ impl<W: Write> Writer<'_, '_, W> {
             1 => "RETURN",
             2 => "NT",
             3 => "NT_RETURN",
-            _ => return hexadecimal(self.out, hint),
+            _ => return self.out.hexadecimal(hint),
         };
         self.out.write_str(text)
     }
 
     fn plain_hint(&mut self, hint: u64, scope: u64, store: bool) -> fmt::Result {
         if hint == 7 && !store {
-            return hexadecimal(self.out, hint);
+            return self.out.hexadecimal(hint);
         }
         self.out.write_str(if store { "TH_STORE_" } else { "TH_LOAD_" })?;
         let third = match (scope, store) {
@@ -86,11 +85,11 @@ impl<W: Write> Writer<'_, '_, W> {
         if raw as u32 == 0 {
             return Ok(());
         }
-        self.out.write_str(step.text)?;
+        self.out.block(&step.text)?;
         if step.extra[0] != 0 && self.isa.has(Feature::Gfx12Insts) {
-            return signed(self.out, sign_extended(raw, 24));
+            return self.out.signed(sign_extended(raw, 24));
         }
-        decimal(self.out, raw & 0xffff)
+        self.out.decimal(raw & 0xffff)
     }
 
     /// The offset of a flat access: signed for global and scratch, and where flat ones may be negative.
@@ -98,9 +97,9 @@ impl<W: Write> Writer<'_, '_, W> {
         if raw as u32 == 0 {
             return Ok(());
         }
-        self.out.write_str(step.text)?;
+        self.out.block(&step.text)?;
         if step.extra[0] == 0 && !self.isa.has(Feature::FlatSignedOffset) {
-            return decimal(self.out, raw & 0xffff);
+            return self.out.decimal(raw & 0xffff);
         }
         // gfx9 and gfx11 have 13 bits.
         let bits = match generation(self.isa) {
@@ -108,6 +107,6 @@ impl<W: Write> Writer<'_, '_, W> {
             12 => 24,
             _ => 13,
         };
-        signed(self.out, sign_extended(raw, bits))
+        self.out.signed(sign_extended(raw, bits))
     }
 }

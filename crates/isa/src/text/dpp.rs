@@ -1,7 +1,6 @@
 //! DPP controls and SDWA selections.
 
 use super::Writer;
-use super::number::decimal;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
@@ -10,12 +9,12 @@ pub(super) const SDWA_SELECTS: [&str; 7] = ["BYTE_0", "BYTE_1", "BYTE_2", "BYTE_
 /// What SDWA does with the rest of the result. The last number has no meaning; LLVM writes the first one's name.
 pub(super) const SDWA_UNUSED: [&str; 4] = ["UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "UNUSED_PAD"];
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// Eight lanes of three bits.
     pub(super) fn dpp8(&mut self, raw: u64) -> fmt::Result {
         for lane in 0..8 {
             self.out.write_str(if lane == 0 { "dpp8:[" } else { "," })?;
-            decimal(self.out, raw >> (3 * lane) & 7)?;
+            self.out.decimal(raw >> (3 * lane) & 7)?;
         }
         self.out.write_char(']')
     }
@@ -64,13 +63,13 @@ impl<W: Write> Writer<'_, '_, W> {
             _ => return self.out.write_str("/* Invalid dpp_ctrl value */"),
         };
         self.out.write_str(text)?;
-        decimal(self.out, number)
+        self.out.decimal(number)
     }
 
     fn quad_permutation(&mut self, raw: u64) -> fmt::Result {
         for lane in 0..4 {
             self.out.write_str(if lane == 0 { "quad_perm:[" } else { "," })?;
-            decimal(self.out, raw >> (2 * lane) & 3)?;
+            self.out.decimal(raw >> (2 * lane) & 3)?;
         }
         self.out.write_char(']')
     }

@@ -3,7 +3,6 @@
 //! Invariant: a message that the target does not have is written as numbers, and only if nothing is lost by that.
 
 use super::Writer;
-use super::number::decimal;
 use crate::isa::Isa;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
@@ -79,7 +78,7 @@ fn operation_name(id: u16, operation: u16) -> Option<&'static str> {
     }
 }
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// A message: number in bits 0 to 3 (0 to 7 from gfx11 on), operation in bits 4 to 6, stream in bits 8 and 9.
     pub(super) fn message(&mut self, raw: u16) -> fmt::Result {
         let gfx11 = self.isa.has(Feature::Gfx11Insts);
@@ -104,20 +103,20 @@ impl<W: Write> Writer<'_, '_, W> {
                     self.out.write_str(operation_name(id, operation).unwrap_or(""))?;
                     if geometry && operation != 0 {
                         self.out.write_str(", ")?;
-                        decimal(self.out, u64::from(stream))?;
+                        self.out.decimal(u64::from(stream))?;
                     }
                 }
                 self.out.write_char(')')
             }
             _ if id | operation << 4 | stream << 8 == raw => self.message_numbers([id, operation, stream]),
-            _ => decimal(self.out, u64::from(raw)),
+            _ => self.out.decimal(u64::from(raw)),
         }
     }
 
     fn message_numbers(&mut self, numbers: [u16; 3]) -> fmt::Result {
         for (index, number) in numbers.into_iter().enumerate() {
             self.out.write_str(if index == 0 { "sendmsg(" } else { ", " })?;
-            decimal(self.out, u64::from(number))?;
+            self.out.decimal(u64::from(number))?;
         }
         self.out.write_char(')')
     }

@@ -1,7 +1,6 @@
 //! Lists of modifier bits, and the modifiers of matrix products.
 
 use super::Writer;
-use super::number::{decimal, hexadecimal};
 use super::program::{Part, Step};
 use core::fmt::{self, Write};
 
@@ -10,7 +9,7 @@ const OP_SEL_HI: u8 = 8;
 /// The bit of the first source's modifiers that selects the half of the result.
 const RESULT: u64 = 8;
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// One bit of each source's modifiers, as a list; nothing if all have the value they have by default.
     pub(super) fn packed(&mut self, step: &Step) -> fmt::Result {
         let [a, b, c, shape] = step.extra;
@@ -24,7 +23,7 @@ impl<W: Write> Writer<'_, '_, W> {
         if sources.iter().all(|source| on(*source) == default) && result != Some(true) {
             return Ok(());
         }
-        self.out.write_str(step.text)?;
+        self.out.block(&step.text)?;
         for (number, source) in sources.iter().enumerate() {
             self.list_item(number == 0, on(*source))?;
         }
@@ -45,11 +44,11 @@ impl<W: Write> Writer<'_, '_, W> {
 
     /// Modifiers that are numbers or have names, and are not written when they are 0.
     pub(super) fn matrix(&mut self, step: &Step, raw: u64) -> fmt::Result {
-        let names: &[&str] = match step.part {
-            Part::MatrixFormat => &FORMATS,
-            Part::MatrixScale => &SCALES,
-            Part::MatrixScaleFormat => &SCALE_FORMATS,
-            _ => &[],
+        let (suffix, names): (&str, &[&str]) = match step.part {
+            Part::MatrixFormat => ("_fmt:", &FORMATS),
+            Part::MatrixScale => ("_scale:", &SCALES),
+            Part::MatrixScaleFormat => ("_scale_fmt:", &SCALE_FORMATS),
+            _ => ("", &[]),
         };
         let number = match step.part {
             Part::BitOp3 => raw & 0xff,
@@ -60,11 +59,12 @@ impl<W: Write> Writer<'_, '_, W> {
         if number == 0 {
             return Ok(());
         }
-        self.out.write_str(step.text)?;
+        self.out.block(&step.text)?;
+        self.out.write_str(suffix)?;
         match names.get(number as usize) {
             Some(name) => self.out.write_str(name),
-            None if step.part == Part::BitOp3 && number > 10 => hexadecimal(self.out, number),
-            None => decimal(self.out, number),
+            None if step.part == Part::BitOp3 && number > 10 => self.out.hexadecimal(number),
+            None => self.out.decimal(number),
         }
     }
 }

@@ -98,23 +98,49 @@ pub(crate) fn decimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
     digits(out, value, 10, "")
 }
 
-/// Decimal, with a minus sign for negative numbers.
+/// The text of a number below 65536 and its length.
 #[inline]
-pub(crate) fn signed(out: &mut impl fmt::Write, value: i64) -> fmt::Result {
-    if value >= 0 {
-        return decimal(out, value as u64);
+pub(crate) fn decimal_block(value: u16) -> ([u8; 8], usize) {
+    let digits = |mut value: u16| {
+        let mut text = 0u64;
+        let mut count = 0;
+        loop {
+            text = text << 8 | u64::from(b'0' + (value % 10) as u8);
+            value /= 10;
+            count += 1;
+            if value == 0 {
+                return (text.to_le_bytes(), count);
+            }
+        }
+    };
+    match NUMBERS.get(usize::from(value) * LINE..).and_then(|rest| rest.first_chunk::<LINE>()) {
+        Some(line) => {
+            let text = u64::from(u32::from_le_bytes(*line));
+            (text.to_le_bytes(), 1 + usize::from(value >= 10) + usize::from(value >= 100))
+        }
+        None => digits(value),
     }
-    digits(out, value.unsigned_abs(), 10, "-")
+}
+
+/// `0x` and the digits of a word, and how many bytes that is.
+#[inline]
+pub(crate) fn hexadecimal_block(value: u32) -> ([u8; 16], usize) {
+    const BYTES: u64 = 0x0101_0101_0101_0101;
+    // The digits that are written come first.
+    let digits = 8 - (value | 1).leading_zeros() / 4;
+    let mut spread = u64::from(value << (32 - 4 * digits));
+    spread = (spread << 16 | spread) & 0x0000_ffff_0000_ffff;
+    spread = (spread << 8 | spread) & 0x00ff_00ff_00ff_00ff;
+    spread = (spread << 4 | spread) & 0x0f0f_0f0f_0f0f_0f0f;
+    let is_letter = (spread + 6 * BYTES) >> 4 & BYTES;
+    let text = (spread + u64::from(b'0') * BYTES + is_letter * u64::from(b'a' - b'9' - 1)).swap_bytes();
+    let text = u128::from(text) << 16 | u128::from(u16::from_le_bytes(*b"0x"));
+    (text.to_le_bytes(), 2 + digits as usize)
 }
 
 /// Hexadecimal with `0x`.
 pub(crate) fn hexadecimal(out: &mut impl fmt::Write, value: u64) -> fmt::Result {
     digits(out, value, 16, "0x")
-}
-
-/// Hexadecimal with `0x`, and a minus sign for negative numbers.
-pub(crate) fn signed_hexadecimal(out: &mut impl fmt::Write, value: i64) -> fmt::Result {
-    digits(out, value.unsigned_abs(), 16, if value < 0 { "-0x" } else { "0x" })
 }
 
 #[cfg(test)]
@@ -124,17 +150,24 @@ mod tests {
     #[test]
     fn numbers_are_written_as_rust_writes_them() {
         for value in [0, 1, 9, 10, 16, 99, 100, 199, 255, 256, 4096, u64::from(u32::MAX), i64::MAX as u64] {
-            let (mut decimal, mut hexadecimal, mut signed) = (String::new(), String::new(), String::new());
+            let (mut decimal, mut hexadecimal) = (String::new(), String::new());
             super::decimal(&mut decimal, value).unwrap();
             super::hexadecimal(&mut hexadecimal, value).unwrap();
-            super::signed(&mut signed, -(value as i64)).unwrap();
             assert_eq!(decimal, alloc::format!("{value}"));
             assert_eq!(hexadecimal, alloc::format!("{value:#x}"));
-            assert_eq!(signed, alloc::format!("{}", -(value as i64)));
         }
-        let mut least = String::new();
-        super::signed_hexadecimal(&mut least, i64::MIN).unwrap();
-        assert_eq!(least, "-0x8000000000000000");
+    }
+
+    #[test]
+    fn blocks_hold_what_is_written() {
+        for value in [0, 1, 9, 10, 15, 16, 0x7ff, 0xabc, 0x1000, 9999, 10000, 0xffff, 0x1_0000, 0xdead_beef, u32::MAX] {
+            let (text, len) = super::hexadecimal_block(value);
+            assert_eq!(text[..len], *alloc::format!("{value:#x}").as_bytes());
+        }
+        for value in 0..=u16::MAX {
+            let (text, len) = super::decimal_block(value);
+            assert_eq!(text[..len], *alloc::format!("{value}").as_bytes());
+        }
     }
 
     #[test]

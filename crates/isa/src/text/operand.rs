@@ -4,8 +4,8 @@
 //! what does not belong in its place is written with a remark, as LLVM does.
 
 use super::Writer;
-use super::number::{decimal, hexadecimal, signed};
-use super::program::Step;
+use super::program::{Plain, SECOND_HALF, Step};
+use super::registers::Names;
 use crate::effects;
 use crate::image;
 use crate::kind::{Kind, OperandType};
@@ -15,7 +15,7 @@ use crate::tables::Feature;
 use crate::value::{self, Value};
 use core::fmt::{self, Write};
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// The kind of the operand in a slot.
     fn kind(&self, slot: usize) -> Option<&'static Kind> {
         self.reader.slots.get(slot).map(kind_of)
@@ -43,12 +43,12 @@ impl<W: Write> Writer<'_, '_, W> {
             Value::Inline(inline) => self.constant(inline.value as u64, kind.operand_type),
             Value::Literal(literal) if literal.explicit => {
                 self.out.write_str(if literal.wide { "lit64(" } else { "lit(" })?;
-                hexadecimal(self.out, literal.value)?;
+                self.out.hexadecimal(literal.value)?;
                 self.out.write_char(')')
             }
             Value::Literal(literal) => self.constant(literal.value, kind.operand_type),
             Value::Imm(value) => match kind.operand_type {
-                OperandType::Unknown | OperandType::Pcrel => signed(self.out, value),
+                OperandType::Unknown | OperandType::Pcrel => self.out.signed(value),
                 _ => self.constant32(value as u32),
             },
             Value::None => self.out.write_str("/*INV_OP*/"),
@@ -66,7 +66,7 @@ impl<W: Write> Writer<'_, '_, W> {
         self.out.write_str("/*Invalid register, operand has '")?;
         self.out.write_str(name)?;
         if let Some(bits) = bits {
-            decimal(self.out, u64::from(bits))?;
+            self.out.decimal(u64::from(bits))?;
         }
         self.out.write_str(suffix)?;
         self.out.write_str("' register class*/")
@@ -74,7 +74,7 @@ impl<W: Write> Writer<'_, '_, W> {
 
     /// The register that is meant, if the mode of the banks makes it another than the encoding names.
     fn beyond_first_bank(&mut self, slot: usize, reg: Reg) -> fmt::Result {
-        if !self.beyond || reg.file != RegFile::Vgpr {
+        if !self.options.banks.any_beyond() || reg.file != RegFile::Vgpr {
             return Ok(());
         }
         let role = effects::role(self.reader.inst.entry(), slot as u8);
@@ -159,22 +159,32 @@ impl<W: Write> Writer<'_, '_, W> {
     /// An integer constant in decimal, a float constant by name, anything else in hexadecimal.
     fn constant_or(&mut self, integer: i64, known: Option<&str>, otherwise: u64) -> fmt::Result {
         if value::is_inline_integer(integer) {
-            return signed(self.out, integer);
+            return self.out.signed(integer);
         }
         match known {
             Some(text) => self.out.write_str(text),
-            None => hexadecimal(self.out, otherwise),
+            None => self.out.hexadecimal(otherwise),
         }
     }
 
     /// A source with negation and absolute value before and around it. The modifiers are the step's operand, the source is
     /// the next one.
     pub(super) fn float_modifiers(&mut self, step: &Step, modifiers: u64) -> fmt::Result {
-        let (slot, [at, width, ..]) = (usize::from(step.slot) + 1, step.extra);
+        let slot = usize::from(step.slot) + 1;
         if modifiers & 3 == 0 {
-            return self.operand_at(slot, at, width);
+            return self.operand(slot);
         }
         let (negative, absolute) = (modifiers & 1 != 0, modifiers & 2 != 0);
+        if let Some(name) = self.short_register(step) {
+            if negative {
+                self.out.letters(b"-", 1)?;
+            }
+            if absolute {
+                self.out.letters(b"|", 1)?;
+            }
+            self.out.letters(name, usize::from(name[15]))?;
+            return if absolute { self.out.letters(b"|", 1) } else { Ok(()) };
+        }
         let value = self.reader.value(slot);
         let plain = match value {
             Value::Inline(_) | Value::Imm(_) => true,
@@ -196,14 +206,28 @@ impl<W: Write> Writer<'_, '_, W> {
         if spelled { self.out.write_char(')') } else { Ok(()) }
     }
 
+    /// The name of the register behind the step's modifiers, if it has a short way.
+    fn short_register(&self, step: &Step) -> Option<&'static [u8; 16]> {
+        if step.plain != Plain::Register {
+            return None;
+        }
+        let number = step.number(self.reader.half(step.place & SECOND_HALF != 0));
+        // Parts of the field that lie elsewhere are looked at, too.
+        let whole = self.reader.raw(usize::from(step.slot) + 1) as u16 ^ step.flip;
+        if whole != number {
+            return None;
+        }
+        Names::of(self.isa, self.options.banks).register(number, step)
+    }
+
     /// A source that may be sign-extended.
     pub(super) fn integer_modifiers(&mut self, step: &Step, modifiers: u64) -> fmt::Result {
-        let (slot, [at, width, ..]) = (usize::from(step.slot) + 1, step.extra);
+        let slot = usize::from(step.slot) + 1;
         let extended = modifiers & 16 != 0;
         if extended {
             self.out.write_str("sext(")?;
         }
-        self.operand_at(slot, at, width)?;
+        self.operand(slot)?;
         if extended { self.out.write_char(')') } else { Ok(()) }
     }
 
@@ -232,7 +256,7 @@ impl<W: Write> Writer<'_, '_, W> {
         if decode == Some(crate::kind::Decode::Version) {
             return self.version(raw as u16);
         }
-        hexadecimal(self.out, raw & 0xffff_ffff)
+        self.out.hexadecimal(raw & 0xffff_ffff)
     }
 
     /// A literal of 64 bits that the encoding always has, as a float.
@@ -240,11 +264,11 @@ impl<W: Write> Writer<'_, '_, W> {
         match self.reader.value(slot) {
             Value::Literal(literal) if literal.explicit => {
                 self.out.write_str("lit64(")?;
-                hexadecimal(self.out, literal.value)?;
+                self.out.hexadecimal(literal.value)?;
                 self.out.write_char(')')
             }
-            Value::Literal(literal) if literal.value as u32 == 0 => hexadecimal(self.out, literal.value >> 32),
-            Value::Literal(literal) => hexadecimal(self.out, literal.value),
+            Value::Literal(literal) if literal.value as u32 == 0 => self.out.hexadecimal(literal.value >> 32),
+            Value::Literal(literal) => self.out.hexadecimal(literal.value),
             _ => Ok(()),
         }
     }
@@ -262,7 +286,7 @@ impl<W: Write> Writer<'_, '_, W> {
             return Ok(());
         }
         self.out.write_str(" blgp:")?;
-        decimal(self.out, raw)
+        self.out.decimal(raw)
     }
 
     /// `r128` or `a16`.
@@ -295,7 +319,7 @@ impl<W: Write> Writer<'_, '_, W> {
             id => (" invalid_target_", Some(id)),
         };
         self.out.write_str(name)?;
-        index.map_or(Ok(()), |index| decimal(self.out, index))
+        index.map_or(Ok(()), |index| self.out.decimal(index))
     }
 
     /// The parameter of an interpolation.
@@ -306,7 +330,7 @@ impl<W: Write> Writer<'_, '_, W> {
             2 => self.out.write_str("p0"),
             _ => {
                 self.out.write_str("invalid_param_")?;
-                decimal(self.out, raw)
+                self.out.decimal(raw)
             }
         }
     }

@@ -1,6 +1,8 @@
 //! The steps that write instructions, made by the build script from the assembly templates.
 //!
-//! Invariants: a step's slot is a slot of its instruction; what the four extra numbers mean depends on the part and is
+//! A step has a long way, which writes its operand whatever it is, and mostly a short one, which is a look in a table.
+//!
+//! Invariants: where the short way is open it writes what the long one writes; a step's slot is a slot of its instruction; what the four extra numbers mean depends on the part and is
 //! written down beside the generator.
 
 use crate::tables::Entry;
@@ -10,14 +12,6 @@ use crate::tables::Entry;
 pub(crate) enum Part {
     Text,
     Operand,
-    /// A vector register.
-    Vector,
-    /// A vector or accumulation register of eight bits, bit 9 says which.
-    Data,
-    /// A source of any kind.
-    Source,
-    /// A scalar register or source.
-    Scalar,
     Register,
     Branch,
     FloatModifiers,
@@ -71,33 +65,160 @@ pub(crate) enum Part {
     WaitEvent,
 }
 
+/// What a step writes if the bits of its guard are clear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plain {
+    /// Its text, and a line of the table of registers and constants.
+    Register,
+    /// Its text.
+    Text,
+    /// Its text, and its field as a hexadecimal number.
+    Hexadecimal,
+    /// Nothing.
+    Nothing,
+    /// Nothing if the bits of the guard are all set; otherwise the part.
+    NothingIfSet,
+    /// The part.
+    Long,
+}
+
+/// A text in a block that is copied whole: at most 15 letters, then how many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block([u8; 16]);
+
+impl Block {
+    const fn new(text: &str) -> Block {
+        let (text, mut block, mut at) = (text.as_bytes(), [0; 16], 0);
+        assert!(text.len() < 16, "a text that is too long for a block");
+        while at < text.len() {
+            block[at] = text[at];
+            at += 1;
+        }
+        block[15] = text.len() as u8;
+        Block(block)
+    }
+
+    /// The letters, with others behind them.
+    #[inline]
+    pub(crate) fn letters(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.0[15] & 15)
+    }
+}
+
 /// A text and what comes after it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
-    pub(crate) text: &'static str,
+    pub(crate) text: Block,
+    pub(crate) guard: u64,
+    /// Bits of the register's field that count.
+    pub(crate) mask: u16,
+    /// Bits of it that are turned around, so that it is the number of a source.
+    pub(crate) flip: u16,
+    pub(crate) plain: Plain,
+    /// How far the register's field is away, and two flags.
+    pub(crate) place: u8,
+    /// Which size the register has.
+    pub(crate) size: u8,
     pub(crate) part: Part,
     pub(crate) slot: u8,
     /// Lowest bit of the operand's field.
     pub(crate) at: u8,
     /// Its width; 0 if it is not one run of bits.
     pub(crate) width: u8,
+    /// Of a register, for each kind of target what is not in its class.
     pub(crate) extra: [u8; 4],
 }
 
-// A short name keeps the generated text short.
+/// The field and the guard of a step lie in the second eight bytes.
+pub(crate) const SECOND_HALF: u8 = 64;
+/// A literal is written as a hexadecimal number unless a constant has the same bits.
+pub(crate) const SIMPLE_LITERAL: u8 = 128;
+
+impl Step {
+    /// The number of its register's field as that of a source.
+    #[inline]
+    pub(crate) fn number(&self, half: u64) -> u16 {
+        half.rotate_right(u32::from(self.place & 63)) as u16 & self.mask ^ self.flip
+    }
+
+    /// The value of its field, of at most 32 bits.
+    #[inline]
+    pub(crate) fn value(&self, half: u64) -> u32 {
+        let bits = (half >> (self.at & 63)) & ((1 << (self.width & 63)) - 1);
+        bits as u32
+    }
+}
+
+// Short names keep the generated text short.
 #[expect(clippy::too_many_arguments, reason = "a line of a table")]
-const fn s(text: &'static str, part: Part, slot: u8, at: u8, width: u8, a: u8, b: u8, c: u8, d: u8) -> Step {
-    Step { text, part, slot, at, width, extra: [a, b, c, d] }
+const fn s(
+    text: &str,
+    part: Part,
+    [slot, at, width]: [u8; 3],
+    extra: [u8; 4],
+    plain: Plain,
+    guard: u64,
+    [place, size]: [u8; 2],
+    mask: u16,
+    flip: u16,
+) -> Step {
+    Step { text: Block::new(text), guard, mask, flip, plain, place, size, part, slot, at, width, extra }
+}
+
+/// The start of a line: at most 31 letters, then how many.
+const fn h(text: &str) -> [u8; 32] {
+    let (text, mut head, mut at) = (text.as_bytes(), [0; 32], 0);
+    assert!(text.len() < 32, "a head that is too long");
+    while at < text.len() {
+        head[at] = text[at];
+        at += 1;
+    }
+    head[31] = text.len() as u8;
+    head
+}
+
+/// What the line of an instruction consists of.
+#[derive(Clone, Copy)]
+pub(crate) struct Line {
+    head: u16,
+    start: u16,
+    count: u8,
+    quirks: u8,
+}
+
+const fn l(head: u16, start: u16, count: u8, quirks: u8) -> Line {
+    Line { head, start, count, quirks }
+}
+
+static NO_LINE: Line = l(u16::MAX, u16::MAX, 0, 0);
+static NO_HEAD: [u8; 32] = [0; 32];
+
+impl Line {
+    /// The line of an instruction.
+    #[inline]
+    pub(crate) fn of(entry: Entry) -> &'static Line {
+        LINES.get(usize::from(entry.id())).unwrap_or(&NO_LINE)
+    }
+
+    /// Its start: the mnemonic and what always follows.
+    #[inline]
+    pub(crate) fn head(&self) -> &'static [u8; 32] {
+        HEADS.get(usize::from(self.head)).unwrap_or(&NO_HEAD)
+    }
+
+    /// What follows.
+    #[inline]
+    pub(crate) fn steps(&self) -> &'static [Step] {
+        STEPS.get(usize::from(self.start)..usize::from(self.start) + usize::from(self.count)).unwrap_or_default()
+    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/templates.rs"));
-
-/// The steps of an instruction.
-#[inline]
-pub(crate) fn of(entry: Entry) -> &'static [Step] {
-    let number = ENTRY_PROGRAMS.get(usize::from(entry.id())).copied().unwrap_or(u16::MAX);
-    PROGRAMS.get(usize::from(number)).copied().unwrap_or_default()
-}
 
 /// What the reader of operands has to look after.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +240,7 @@ impl Quirks {
 
     #[inline]
     pub(crate) fn of(entry: Entry) -> Quirks {
-        Quirks(ENTRY_QUIRKS.get(usize::from(entry.id())).copied().unwrap_or(0))
+        Quirks(Line::of(entry).quirks)
     }
 
     #[inline]

@@ -2,7 +2,6 @@
 
 use super::Writer;
 use super::message::generation;
-use super::number::{decimal, hexadecimal};
 use super::program::Part;
 use crate::isa::Isa;
 use crate::tables::Feature;
@@ -125,7 +124,38 @@ const DELAYS: [&str; 12] = [
 /// How far the second delay is away.
 const SKIPS: [&str; 6] = ["SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4"];
 
-impl<W: Write> Writer<'_, '_, W> {
+/// Length of a text that there is none of.
+const INVALID: u8 = 255;
+
+/// The parts of a delay as they stand one behind another, with their lengths in the last byte.
+static DELAY_BLOCKS: [[[u8; 32]; 16]; 3] =
+    [delays("instid0(", &DELAYS), delays(" | instskip(", &SKIPS), delays(" | instid1(", &DELAYS)];
+
+const fn delays(start: &str, names: &[&str]) -> [[u8; 32]; 16] {
+    let mut blocks = [[0; 32]; 16];
+    let mut number = 1;
+    while number < 16 {
+        blocks[number][31] = INVALID;
+        if number < names.len() {
+            let parts = [start, names[number], ")"];
+            let (mut len, mut part) = (0, 0);
+            while part < parts.len() {
+                let (text, mut at) = (parts[part].as_bytes(), 0);
+                while at < text.len() {
+                    blocks[number][len] = text[at];
+                    len += 1;
+                    at += 1;
+                }
+                part += 1;
+            }
+            blocks[number][31] = len as u8;
+        }
+        number += 1;
+    }
+    blocks
+}
+
+impl Writer<'_, '_, '_> {
     /// Numbers of scalar control instructions.
     pub(super) fn scalar_control(&mut self, part: Part, raw: u16) -> fmt::Result {
         match part {
@@ -147,7 +177,7 @@ impl<W: Write> Writer<'_, '_, W> {
         }
         self.out.write_str(name)?;
         self.out.write_char('(')?;
-        decimal(self.out, u64::from(number))?;
+        self.out.decimal(u64::from(number))?;
         self.out.write_char(')')
     }
 
@@ -161,12 +191,12 @@ impl<W: Write> Writer<'_, '_, W> {
                 self.out.write_str("HW_REG_")?;
                 self.out.write_str(name)?;
             }
-            None => decimal(self.out, u64::from(id))?,
+            None => self.out.decimal(u64::from(id))?,
         }
         if offset != 0 || size != 32 {
             for number in [offset, size] {
                 self.out.write_str(", ")?;
-                decimal(self.out, u64::from(number))?;
+                self.out.decimal(u64::from(number))?;
             }
         }
         self.out.write_char(')')
@@ -179,12 +209,22 @@ impl<W: Write> Writer<'_, '_, W> {
             10 => ((raw & 15 | raw >> 14 << 4, 63), raw >> 4 & 7, (raw >> 8 & 63, 63)),
             _ => ((raw >> 10, 63), raw & 7, (raw >> 4 & 63, 63)),
         };
-        let counters = [("vmcnt", vector.0, vector.1), ("expcnt", export, 7), ("lgkmcnt", other.0, other.1)];
-        let all = counters.iter().all(|(_, value, full)| value == full);
-        let mut first = true;
-        for (name, value, full) in counters {
+        let counters =
+            [(b" vmcnt(  ", 7, vector.0, vector.1), (b" expcnt( ", 8, export, 7), (b" lgkmcnt(", 9, other.0, other.1)];
+        let all = counters.iter().all(|(_, _, value, full)| value == full);
+        let start = self.out.at;
+        for (name, letters, value, full) in counters {
             if value != full || all {
-                self.call(&mut first, " ", name, value)?;
+                // No blank before the first.
+                match self.out.at == start {
+                    true => self.out.letters(
+                        &[name[1], name[2], name[3], name[4], name[5], name[6], name[7], name[8]],
+                        letters - 1,
+                    )?,
+                    false => self.out.letters(name, letters)?,
+                }
+                self.out.decimal(u64::from(value))?;
+                self.out.letters(b")", 1)?;
             }
         }
         Ok(())
@@ -196,7 +236,7 @@ impl<W: Write> Writer<'_, '_, W> {
         let full = |width: u16| (1u16 << width) - 1;
         let known = counters.iter().fold(0, |mask, (_, at, width)| mask | full(*width) << at);
         if raw & !known != 0 {
-            return hexadecimal(self.out, u64::from(raw));
+            return self.out.hexadecimal(u64::from(raw));
         }
         let value = |at: u16, width: u16| raw >> at & full(width);
         let all = counters.iter().all(|(_, at, width)| value(*at, *width) == full(*width));
@@ -216,6 +256,19 @@ impl<W: Write> Writer<'_, '_, W> {
 
     /// A delay in bits 0 to 3, the distance of another in bits 4 to 6, that one in bits 7 to 10.
     fn delay_alu(&mut self, raw: u16) -> fmt::Result {
+        let [first, distance, second] = [raw & 15, raw >> 4 & 7, raw >> 7 & 15].map(usize::from);
+        let (first, distance, second) = (&DELAY_BLOCKS[0][first], &DELAY_BLOCKS[1][distance], &DELAY_BLOCKS[2][second]);
+        if first[31] == 0 || first[31] == INVALID || distance[31] == INVALID || second[31] == INVALID {
+            return self.any_delay_alu(raw);
+        }
+        for block in [first, distance, second] {
+            self.out.letters(block, usize::from(block[31]))?;
+        }
+        Ok(())
+    }
+
+    /// The same with numbers that mean nothing, and without a first delay.
+    fn any_delay_alu(&mut self, raw: u16) -> fmt::Result {
         let parts = [
             ("instid0(", usize::from(raw & 15), &DELAYS[..], "/* invalid instid value */"),
             ("instskip(", usize::from(raw >> 4 & 7), &SKIPS[..], "/* invalid instskip value */"),
@@ -238,7 +291,7 @@ impl<W: Write> Writer<'_, '_, W> {
 
     fn index_mode(&mut self, raw: u16) -> fmt::Result {
         if raw & !15 != 0 {
-            return hexadecimal(self.out, u64::from(raw));
+            return self.out.hexadecimal(u64::from(raw));
         }
         self.out.write_str("gpr_idx(")?;
         let mut first = true;
@@ -260,7 +313,7 @@ impl<W: Write> Writer<'_, '_, W> {
             (12, 2) => "{ export_ready: 1 }",
             (11, 0) => "{ dont_wait_export_ready: 0 }",
             (11, 1) => "{ dont_wait_export_ready: 1 }",
-            _ => return hexadecimal(self.out, u64::from(raw)),
+            _ => return self.out.hexadecimal(u64::from(raw)),
         };
         self.out.write_str(text)
     }
@@ -268,7 +321,7 @@ impl<W: Write> Writer<'_, '_, W> {
     /// Version in bits 0 to 7, flags in bits 13 to 15.
     pub(super) fn version(&mut self, raw: u16) -> fmt::Result {
         if raw & 0x1f00 != 0 {
-            return hexadecimal(self.out, u64::from(raw));
+            return self.out.hexadecimal(u64::from(raw));
         }
         let flags = [(13, "UC_VERSION_W64_BIT"), (14, "UC_VERSION_W32_BIT"), (15, "UC_VERSION_MDP_BIT")];
         let set = raw.count_ones() - (raw & 0xff).count_ones();
@@ -281,7 +334,7 @@ impl<W: Write> Writer<'_, '_, W> {
             4 => self.out.write_str("UC_VERSION_GFX10")?,
             6 => self.out.write_str("UC_VERSION_GFX11")?,
             9 => self.out.write_str("UC_VERSION_GFX12")?,
-            other => decimal(self.out, u64::from(other))?,
+            other => self.out.decimal(u64::from(other))?,
         }
         let mut left = set;
         for (bit, name) in flags {

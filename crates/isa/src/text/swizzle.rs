@@ -1,25 +1,25 @@
 //! Swizzles of `ds_swizzle_b32`.
 
 use super::Writer;
-use super::number::decimal;
+use super::program::Block;
 use core::fmt::{self, Write};
 
 /// All five bits of a lane number.
 const LANES: u16 = 31;
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// The swizzle in the offset field; the most special form that says the same.
-    pub(super) fn swizzle(&mut self, text: &str, raw: u16) -> fmt::Result {
+    pub(super) fn swizzle(&mut self, text: &Block, raw: u16) -> fmt::Result {
         if raw == 0 {
             return Ok(());
         }
-        self.out.write_str(text)?;
+        self.out.block(text)?;
         match raw {
             0xe000.. => self.swizzle_list("FFT", &[raw & 31]),
             0xc000.. => self.swizzle_list("ROTATE", &[raw >> 10 & 1, raw >> 5 & 31]),
             0x8000..=0x80ff => self.swizzle_list("QUAD_PERM", &[raw & 3, raw >> 2 & 3, raw >> 4 & 3, raw >> 6 & 3]),
             0..0x8000 => self.bit_masks(raw & LANES, raw >> 5 & LANES, raw >> 10 & LANES),
-            _ => decimal(self.out, u64::from(raw)),
+            _ => self.out.decimal(u64::from(raw)),
         }
     }
 
@@ -28,7 +28,7 @@ impl<W: Write> Writer<'_, '_, W> {
         self.out.write_str(name)?;
         for number in numbers {
             self.out.write_char(',')?;
-            decimal(self.out, u64::from(*number))?;
+            self.out.decimal(u64::from(*number))?;
         }
         self.out.write_char(')')
     }

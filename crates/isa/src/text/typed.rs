@@ -4,7 +4,6 @@
 //! components, gfx9 has two.
 
 use super::Writer;
-use super::number::decimal;
 use crate::tables::Feature;
 use core::fmt::{self, Write};
 
@@ -184,7 +183,7 @@ const NUMBER: [&str; 8] = ["UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT
 /// The format that is not written: one byte, normalized.
 const DEFAULT: u64 = 1;
 
-impl<W: Write> Writer<'_, '_, W> {
+impl Writer<'_, '_, '_> {
     /// The format, unless it is the one by default.
     pub(super) fn typed_format(&mut self, raw: u64) -> fmt::Result {
         if raw == DEFAULT {
@@ -197,7 +196,7 @@ impl<W: Write> Writer<'_, '_, W> {
         let names: &[&str] = if gfx11 { &UNIFIED_GFX11 } else { &UNIFIED_GFX10 };
         self.out.write_str(" format:")?;
         match names.get(raw as usize) {
-            None => decimal(self.out, raw),
+            None => self.out.decimal(raw),
             Some(name) => {
                 self.out.write_str("[BUF_FMT_")?;
                 self.out.write_str(name)?;

@@ -1,0 +1,344 @@
+//! Programs of assembly text as the fast printer runs them: each step says what its operand mostly is, so that most
+//! operands are one line of a table of texts.
+//!
+//! Invariants: a short way is only offered where it writes what the long way writes, which `hotswap-isa` tests on
+//! random instructions of every entry; texts of a step fit in its block, longer ones are cut in several steps.
+//!
+//! Absent on purpose: what stands in a line (see [`super::templates`]).
+
+use super::GenerateError;
+use super::expand::Format;
+use super::kinds::{self, Decoder};
+use super::templates::Step;
+use crate::model::{Kind, Model, Piece};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Letters of a step's text; one more byte says how many.
+const LETTERS: usize = 15;
+/// Letters of a mnemonic with what follows it at once.
+const HEAD_LETTERS: usize = 31;
+
+/// Sizes in dwords that have tables of texts, in the tables' order.
+const SIZES: [u16; 6] = [1, 2, 3, 4, 8, 16];
+/// Number of the size that a lane mask has.
+const LANE_MASK: u8 = 6;
+/// The field's number for VCC.
+const VCC: u16 = 106;
+
+/// What a field of a register must not be for the short way, a bit each.
+mod refused {
+    pub(super) const VECTOR: u8 = 1;
+    pub(super) const ODD: u8 = 2;
+    pub(super) const ACCUMULATION: u8 = 4;
+    pub(super) const SCALAR: u8 = 8;
+    pub(super) const M0: u8 = 16;
+    pub(super) const EXEC_LO: u8 = 32;
+    pub(super) const OTHER: u8 = 64;
+    pub(super) const CONSTANT: u8 = 128;
+}
+
+/// The short way of a step.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Short {
+    /// What it writes.
+    plain: &'static str,
+    /// The bits of its half of the instruction that must be clear.
+    guard: u64,
+    /// Where the field begins, and two flags.
+    place: u8,
+    mask: u16,
+    /// Bits of the field that are turned around.
+    flip: u16,
+    /// Number of the size.
+    size: u8,
+    /// What is refused where tuples are not aligned and are, then the same where there are matrix cores.
+    refuses: [u8; 4],
+}
+
+impl Short {
+    const NONE: Short = Short { plain: "Long", guard: 0, place: 0, mask: 0, flip: 0, size: 0, refuses: [0; 4] };
+}
+
+/// Bits of an instruction that lie in one half of its first 16 bytes.
+#[derive(Clone, Copy)]
+struct Bits(u128);
+
+impl Bits {
+    fn of(pieces: &[Piece]) -> Option<Bits> {
+        pieces.iter().try_fold(Bits(0), |bits, piece| {
+            let end = u32::from(piece.at) + u32::from(piece.width);
+            (end <= 128).then(|| Bits(bits.0 | (u128::MAX >> (128 - piece.width)) << piece.at))
+        })
+    }
+
+    /// Which half, and the bits in it.
+    fn half(self) -> Option<(u8, u64)> {
+        let (low, high) = (self.0 as u64, (self.0 >> 64) as u64);
+        match (low, high) {
+            (low, 0) => Some((0, low)),
+            (0, high) => Some((SECOND_HALF, high)),
+            _ => None,
+        }
+    }
+}
+
+/// Finds short ways for the operands of one instruction.
+pub(super) struct Shortcuts<'a> {
+    pub(super) model: &'a Model,
+    pub(super) format: &'a Format,
+    /// The policy's "returns" is fixed, so its field is not the whole value.
+    pub(super) returns: Option<u8>,
+    /// Fields mean something else in matrix and image instructions.
+    pub(super) adjusted: bool,
+}
+
+impl Shortcuts<'_> {
+    fn pieces(&self, slot: u8) -> Option<&[Piece]> {
+        let found = self.format.slots.get(usize::from(slot))?;
+        (found.tied.is_none() && self.returns != Some(slot)).then_some(&found.pieces)
+    }
+
+    /// The short way of a step.
+    pub(super) fn of(&self, step: &Step) -> Result<Short, GenerateError> {
+        let short = match step.part {
+            "Text" => Some(Short { plain: "Text", ..Short::NONE }),
+            "Operand" => self.register(step.slot, Bits(0))?,
+            "FloatModifiers" => self.modified(step.slot, 3)?,
+            "IntegerModifiers" => self.modified(step.slot, 16)?,
+            "Vcc" => Some(Short {
+                plain: "Register",
+                flip: VCC,
+                size: LANE_MASK,
+                refuses: [refused::OTHER; 4],
+                ..Short::NONE
+            }),
+            "Packed" => self.packed(step),
+            "U16" | "U32" => self.hexadecimal(step)?,
+            part if super::templates::SILENT_AT_ZERO.contains(&part) => self.silent(step.slot),
+            _ => None,
+        };
+        Ok(short.unwrap_or(Short::NONE))
+    }
+
+    /// Nothing is written for 0.
+    fn silent(&self, slot: u8) -> Option<Short> {
+        let (place, guard) = Bits::of(self.pieces(slot)?)?.half()?;
+        Some(Short { plain: "Nothing", guard, place, ..Short::NONE })
+    }
+
+    /// A number that is always written as hexadecimal.
+    fn hexadecimal(&self, step: &Step) -> Result<Option<Short>, GenerateError> {
+        let (at, width) = step.place;
+        let kind = &self.model.kinds[self.format.slots[usize::from(step.slot)].kind];
+        let simple = kinds::decoder(kind)? != Decoder::Other("Version") && (1..=32).contains(&width);
+        let one_half = at / 64 == (at + width.max(1) - 1) / 64;
+        Ok((simple && one_half).then_some(Short { plain: "Hexadecimal", place: at & SECOND_HALF, ..Short::NONE }))
+    }
+
+    /// The bits of a field that hold the bits `wanted` of its value.
+    fn bits(&self, slot: u8, wanted: u64) -> Option<Bits> {
+        let mut bits = Bits(0);
+        for piece in self.pieces(slot)? {
+            for bit in 0..piece.width {
+                if wanted >> (piece.from + bit) & 1 != 0 {
+                    bits.0 |= 1u128.checked_shl(u32::from(piece.at + bit))?;
+                }
+            }
+        }
+        Some(bits)
+    }
+
+    /// A source without modifiers.
+    fn modified(&self, slot: u8, modifiers: u64) -> Result<Option<Short>, GenerateError> {
+        match self.bits(slot, modifiers) {
+            Some(guard) => self.register(slot + 1, guard),
+            None => Ok(None),
+        }
+    }
+
+    /// Lists of modifier bits that all have their usual value.
+    fn packed(&self, step: &Step) -> Option<Short> {
+        let ([a, b, c, shape], bit) = (step.extra, step.slot);
+        let mut all = Bits(0);
+        for slot in [a, b, c].into_iter().take(usize::from(shape & 3)).filter(|slot| *slot != u8::MAX) {
+            let bits = self.bits(slot, u64::from(bit))?;
+            all.0 |= bits.0;
+        }
+        let on = shape & 8 != 0 && bit == 8;
+        if on {
+            let known = [a, b, c].into_iter().take(usize::from(shape & 3));
+            // A source without modifiers has all bits clear.
+            let complete = known.clone().all(|slot| self.bits(slot, u64::from(bit)).is_some_and(|bits| bits.0 != 0));
+            if !complete {
+                return None;
+            }
+        }
+        if shape & 4 != 0 {
+            all.0 |= self.bits(a, 8)?.0;
+        }
+        let (place, guard) = all.half()?;
+        Some(Short { plain: if on { "NothingIfSet" } else { "Nothing" }, guard, place, ..Short::NONE })
+    }
+
+    /// A register or constant that is one line of a table.
+    fn register(&self, slot: u8, guard: Bits) -> Result<Option<Short>, GenerateError> {
+        let (Some(pieces), false) = (self.pieces(slot), self.adjusted) else { return Ok(None) };
+        let kind = &self.model.kinds[self.format.slots[usize::from(slot)].kind];
+        let Some((size, known, flip)) = shape_of(kinds::decoder(kind)?) else { return Ok(None) };
+        let [field, rest @ ..] = pieces else { return Ok(None) };
+        let split = u32::from(field.at) / 64 != (u32::from(field.at) + u32::from(field.width) - 1) / 64;
+        if field.from + field.width > 16 || split {
+            return Ok(None);
+        }
+        let (Some(rest), Some(own)) = (Bits::of(rest), Bits::of(&[*field])) else { return Ok(None) };
+        let mask = (((1u32 << field.width) - 1) << field.from) as u16 & known;
+        // Bits that a field may have itself cannot be turned around.
+        if flip == 512 && mask & flip != 0 {
+            return Ok(None);
+        }
+        let guard = guard.0 | rest.0;
+        // The field and what guards it are looked at in one number.
+        let Some((half, _)) = Bits(guard | own.0).half() else { return Ok(None) };
+        Ok(Some(Short {
+            plain: "Register",
+            guard: (guard >> half) as u64,
+            place: half | (field.at.wrapping_sub(field.from) & 63) | literal(kind)?,
+            mask,
+            flip,
+            size,
+            refuses: refuses(kind)?,
+        }))
+    }
+}
+
+/// Operand types of 32 and 64 bits whose literals are written as they are.
+const SIMPLE_LITERALS: &[&str] = &["RegImmInt32", "RegImmFp32", "RegImmInt64", "RegImmFp64"];
+
+/// Flag for a place in the second half.
+const SECOND_HALF: u8 = 64;
+/// Flag for a literal that is written as it is.
+const SIMPLE_LITERAL: u8 = 128;
+
+/// The flag of a source that may be a literal.
+fn literal(kind: &Kind) -> Result<u8, GenerateError> {
+    let source = matches!(kinds::decoder(kind)?, Decoder::Source { .. });
+    let simple = source && SIMPLE_LITERALS.contains(&kinds::operand_type(kind)?.as_str());
+    Ok(if simple { SIMPLE_LITERAL } else { 0 })
+}
+
+/// Number of the size, the bits of the field that count, and those that it lacks.
+fn shape_of(decoder: Decoder) -> Option<(u8, u16, u16)> {
+    let (dwords, known, flip) = match decoder {
+        Decoder::Source { dwords, plus: 256 } => (dwords, !256, 256),
+        Decoder::Source { dwords, plus } => (dwords, u16::MAX, plus),
+        Decoder::Vgpr { dwords } => (dwords, 255, 256),
+        Decoder::Agpr { dwords } => (dwords, 255, 768),
+        Decoder::Other("LaneMask") => return Some((LANE_MASK, u16::MAX, 0)),
+        // Vector registers come first here.
+        Decoder::Other("SdwaSource") => (1, u16::MAX, 256),
+        Decoder::Other(_) => return None,
+    };
+    SIZES.iter().position(|size| *size == dwords).map(|size| (size as u8, known, flip))
+}
+
+/// What the short way must not be taken for, because it would not be in the class.
+fn refuses(kind: &Kind) -> Result<[u8; 4], GenerateError> {
+    let operand_type = kinds::operand_type(kind)?;
+    let constants = operand_type.starts_with("RegI") && operand_type != "RegImmNoinlineV2fp16";
+    let other = refused::OTHER | if constants { 0 } else { refused::CONSTANT };
+    let (_, content) = if kind.class.is_empty() { (0, "LANE_MASK".to_string()) } else { kinds::holds(kind)? };
+    let has = |wanted: &str| kinds::words(&content).any(|word| word == wanted);
+    if has("LANE_MASK") {
+        return Ok([other; 4]);
+    }
+    let lacks = |wanted: &str, bit: u8| if has(wanted) { 0 } else { bit };
+    let fixed =
+        other | lacks("SCALAR", refused::SCALAR) | lacks("M0", refused::M0) | lacks("EXEC_LO", refused::EXEC_LO);
+    let vector = if has("LOW_128") { refused::VECTOR } else { lacks("VECTOR", refused::VECTOR) };
+    Ok([0, 1, 2, 3].map(|target| {
+        let (aligned, matrix) = (target & 1 != 0, target & 2 != 0);
+        let even = has("EVEN") || has("EVEN_ON_TARGET") && aligned;
+        let both = has("VECTOR") && has("EVEN_ON_TARGET");
+        let accumulation = match has("ACCUMULATION_LOADS") {
+            true => aligned && matrix,
+            false => has("ACCUMULATION") && !(both && aligned && !matrix),
+        };
+        fixed | vector | if even { refused::ODD } else { 0 } | if accumulation { 0 } else { refused::ACCUMULATION }
+    }))
+}
+
+/// Heads of lines and programs, each stored once.
+#[derive(Default)]
+pub(super) struct Lines {
+    heads: BTreeMap<String, usize>,
+    head_texts: Vec<String>,
+    programs: BTreeMap<Vec<(Step, Short)>, usize>,
+    steps: Vec<(Step, Short)>,
+    entries: Vec<String>,
+}
+
+impl Lines {
+    /// Adds an entry: its mnemonic, its steps, what the reader of its operands has to look after.
+    pub(super) fn add(&mut self, mnemonic: &str, mut steps: Vec<(Step, Short)>, quirks: u8) {
+        let mut head = mnemonic.to_string();
+        // What always follows is part of the head, and every other text fits in a step.
+        if let Some((first, _)) = steps.first_mut().filter(|(step, _)| step.has_fixed_text()) {
+            head.push_str(&std::mem::take(&mut first.text));
+        }
+        let rest = head.split_off(head.len().min(HEAD_LETTERS));
+        if !rest.is_empty() {
+            steps.insert(0, text_step(&rest));
+        }
+        let steps: Vec<_> = steps.into_iter().flat_map(cut).filter(|(step, _)| !step.is_empty()).collect();
+        let next = self.head_texts.len();
+        let head_number = *self.heads.entry(head.clone()).or_insert(next);
+        if head_number == next {
+            self.head_texts.push(head);
+        }
+        let (next, count) = (self.steps.len(), steps.len());
+        let start = *self.programs.entry(steps.clone()).or_insert(next);
+        if start == next {
+            self.steps.extend(steps);
+        }
+        self.entries.push(format!("l({head_number}, {start}, {count}, {quirks})"));
+    }
+
+    /// Writes the tables.
+    pub(super) fn write(&self, out: &mut String) {
+        let _ = writeln!(out, "pub(crate) static HEADS: [[u8; 32]; {}] = [", self.head_texts.len());
+        for head in &self.head_texts {
+            let _ = writeln!(out, "    h({head:?}),");
+        }
+        let _ = writeln!(out, "];\npub(crate) static STEPS: [Step; {}] = [", self.steps.len());
+        for (step, short) in &self.steps {
+            let Step { text, part, slot, place: (at, width), extra } = step;
+            let Short { plain, guard, place, mask, flip, size, refuses } = short;
+            let extra = if *plain == "Register" { refuses } else { extra };
+            let _ = writeln!(
+                out,
+                "    s({text:?}, Part::{part}, [{slot}, {at}, {width}], {extra:?}, Plain::{plain}, {guard:#x}, [{place}, {size}], {mask:#x}, {flip}),"
+            );
+        }
+        let _ = writeln!(out, "];\npub(crate) static LINES: [Line; {}] = [", self.entries.len());
+        for entry in &self.entries {
+            let _ = writeln!(out, "    {entry},");
+        }
+        out.push_str("];\n");
+    }
+}
+
+fn text_step(text: &str) -> (Step, Short) {
+    (Step::text(text), Short { plain: "Text", ..Short::NONE })
+}
+
+/// Cuts the text before a step in pieces that fit.
+fn cut((mut step, short): (Step, Short)) -> Vec<(Step, Short)> {
+    let mut steps = Vec::new();
+    while step.text.len() > LETTERS && step.has_fixed_text() {
+        let rest = step.text.split_off(LETTERS);
+        steps.push(text_step(&std::mem::replace(&mut step.text, rest)));
+    }
+    steps.push((step, short));
+    steps
+}

@@ -1,0 +1,235 @@
+//! One line, the short way where that is open.
+//!
+//! Invariant: what is written is what [`Writer`] writes for every step.
+
+use super::number::hexadecimal_block;
+use super::program::{Line, Plain, SECOND_HALF, SIMPLE_LITERAL, Step};
+use super::registers::Names;
+use super::room::Room;
+use super::{Options, Writer};
+use crate::inst::Inst;
+use crate::isa::Isa;
+use crate::operand::Reader;
+use core::fmt;
+
+/// Why a line is not written.
+pub(super) enum Stop {
+    /// It needs more room.
+    Full,
+    /// A label failed.
+    Label,
+}
+
+/// Writes the line of an instruction to the start of `bytes`; gives its length.
+#[inline]
+pub(super) fn write(inst: &Inst, isa: Isa, options: &Options<'_>, bytes: &mut [u8]) -> Result<usize, Stop> {
+    let [a, b, c, d, _] = *inst.words();
+    let halves = [u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32];
+    let line = Line::of(inst.entry());
+    let head = line.head();
+    *bytes.first_chunk_mut().ok_or(Stop::Full)? = *head;
+    let mut at = usize::from(head[31] & 31);
+    let names = Names::of(isa, options.banks);
+    for step in line.steps() {
+        let half = if step.place & SECOND_HALF == 0 { halves[0] } else { halves[1] };
+        let guarded = half & step.guard;
+        if guarded == 0 {
+            match step.plain {
+                Plain::Register => {
+                    let number = step.number(half);
+                    if let Some(name) = names.line(number, step) {
+                        at = append(bytes, at, step, name, usize::from(name[15]))?;
+                        continue;
+                    }
+                    if let Some((text, len)) = literal(inst, number, step) {
+                        at = append(bytes, at, step, &text, len)?;
+                        continue;
+                    }
+                }
+                Plain::Text => {
+                    at = append(bytes, at, step, &[0; 16], 0)?;
+                    continue;
+                }
+                Plain::Hexadecimal => {
+                    let (text, len) = hexadecimal_block(step.value(half));
+                    at = append(bytes, at, step, &text, len)?;
+                    continue;
+                }
+                Plain::Nothing => continue,
+                Plain::NothingIfSet | Plain::Long => {}
+            }
+        } else if step.plain == Plain::NothingIfSet && guarded == step.guard {
+            continue;
+        }
+        at = long(inst, isa, options, step, bytes, at)?;
+    }
+    Ok(at)
+}
+
+/// Writes the text of a step and the first `len` of some letters; gives where they end.
+#[inline(always)]
+fn append(bytes: &mut [u8], at: usize, step: &Step, letters: &[u8; 16], len: usize) -> Result<usize, Stop> {
+    let place: &mut [u8; 32] = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()).ok_or(Stop::Full)?;
+    let text = step.text.len();
+    *place.first_chunk_mut().ok_or(Stop::Full)? = *step.text.letters();
+    *place.get_mut(text..).and_then(|rest| rest.first_chunk_mut()).ok_or(Stop::Full)? = *letters;
+    Ok(at + text + len)
+}
+
+/// The number of a source that is a literal.
+const LITERAL: u16 = 255;
+
+/// The text of a source that is a literal, if it has a short way.
+#[inline]
+fn literal(inst: &Inst, number: u16, step: &Step) -> Option<([u8; 16], usize)> {
+    if number & 0x1ff != LITERAL || step.place & SIMPLE_LITERAL == 0 {
+        return None;
+    }
+    inst.following_literal().filter(|literal| is_no_constant(*literal)).map(hexadecimal_block)
+}
+
+/// Whether no inline constant has the same bits, in any type of 32 or 64 bits. Some literals for which that is true are
+/// looked at the long way: small integers, and everything near the floats from 0.5 to 4.
+#[inline]
+fn is_no_constant(literal: u32) -> bool {
+    let small = literal.wrapping_add(16) <= 80;
+    let magnitude = literal & 0x7fff_ffff;
+    let round = literal & 0xf_ffff == 0 && (0x3f00_0000..=0x4080_0000).contains(&magnitude);
+    !(small || round || literal == 0x3e22_f983)
+}
+
+/// A step the long way; gives where its text ends.
+#[inline(never)]
+fn long(inst: &Inst, isa: Isa, options: &Options<'_>, step: &Step, bytes: &mut [u8], at: usize) -> Result<usize, Stop> {
+    let mut room = Room { bytes, at, full: false };
+    let mut writer = Writer { reader: Reader::new(*inst, isa), isa, options: *options, out: &mut room };
+    match writer.step(step) {
+        Ok(()) => Ok(room.at),
+        Err(fmt::Error) if room.full => Err(Stop::Full),
+        Err(fmt::Error) => Err(Stop::Label),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bank::VgprBanks;
+    use crate::{Entry, Target, Wave};
+    use alloc::string::String;
+
+    /// Every step the long way.
+    fn long_line(inst: &Inst, isa: Isa, options: &Options<'_>) -> String {
+        let mut bytes = [0; 2048];
+        let line = Line::of(inst.entry());
+        bytes[..32].copy_from_slice(line.head());
+        let mut at = usize::from(line.head()[31]);
+        for step in line.steps() {
+            let step = Step { plain: Plain::Long, ..*step };
+            let end = long(inst, isa, options, &step, &mut bytes, at);
+            at = end.unwrap_or_else(|_| panic!("{inst:?} needs more than {} bytes", bytes.len()));
+        }
+        String::from_utf8(bytes[..at].to_vec()).unwrap()
+    }
+
+    fn short_line(inst: &Inst, isa: Isa, options: &Options<'_>) -> String {
+        let mut text = String::new();
+        inst.write_text(isa, *options, &mut text).unwrap();
+        text
+    }
+
+    fn random(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    /// Each entry of each target with many contents of its fields, those with special meanings more often than others.
+    #[test]
+    fn the_short_way_writes_what_the_long_one_writes() {
+        let mut state = 0x2545_f491_4f6c_dd1d;
+        let mut count = 0;
+        let targets = ["gfx900", "gfx908", "gfx90a", "gfx942", "gfx1010", "gfx1030", "gfx1100", "gfx1200", "gfx1250"];
+        for isa in targets.map(|name| Isa::new(Target::find(name).unwrap())) {
+            for (isa, entry) in [Wave::W32, Wave::W64].into_iter().flat_map(|wave| {
+                let isa = isa.with_wave(wave);
+                Entry::all().filter(move |entry| entry.available(isa)).map(move |entry| (isa, entry))
+            }) {
+                let (value, mask) = entry.fixed();
+                for round in 0..16 {
+                    let mut bits = u128::from(random(&mut state)) << 64 | u128::from(random(&mut state));
+                    // Most modifiers are off in real code.
+                    if round % 3 > 0 {
+                        bits &= u128::from(random(&mut state)) << 64 | u128::from(random(&mut state));
+                    }
+                    if round % 4 == 3 {
+                        bits &= u128::from(random(&mut state)) << 64 | 0x1ff;
+                    }
+                    if round % 8 == 7 {
+                        bits |= 0xff;
+                    }
+                    let mut bytes = [0; 20];
+                    bytes[..16].copy_from_slice(&(bits & !mask | value).to_le_bytes());
+                    bytes[16..].copy_from_slice(&(random(&mut state) as u32).to_le_bytes());
+                    let Ok(inst) = isa.decode(&bytes) else { continue };
+                    let banks = if round % 6 == 5 { VgprBanks::of_mode(0x1b) } else { VgprBanks::ENTRY };
+                    let options = Options { banks, ..Options::default() };
+                    assert_eq!(short_line(&inst, isa, &options), long_line(&inst, isa, &options), "{isa:?} {inst:?}");
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 300_000, "{count} lines");
+    }
+
+    /// Each register, constant and literal as a source and as a result.
+    #[test]
+    fn sources_are_all_written_like_the_long_way() {
+        for target in Target::all() {
+            for wave in [Wave::W32, Wave::W64] {
+                let isa = Isa::new(target).with_wave(wave);
+                // A move of 32 bits and one of 64 bits, vector and scalar, and a fused multiply-add.
+                for number in 0..1u32 << 9 {
+                    let words = [
+                        0x7e00_0200 | number | (number & 255) << 17,
+                        0xbe80_0300 | number & 255 | (number & 127) << 16,
+                        0xbe80_0400 | number & 255 | (number & 127) << 16,
+                        0xbe80_0000 | number & 255 | (number & 127) << 16,
+                        0xbe80_0100 | number & 255 | (number & 127) << 16,
+                    ];
+                    for (word, literal) in words.into_iter().flat_map(|word| LITERALS.map(|literal| (word, literal))) {
+                        let mut bytes = [0; 20];
+                        bytes[..4].copy_from_slice(&word.to_le_bytes());
+                        bytes[4..8].copy_from_slice(&literal.to_le_bytes());
+                        let Ok(inst) = isa.decode(&bytes) else { continue };
+                        let options = Options::default();
+                        let long = long_line(&inst, isa, &options);
+                        assert_eq!(short_line(&inst, isa, &options), long, "{isa:?} {inst:?}");
+                        if number & 255 != 255 {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    const LITERALS: [u32; 16] = [
+        0,
+        1,
+        64,
+        65,
+        0xffff_ffff,
+        0xffff_fff0,
+        0xffff_ffef,
+        0x3f00_0000,
+        0xbf80_0000,
+        0x4080_0000,
+        0x3e22_f983,
+        0x3fe0_0000,
+        0x4010_0000,
+        0x3fc4_5f30,
+        0x3f10_0000,
+        0x1234_5678,
+    ];
+}

@@ -1,0 +1,193 @@
+//! Texts of registers and constants, one line for each number of a source field.
+//!
+//! Invariants: a line says what is in it, so that a class of registers can refuse it; an empty line is a number that
+//! has no short text, and everybody refuses it. What is there is what [`crate::kind`] and [`crate::reg`] say, and the
+//! tests compare them.
+
+use super::program::Step;
+use crate::bank::VgprBanks;
+use crate::isa::Isa;
+use crate::tables::{FEATURE_SETS, Feature};
+
+/// A line: letters, what they name, how many.
+pub(super) type Line = [u8; 16];
+
+/// What a line names; the generator has the same numbers.
+const VECTOR: u8 = 1;
+/// A vector or accumulation tuple from an odd register.
+const ODD: u8 = 2;
+const ACCUMULATION: u8 = 4;
+const SCALAR: u8 = 8;
+const M0: u8 = 16;
+const EXEC_LO: u8 = 32;
+/// Anything else.
+const OTHER: u8 = 64;
+const CONSTANT: u8 = 128;
+
+/// Numbers of a block: sources without vector registers, vector registers, or accumulation registers.
+const NUMBERS: usize = 256;
+/// Sizes in dwords that have blocks, in the generator's order.
+const SIZES: [u16; 6] = [1, 2, 3, 4, 8, 16];
+/// Generations that name scalar registers in ways of their own: gfx9, gfx10, from gfx11 on.
+const GENERATIONS: usize = 3;
+/// Blocks of vector and of accumulation registers, then those of scalar ones.
+const VECTOR_BLOCKS: usize = 2 * SIZES.len();
+const BLOCKS: usize = VECTOR_BLOCKS + GENERATIONS * SIZES.len();
+
+static TABLE: [[Line; NUMBERS]; BLOCKS] = {
+    let mut table = [[[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, OTHER, 0]; NUMBERS]; BLOCKS];
+    let mut size = 0;
+    while size < SIZES.len() {
+        let mut number = 0;
+        while number < NUMBERS {
+            table[2 * size][number] = vector(b"v", VECTOR, number as u16, SIZES[size]);
+            // Tuples may not run past the last accumulation register.
+            if number + SIZES[size] as usize <= NUMBERS {
+                table[2 * size + 1][number] = vector(b"a", ACCUMULATION, number as u16, SIZES[size]);
+            }
+            let mut generation = 0;
+            while generation < GENERATIONS {
+                let block = VECTOR_BLOCKS + generation * SIZES.len() + size;
+                table[block][number] = scalar(number as u16, SIZES[size], generation);
+                generation += 1;
+            }
+            number += 1;
+        }
+        size += 1;
+    }
+    table
+};
+
+/// Appends letters.
+const fn letters(mut line: Line, text: &[u8]) -> Line {
+    let mut at = 0;
+    while at < text.len() {
+        line[line[15] as usize] = text[at];
+        line[15] += 1;
+        at += 1;
+    }
+    line
+}
+
+/// Appends a number.
+const fn decimal(line: Line, number: u16) -> Line {
+    let line = if number >= 10 { decimal(line, number / 10) } else { line };
+    letters(line, &[b'0' + (number % 10) as u8])
+}
+
+/// A line that names `what`.
+const fn line(what: u8, text: &[u8]) -> Line {
+    letters([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, what, 0], text)
+}
+
+/// Registers of a file.
+const fn tuple(name: &[u8], what: u8, first: u16, dwords: u16) -> Line {
+    let line = line(what, name);
+    if dwords == 1 {
+        return decimal(line, first);
+    }
+    let line = letters(decimal(letters(line, b"["), first), b":");
+    letters(decimal(line, first + dwords - 1), b"]")
+}
+
+const fn vector(name: &[u8], what: u8, first: u16, dwords: u16) -> Line {
+    let odd = if dwords > 1 && first & 1 != 0 { ODD } else { 0 };
+    tuple(name, what | odd, first, dwords)
+}
+
+/// Scalar registers that are addressed as aligned tuples.
+const fn aligned(name: &[u8], number: u16, dwords: u16, end: u16) -> Line {
+    let stride = if dwords > 2 { 4 } else { dwords };
+    let first = number / stride * stride;
+    if first + dwords > end { line(OTHER, b"") } else { tuple(name, SCALAR, first, dwords) }
+}
+
+/// A source field without vector registers. Registers that only some targets have, and tuples that end in VCC, have no
+/// line.
+const fn scalar(number: u16, dwords: u16, generation: usize) -> Line {
+    let last = if generation == 0 { 101 } else { 105 };
+    let null = if generation == 2 { 124 } else { 125 };
+    match (number, dwords) {
+        _ if number <= last => aligned(b"s", number, dwords, last + 1),
+        (106, 1) => line(SCALAR, b"vcc_lo"),
+        (107, 1) => line(SCALAR, b"vcc_hi"),
+        (106, 2) => line(SCALAR, b"vcc"),
+        (108..=123, _) => aligned(b"ttmp", number - 108, dwords, 16),
+        (124 | 125, 1 | 2) if number == null => line(0, b"null"),
+        (124 | 125, 1) => line(M0, b"m0"),
+        (126, 1) => line(EXEC_LO, b"exec_lo"),
+        (126, 2) => line(EXEC_LO, b"exec"),
+        (128..=192, _) => decimal(line(CONSTANT, b""), number - 128),
+        (193..=208, _) => decimal(line(CONSTANT, b"-"), number - 192),
+        // 1/2π has more digits in double precision.
+        (248, 1) => line(CONSTANT, b"0.15915494"),
+        (240..=247, _) => line(CONSTANT, FLOATS[number as usize - 240].as_bytes()),
+        _ => line(OTHER, b""),
+    }
+}
+
+const FLOATS: [&str; 8] = ["0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0"];
+
+/// What the names of registers depend on, of all that a target has.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    /// First of the blocks of scalar registers.
+    scalars: u8,
+    /// Number of the size that a lane mask has.
+    lane_mask: u8,
+    /// Which of the four lists of refused lines counts.
+    refuses: u8,
+    /// What else is refused: vector registers, if their banks have to be named.
+    beyond: u8,
+}
+
+static NAMES: [Names; FEATURE_SETS.len()] = {
+    let mut names = [Names { scalars: 0, lane_mask: 0, refuses: 0, beyond: 0 }; FEATURE_SETS.len()];
+    let mut number = 0;
+    while number < names.len() {
+        let features = &FEATURE_SETS[number];
+        let gfx10 = has(features, Feature::Gfx10Insts);
+        let generation = if has(features, Feature::Gfx11Insts) { 2 } else { gfx10 as usize };
+        let aligned = has(features, Feature::Gfx90aInsts) || has(features, Feature::Gfx1250Insts);
+        names[number] = Names {
+            scalars: (VECTOR_BLOCKS + generation * SIZES.len()) as u8,
+            lane_mask: if has(features, Feature::Wavefrontsize32) { 0 } else { 1 },
+            refuses: aligned as u8 | (has(features, Feature::MaiInsts) as u8) << 1,
+            beyond: 0,
+        };
+        number += 1;
+    }
+    names
+};
+
+const fn has(features: &[u64; 4], feature: Feature) -> bool {
+    features[feature as usize / 64] >> (feature as usize % 64) & 1 != 0
+}
+
+impl Names {
+    /// Those of a target in a mode of the banks.
+    #[inline]
+    pub(super) fn of(isa: Isa, banks: VgprBanks) -> Names {
+        let names = NAMES.get(usize::from(isa.setting().features)).copied().unwrap_or(NAMES[0]);
+        Names { beyond: if banks.any_beyond() { VECTOR } else { 0 }, ..names }
+    }
+
+    /// The line of a source's number, unless the step refuses it.
+    #[inline]
+    pub(super) fn line(self, number: u16, step: &Step) -> Option<&'static Line> {
+        let size = if step.size == LANE_MASK { self.lane_mask } else { step.size };
+        let vector = 2 * size + (number >> 9 & 1) as u8;
+        let block = if number & 256 != 0 { vector } else { self.scalars + size };
+        let line = TABLE.get(usize::from(block)).map(|block| &block[usize::from(number & 255)])?;
+        let refused = step.extra[usize::from(self.refuses & 3)] | self.beyond;
+        if line[14] & refused == 0 { Some(line) } else { None }
+    }
+
+    /// The same for registers only.
+    pub(super) fn register(self, number: u16, step: &Step) -> Option<&'static Line> {
+        self.line(number, step).filter(|line| line[14] & CONSTANT == 0)
+    }
+}
+
+/// Number of the size of a lane mask; the generator has the same.
+const LANE_MASK: u8 = 6;

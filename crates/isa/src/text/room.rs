@@ -1,0 +1,96 @@
+//! Where a line is written: bytes that are there already, so that short texts are copied as whole blocks.
+//!
+//! Invariants: everything before the cursor is whole text; what stands behind it means nothing. A text that does not fit
+//! is not written at all, is reported as an error and remembered, and the caller tries again with more room.
+
+use super::number;
+use super::program::Block;
+use core::fmt;
+
+/// Bytes to write to.
+pub(super) struct Room<'a> {
+    pub(super) bytes: &'a mut [u8],
+    pub(super) at: usize,
+    /// Something did not fit.
+    pub(super) full: bool,
+}
+
+impl Room<'_> {
+    /// Writes a block.
+    #[inline]
+    pub(super) fn block(&mut self, block: &Block) -> fmt::Result {
+        self.letters(block.letters(), block.len())
+    }
+
+    /// Writes the first `len` of some letters.
+    #[inline]
+    pub(super) fn letters<const N: usize>(&mut self, letters: &[u8; N], len: usize) -> fmt::Result {
+        match self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
+            Some(chunk) => *chunk = *letters,
+            None => return self.overflow(),
+        }
+        self.at += len;
+        Ok(())
+    }
+
+    /// Writes a number.
+    #[inline]
+    pub(super) fn decimal(&mut self, value: u64) -> fmt::Result {
+        match u16::try_from(value) {
+            Ok(value) => {
+                let (letters, len) = number::decimal_block(value);
+                self.letters(&letters, len)
+            }
+            Err(_) => number::decimal(self, value),
+        }
+    }
+
+    /// Writes a number with its sign.
+    #[inline]
+    pub(super) fn signed(&mut self, value: i64) -> fmt::Result {
+        if value < 0 {
+            self.letters(b"-", 1)?;
+        }
+        self.decimal(value.unsigned_abs())
+    }
+
+    /// Writes a number as hexadecimal.
+    #[inline]
+    pub(super) fn hexadecimal(&mut self, value: u64) -> fmt::Result {
+        match u32::try_from(value) {
+            Ok(value) => {
+                let (letters, len) = number::hexadecimal_block(value);
+                self.letters(&letters, len)
+            }
+            Err(_) => number::hexadecimal(self, value),
+        }
+    }
+
+    /// Writes a number with its sign as hexadecimal.
+    #[inline]
+    pub(super) fn signed_hexadecimal(&mut self, value: i64) -> fmt::Result {
+        if value < 0 {
+            self.letters(b"-", 1)?;
+        }
+        self.hexadecimal(value.unsigned_abs())
+    }
+
+    #[cold]
+    fn overflow(&mut self) -> fmt::Result {
+        self.full = true;
+        Err(fmt::Error)
+    }
+}
+
+impl fmt::Write for Room<'_> {
+    #[inline]
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.at + text.len();
+        match self.bytes.get_mut(self.at..end) {
+            Some(place) => place.copy_from_slice(text.as_bytes()),
+            None => return self.overflow(),
+        }
+        self.at = end;
+        Ok(())
+    }
+}
