@@ -290,6 +290,12 @@ impl<'a> Finder<'_, 'a> {
                 return self.problem(Diagnostic::error(codes::MALFORMED, what), place);
             }
         };
+        let is_linked = matches!(file.kind(), object::ObjectKind::Executable | object::ObjectKind::Dynamic);
+        if file.format() == object::BinaryFormat::Elf && is_linked && file.sections().next().is_none() {
+            let what = "the section headers are stripped: nothing says where its device code is";
+            let error = Diagnostic::error(codes::UNKNOWN_FORMAT, what);
+            return self.problem(error.advise("use the file as it was before `--strip-section-headers`"), place);
+        }
         for section in file.sections() {
             let Ok(name) = section.name() else { continue };
             let role = Role::of(name);

@@ -109,6 +109,17 @@ impl Sections {
         rest.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
     }
 
+    /// Whether every section lies in the file and no two of them share bytes, nor headers with one.
+    ///
+    /// Of other files nobody can say what a change did to them.
+    pub(crate) fn are_apart(&self, bytes: &[u8]) -> bool {
+        let mut ranges = vec![0..HEADER, self.table..self.end()];
+        ranges.extend(self.all.iter().map(Section::range).filter(|range| !range.is_empty()));
+        ranges.sort_by_key(|range| range.start);
+        let inside = ranges.iter().all(|range| range.end <= bytes.len() as u64);
+        inside && ranges.windows(2).all(|pair| pair[0].end <= pair[1].start)
+    }
+
     /// Offset behind the last header.
     pub(crate) fn end(&self) -> u64 {
         self.table + self.all.len() as u64 * SECTION_HEADER

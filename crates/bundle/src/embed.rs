@@ -2,20 +2,22 @@
 //!
 //! [`embed`] takes a file and the containers that change, named by their offsets as [`crate::open`]
 //! gives them, and returns the whole new file: bundles one behind another, OffloadBinaries, relocatable
-//! host objects, linked programs, and archives of all of these.
+//! host objects (ELF, COFF), linked ELF programs, and archives of all of these.
 //!
 //! Invariant: the result is opened again; it has the containers that were there, in their order, but
 //! for those that were exchanged or left out.
 //!
-//! Absent on purpose: COFF and Mach-O, thin archives, text bundles, kpack; those are refused.
+//! Absent on purpose: PE images, Mach-O, thin archives, text bundles, kpack; those are refused.
 
 mod archive;
 
+use crate::coff_object;
 use crate::fatbin::{bundle_size, is_bundle, next_start};
 use crate::host_object::{self, SECTION};
 use crate::linked::{self, Exchange};
 use crate::offload_binary;
 use hotswap_report::{Diagnostic, codes};
+use object::{Object, ObjectSection};
 
 /// Section of OffloadBinaries in objects.
 const OFFLOADING: &str = ".llvm.offloading";
@@ -42,7 +44,26 @@ fn into(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges),
         _ if host_object::is_host_object(file) => object(file, exchanges),
         _ if linked::is_linked(file) => linked::replace_bundles(file, exchanges),
-        _ => Err(no_place("nothing can be put into a file of this kind")),
+        _ if coff_object::is_coff_object(file) => coff_object(file, exchanges),
+        _ => Err(no_place(format!("nothing can be put into {}", kind(file)))),
+    }
+}
+
+/// What a file is that cannot be changed.
+fn kind(file: &[u8]) -> String {
+    match file {
+        [0x7f, b'E', b'L', b'F', 1, ..] => "a 32-bit ELF file".to_owned(),
+        [0x7f, b'E', b'L', b'F', 2, 2, ..] => "a big-endian ELF file".to_owned(),
+        [0x7f, b'E', b'L', b'F', ..] => {
+            let machine = crate::bytes::u16_at(file, 18).unwrap_or_default();
+            format!("an ELF file for machine {machine} (x86-64 is 62, AArch64 183)")
+        }
+        [0xcf | 0xce, 0xfa, 0xed, 0xfe, ..] | [0xfe, 0xed, 0xfa, 0xcf | 0xce, ..] | [0xca, 0xfe, 0xba, 0xbe, ..] => {
+            "a Mach-O file".to_owned()
+        }
+        [b'M', b'Z', ..] => "a linked Windows program or DLL".to_owned(),
+        [0, 0, 0xff, 0xff, ..] => "a COFF object with very many sections (/bigobj)".to_owned(),
+        _ => "a file of this kind".to_owned(),
     }
 }
 
@@ -108,19 +129,51 @@ fn join(
 fn object(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
     for (name, is_bundles) in [(SECTION, true), (OFFLOADING, false)] {
         let Some(section) = host_object::section_of(file, name)? else { continue };
-        let start = (section.as_ptr() as usize - file.as_ptr() as usize) as u64;
-        let range = start..start + section.len() as u64;
-        if exchanges.iter().all(|exchange| range.contains(&exchange.offset)) {
-            let inner = shifted(exchanges, start);
-            let new = if is_bundles {
-                join(section, &inner, 4096, bundles)?
-            } else {
-                join(section, &inner, offload_binary::ALIGNMENT, binaries)?
-            };
+        if let Some(new) = joined(file, section, is_bundles, exchanges)? {
             return host_object::replace_section(file, name, &new);
         }
     }
     Err(no_place("the containers are in several sections, or in one that cannot change"))
+}
+
+/// As [`object`] for COFF, where an object may cut names to 8 characters.
+fn coff_object(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+    let damaged = |error: object::read::Error| crate::bytes::malformed(format!("COFF object: {error}"), 0);
+    let parsed = object::read::coff::CoffFile::<&[u8]>::parse(file).map_err(damaged)?;
+    for section in parsed.sections() {
+        let name = section.name().map_err(damaged)?;
+        let is_bundles = [SECTION, &SECTION[..8]].contains(&name);
+        if !is_bundles && ![OFFLOADING, &OFFLOADING[..8]].contains(&name) {
+            continue;
+        }
+        let content = section.data().map_err(damaged)?;
+        if let Some(new) = joined(file, content, is_bundles, exchanges)? {
+            let start = (content.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
+            return coff_object::replace_section(file, start, name, &new);
+        }
+    }
+    Err(no_place("the containers are in several sections, or in one that cannot change"))
+}
+
+/// The section's new content; `None` where it does not hold all of the containers.
+fn joined(
+    file: &[u8],
+    section: &[u8],
+    is_bundles: bool,
+    exchanges: &[Exchange],
+) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let start = (section.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
+    let range = start..start.saturating_add(section.len() as u64);
+    if !exchanges.iter().all(|exchange| range.contains(&exchange.offset)) {
+        return Ok(None);
+    }
+    let inner = shifted(exchanges, start);
+    let new = if is_bundles {
+        join(section, &inner, 4096, bundles)
+    } else {
+        join(section, &inner, offload_binary::ALIGNMENT, binaries)
+    };
+    new.map(Some)
 }
 
 fn shifted(exchanges: &[Exchange], by: u64) -> Vec<Exchange> {

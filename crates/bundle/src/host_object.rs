@@ -8,7 +8,7 @@
 //! Invariant: the result is read again by a second reader (`object`) and compared before it is
 //! returned.
 //!
-//! Absent on purpose: ELF32, big-endian, linked programs (no room to move things), COFF.
+//! Absent on purpose: ELF32, big-endian, linked programs ([`crate::linked`]), COFF (`coff_object`).
 
 mod edit;
 mod verify;
@@ -75,12 +75,19 @@ pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<V
         return Err(no_place("it holds several bundles, and symbols point to each"));
     }
     let changed = edit::replace(&parsed, section, new)?;
-    verify::check(object, &changed, (name, new))?;
-    Ok(changed)
+    match verify::check(object, &changed, (name, new)) {
+        Err(_) if !parsed.sections.are_apart(object) => Err(malformed("sections overlap or leave the file", 40)),
+        result => result.map(|()| changed),
+    }
 }
 
-fn no_place(what: impl Into<String>) -> Diagnostic {
+pub(crate) fn no_place(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what).in_entry(SECTION).advise("report it with the object file")
+}
+
+/// Compares an object with itself before its section of that name got that content.
+pub(crate) fn verify_exchange(old: &[u8], new: &[u8], section: (&str, &[u8])) -> Result<(), Diagnostic> {
+    verify::check(old, new, section)
 }
 
 impl<'a> Object<'a> {

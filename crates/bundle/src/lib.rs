@@ -16,6 +16,7 @@
 mod bundle;
 mod bytes;
 mod ccob;
+mod coff_object;
 mod contents;
 mod elf;
 mod embed;

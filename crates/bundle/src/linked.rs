@@ -4,8 +4,8 @@
 //! version 1, pointer, zero. [`replace_bundles`] puts others in their place:
 //!
 //! 1. each in its slot (up to the next bundle or the section's end), where all of them fit;
-//! 2. otherwise one behind another from the section's start, where that fits, with the wrappers'
-//!    pointers changed;
+//! 2. one behind another from the section's start, with the wrappers' pointers changed: where they fit
+//!    in no other way, and where the file becomes much shorter by it (`shrink`);
 //! 3. otherwise the whole section moves to the end of the last segment, which then holds `.bss` as
 //!    zeros in the file. The old place is zeroed and its section is called `hip_fatbin`.
 //!
@@ -24,9 +24,10 @@ mod edit;
 mod layout;
 mod pointers;
 mod program;
+mod shrink;
 mod verify;
 
-use crate::bytes::{u16_at, u32_at};
+use crate::bytes::{malformed, u16_at, u32_at};
 use hotswap_report::{Diagnostic, codes};
 use layout::Plan;
 use program::Program;
@@ -63,8 +64,10 @@ pub fn replace_bundles(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, D
     let program = Program::read(file)?;
     let plan = Plan::make(&program, exchanges)?;
     let changed = edit::apply(&program, &plan)?;
-    verify::check(&program, &plan, &changed)?;
-    Ok(changed)
+    match verify::check(&program, &plan, &changed) {
+        Err(_) if !program.sections.are_apart(file) => Err(malformed("sections overlap or leave the file", 40)),
+        result => result.map(|()| changed),
+    }
 }
 
 fn no_place(what: impl Into<String>) -> Diagnostic {

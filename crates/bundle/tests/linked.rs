@@ -8,7 +8,7 @@ mod common;
 
 use common::{HOST, id, object};
 use hotswap_bundle::linked::{Exchange, replace_bundles};
-use hotswap_bundle::{Bundle, open, parse};
+use hotswap_bundle::{Bundle, Compression, open, parse};
 use hotswap_report::codes;
 use hotswap_userland::Workbench;
 
@@ -171,6 +171,63 @@ fn check(
     if version > 22 {
         let listed = bench.0.run(&format!("clang-offload-bundler-{version} -list -type=o -input=fatbin"));
         assert_eq!(listed.matches("gfx1031").count(), expected.len(), "{what}: {listed}");
+    }
+}
+
+/// A megabyte of device data, so that there is much to take out.
+const LARGE: &str = "#include <hip/hip_runtime.h>
+__device__ int table[300000] = {1};
+__global__ void kernel(int *p) { p[0] *= table[p[0]]; }
+void second(int *p) { kernel<<<1, 64>>>(p); }
+";
+
+/// Words, whether it is a library, and whether the linker's layout lets the file become smaller.
+const SHRINKING: &[(&str, bool, bool)] = &[
+    ("-O1 -fuse-ld=bfd -fexceptions", false, true),
+    ("-O1 -fuse-ld=bfd -no-pie -fno-pie", false, true),
+    ("-O1 -fuse-ld=bfd -Wl,-z,now", true, true),
+    ("-O1 -fuse-ld=bfd -Wl,-z,norelro", false, false),
+    ("-O1 -fuse-ld=lld", true, false),
+];
+
+#[test]
+fn files_become_smaller_where_their_layout_allows_it() {
+    let Some(bench) = Bench::new("files_become_smaller_where_their_layout_allows_it") else { return };
+    bench.0.write("second.hip", LARGE.as_bytes());
+    let version = bench.0.versions[0];
+    for (words, library, shrinks) in SHRINKING {
+        bench.build(version, &Case { words, library: *library, bundles: 2 });
+        let name = if *library { "libx.so" } else { "x" };
+        let file = bench.0.read(name);
+        let exchange = |found: &hotswap_bundle::Found<'_>| {
+            let (mut bundle, _) = parse(found.bytes).unwrap();
+            bundle.retain(|entry| !entry.id.ends_with("gfx900"));
+            bundle.push(id("gfx1031"), object(3, 20_000)).unwrap();
+            bundle.set_compression(Some(Compression::default()));
+            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned() }
+        };
+        let exchanges: Vec<_> = open(&file).found.iter().map(exchange).collect();
+        let smaller = replace_bundles(&file, &exchanges).unwrap_or_else(|error| panic!("{words}: {error}"));
+        assert_eq!(smaller.len() + 2_000_000 < file.len(), *shrinks, "{words}: {} to {}", file.len(), smaller.len());
+        let all = ["true", "strip X", "llvm-strip-V X", "objcopy X", "llvm-objcopy-V X", "strip -g X"];
+        check(&bench, version, name, (&smaller, &all), &exchanges, words);
+        if !shrinks {
+            continue;
+        }
+        // It grows again, and what grew at the end of the file becomes smaller there.
+        let decompressed = |found: &hotswap_bundle::Found<'_>| {
+            let (mut bundle, _) = parse(found.bytes).unwrap();
+            bundle.set_compression(None);
+            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned() }
+        };
+        let plain: Vec<_> = open(&smaller).found.iter().map(decompressed).collect();
+        let larger = replace_bundles(&smaller, &plain).unwrap();
+        let places = open(&larger).found.iter().map(|found| found.place.file_offset).collect::<Vec<_>>();
+        let pairs = places.into_iter().zip(&exchanges);
+        let back: Vec<_> = pairs.map(|(offset, old)| Exchange { offset, new: old.new.clone() }).collect();
+        let again = replace_bundles(&larger, &back).unwrap_or_else(|error| panic!("{words}: {error}"));
+        assert!(again.len() + 1_100_000 < larger.len(), "{words}: {} to {}", larger.len(), again.len());
+        check(&bench, version, name, (&again, &["true", "strip X", "objcopy X"]), &back, words);
     }
 }
 

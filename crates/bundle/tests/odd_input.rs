@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::{bytes_with, forms, sample};
-use hotswap_bundle::{Form, OffloadBinary, OffloadImage, host_object, open, parse, parse_lenient, walk_fatbin};
+use common::files::{self, Oddity, archive_of, library};
+use common::{bytes_with, forms, offload_binary, sample};
+use hotswap_bundle::linked::{Exchange, replace_bundles};
+use hotswap_bundle::{Form, OffloadBinary, host_object, open, parse, parse_lenient, walk_fatbin};
 use hotswap_report::codes;
-use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
-use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use object::write::Object;
+use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use proptest::prelude::*;
 
 /// A host object as clang-linker-wrapper makes it: a fat binary, its symbol, a pointer to it.
@@ -14,74 +16,8 @@ fn host_object_with(fatbin: &[u8]) -> Vec<u8> {
     host_object_of(Architecture::X86_64, fatbin, Oddity::None)
 }
 
-/// What may hinder the exchange.
-#[derive(Clone, Copy, PartialEq)]
-enum Oddity {
-    None,
-    /// The pointer goes behind the start of the content.
-    Addend,
-    /// The content holds a pointer itself.
-    Inside,
-    /// A symbol names a part of the content.
-    Symbol,
-    /// The section is there twice.
-    Twice,
-}
-
 fn host_object_of(architecture: Architecture, fatbin: &[u8], oddity: Oddity) -> Vec<u8> {
-    let mut file = Object::new(BinaryFormat::Elf, architecture, Endianness::Little);
-    let section = file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
-    file.append_section_data(section, fatbin, 16);
-    let symbol = file.add_symbol(Symbol {
-        name: b".fatbin_image".to_vec(),
-        value: if oddity == Oddity::Symbol { 8 } else { 0 },
-        size: fatbin.len() as u64 - if oddity == Oddity::Symbol { 8 } else { 0 },
-        kind: SymbolKind::Data,
-        scope: SymbolScope::Compilation,
-        weak: false,
-        section: SymbolSection::Section(section),
-        flags: SymbolFlags::None,
-    });
-    let data = file.section_id(StandardSection::Data);
-    file.append_section_data(data, &[0; 24], 8);
-    let flags = object::RelocationFlags::Generic {
-        kind: object::RelocationKind::Absolute,
-        encoding: object::RelocationEncoding::Generic,
-        size: 64,
-    };
-    let addend = if oddity == Oddity::Addend { 4096 } else { 0 };
-    file.add_relocation(data, Relocation { offset: 8, symbol, addend, flags }).unwrap();
-    if oddity == Oddity::Inside {
-        file.add_relocation(section, Relocation { offset: 64, symbol, addend: 0, flags }).unwrap();
-    }
-    if oddity == Oddity::Twice {
-        file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
-    }
-    file.write().unwrap()
-}
-
-fn offload_binary(version: u32) -> Vec<u8> {
-    let strings = vec![("arch".into(), "gfx1030".into()), ("triple".into(), "amdgcn-amd-amdhsa".into())];
-    let image = OffloadImage {
-        image_kind: 2,
-        offload_kind: 4,
-        flags: 0,
-        strings,
-        data: vec![b'B', b'C', 0xc0, 0xde, 1].into(),
-    };
-    OffloadBinary { version, compressed: false, images: vec![image] }.to_bytes().unwrap()
-}
-
-fn archive_of(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut out = b"!<arch>\n".to_vec();
-    for (name, data) in members {
-        out.extend(
-            format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", format!("{name}/"), 0, 0, 0, 644, data.len()).bytes(),
-        );
-        out.extend_from_slice(data);
-        out.resize(out.len().next_multiple_of(2), b'\n');
-    }
-    out
+    files::host_object((BinaryFormat::Elf, architecture), ".hip_fatbin", fatbin, oddity)
 }
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -241,6 +177,22 @@ fn a_fat_binary_that_cannot_move_is_refused() {
     let empty = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little).write().unwrap();
     assert_eq!(refused(empty.clone()), codes::NOT_FOUND);
     assert_eq!(host_object::fatbin_of(&empty).unwrap(), None);
+}
+
+#[test]
+fn a_library_without_symbols_grows_and_changes_in_place() {
+    let (one, two) = (bytes_with(None), bytes_with(forms()[2]));
+    let old = library(&[&one, &two]);
+    let places: Vec<u64> = open(&old).found.iter().map(|found| found.place.file_offset).collect();
+    for new in [two.clone(), one.repeat(2)[..one.len()].to_vec(), {
+        let mut large = sample();
+        large.push(common::id("gfx902"), common::object(9, 70_000)).unwrap();
+        large.to_bytes().unwrap().into_owned()
+    }] {
+        let changed = replace_bundles(&old, &[Exchange { offset: places[0], new: new.clone() }]).unwrap();
+        let found = open(&changed).found.into_iter().map(|found| found.bytes.to_vec()).collect::<Vec<_>>();
+        assert_eq!(found, [new, two.clone()]);
+    }
 }
 
 /// What expands a thousand times is refused by its first bytes, or by its entry table.

@@ -10,24 +10,21 @@ use crate::elf::{self, Elf, Kind};
 use crate::msgpack::{Fault, Reader};
 use crate::note;
 use object::LittleEndian as LE;
-use object::elf::ET_DYN;
 use std::ops::Range;
 
 /// The number of kernels that the metadata of an AMDGPU ELF file names; `None` where none can be read.
 pub fn kernel_count(file: &[u8]) -> Option<usize> {
-    let contents = note::contents(&tables(file)?).ok()?;
+    let in_segments = note::contents(&segments(file)?).ok()?;
+    let contents = if in_segments.is_empty() { note::contents(&Elf::parse_any(file).ok()?).ok()? } else { in_segments };
     if contents.is_empty() {
         return None;
     }
     contents.into_iter().map(|range| kernels(file, range).ok()).sum()
 }
 
-/// Segments alone where the file is linked: section headers stand at its end, on pages of their own.
-fn tables(file: &[u8]) -> Option<Elf<'_>> {
+/// The file without its section headers, which stand at its end, on pages of their own.
+fn segments(file: &[u8]) -> Option<Elf<'_>> {
     let header = elf::header(file)?;
-    if header.e_type.get(LE) != ET_DYN {
-        return Elf::parse_any(file).ok();
-    }
     let segments = elf::segments(file, header).ok()?;
     let (abi_version, flags) = (header.e_ident.abi_version, header.e_flags.get(LE));
     Some(Elf { data: file, kind: Kind::Linked, abi_version, flags, sections: Vec::new(), segments })

@@ -5,8 +5,9 @@
 
 use crate::cli::{Files, Format};
 use crate::{Outcome, inspect, text};
-use hotswap_bundle::{ALIGNMENT, EntryId, Found, HashState, Kind, TABLE_LIMIT, parse_lenient};
+use hotswap_bundle::{ALIGNMENT, Entry, EntryId, Found, HashState, Kind, TABLE_LIMIT, parse_lenient};
 use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
 use serde_json::json;
 use std::path::Path;
 
@@ -54,6 +55,41 @@ fn malformed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what)
 }
 
+/// What the entry IDs say together.
+fn identities(entries: &[Entry<'_>]) -> Vec<Diagnostic> {
+    let ids: Vec<EntryId> = entries.iter().filter_map(|entry| EntryId::parse(&entry.id).ok()).collect();
+    let mut problems = Vec::new();
+    if !ids.iter().any(|id| *id.kind() == Kind::Host) {
+        let warning = Diagnostic::warning(codes::MALFORMED, "it has no entry for the host");
+        problems
+            .push(warning.advise("clang-offload-bundler 22 crashes on such a bundle; bundle with an empty host file"));
+    }
+    for id in &ids {
+        match id.kind() {
+            Kind::Other(word) => {
+                let what = format!("`{word}` is no kind of entry that HIP looks at");
+                problems.push(Diagnostic::warning(codes::MALFORMED, what).in_entry(id.as_str()));
+            }
+            Kind::Hip | Kind::HipV4 if id.target().is_none() => {
+                problems.push(malformed("the ID names no target").in_entry(id.as_str()));
+            }
+            _ => {}
+        }
+    }
+    let targets: Vec<TargetId> = ids.iter().filter_map(|id| id.target()?.parse().ok()).collect();
+    let mixed = |states: fn(&TargetId) -> bool| {
+        let some = targets.iter().filter(|target| states(target));
+        some.map(|target| target.processor).find(|one| targets.iter().any(|id| id.processor == *one && !states(id)))
+    };
+    let xnack = mixed(|target| target.xnack.is_some()).map(|processor| (processor, "xnack"));
+    let sramecc = mixed(|target| target.sramecc.is_some()).map(|processor| (processor, "sramecc"));
+    problems.extend(xnack.into_iter().chain(sramecc).map(|(processor, feature)| {
+        let what = format!("{} stands there with and without {feature}", processor.name);
+        malformed(what).advise("name the feature in all entries of that processor or in none, as clang demands")
+    }));
+    problems
+}
+
 fn layout(found: &Found<'_>) -> Vec<Diagnostic> {
     // What is no bundle, or cannot be read, was told already.
     let Ok((bundle, _)) = parse_lenient(found.bytes) else { return Vec::new() };
@@ -66,6 +102,7 @@ fn layout(found: &Found<'_>) -> Vec<Diagnostic> {
         problems.push(Diagnostic::error(codes::BUNDLE_FULL, format!("its table has {table} bytes")));
     }
     let entries = bundle.entries();
+    problems.extend(identities(entries));
     for (number, entry) in entries.iter().enumerate() {
         let mut wrong = |problem: Diagnostic| problems.push(problem.in_entry(&entry.id));
         let kind = match EntryId::parse(&entry.id) {

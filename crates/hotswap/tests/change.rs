@@ -78,6 +78,32 @@ fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
+/// A BSD archive: names before the data, a symbol table that names the second member.
+fn bsd_archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let header = |name: usize, size: usize| {
+        format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", format!("#1/{name}"), 0, 0, 0, 644)
+    };
+    let padded = |name: &str| [name.as_bytes(), &[0; 24][name.len()..]].concat();
+    let second = 8 + 60 + 24 + 20 + 60 + 24 + members[0].1.len().next_multiple_of(2);
+    let words = [8u32, 0, second as u32, 4].map(u32::to_le_bytes).concat();
+    let table = [padded("__.SYMDEF"), words, b"abc\0".to_vec()].concat();
+    let mut out = [b"!<arch>\n".as_slice(), header(24, table.len()).as_bytes(), &table].concat();
+    for (name, data) in members {
+        out.extend_from_slice(header(24, data.len() + 24).as_bytes());
+        out.extend([padded(name), data.clone()].concat());
+        out.resize(out.len().next_multiple_of(2), b'\n');
+    }
+    out
+}
+
+/// A Mach-O object as clang makes it for Apple's hosts.
+fn macho(content: &[u8]) -> Vec<u8> {
+    let mut file = Object::new(BinaryFormat::MachO, Architecture::X86_64, Endianness::Little);
+    let section = file.add_section(b"__HIP".to_vec(), b"__hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
+    file.append_section_data(section, content, 8);
+    file.write().unwrap()
+}
+
 struct Folder(TempDir);
 
 impl Folder {
@@ -126,6 +152,15 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
         let first = elf(&bundle(&["gfx900", "gfx90a:xnack-"], compression));
         archive(&[("a.o", first), ("b.o", elf(&bundle(&["gfx1030"], compression)))])
     };
+    let coff = |content: &[u8]| section(".hip_fatbin", content, BinaryFormat::Coff);
+    let windows = {
+        let first = coff(&bundle(&["gfx900", "gfx90a:xnack-"], None));
+        archive(&[("a.obj", first), ("b.obj", coff(&bundle(&["gfx1030"], None)))])
+    };
+    let bsd = {
+        let first = elf(&bundle(&["gfx900", "gfx90a:xnack-"], None));
+        bsd_archive(&[("a name that is long.o", first), ("b.o", elf(&bundle(&["gfx1030"], None)))])
+    };
     let binaries = |version| [binary(version, &["gfx900", "gfx90a:xnack-"]), binary(version, &["gfx1030"])].concat();
     vec![
         ("plain", two(None)),
@@ -134,9 +169,12 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
         ("V3 zlib", two(packed(3, Method::Zlib))),
         ("archive", members(None)),
         ("archive, compressed", members(packed(3, Method::Zstd))),
+        ("archive of COFF objects", windows),
+        ("archive of BSD", bsd),
         ("binaries V2", binaries(2)),
         ("binaries V3", binaries(3)),
         ("object with binaries", section(".llvm.offloading", &binaries(2), BinaryFormat::Elf)),
+        ("COFF object with binaries", section(".llvm.offloading", &binaries(2), BinaryFormat::Coff)),
     ]
 }
 
@@ -200,7 +238,7 @@ fn what_cannot_be_done_is_one_line_and_writes_nothing() {
     folder.write("x", &bundle(&["gfx900", "gfx90a:xnack-", "gfx90a:xnack+"], None));
     folder.write("many", &[bundle(&["gfx900"], None), vec![0; 80], bundle(&["gfx900"], None)].concat());
     folder.write("empty", b"");
-    folder.write("coff.obj", &section(".hip_fat", &bundle(&["gfx900"], None), BinaryFormat::Coff));
+    folder.write("macho.o", &macho(&bundle(&["gfx900"], None)));
     folder.write("cut", &bundle(&["gfx900"], None)[..5000]);
     let mut device = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 64];
     device.resize(4000, 0);
@@ -225,7 +263,7 @@ fn what_cannot_be_done_is_one_line_and_writes_nothing() {
         ("prune x --keep gfx900 --drop gfx90a -o z", 2, "HS0001"),
         ("remove empty gfx900 -o z", 12, "HS0304"),
         ("remove cut gfx900 -o z", 12, "HS0302"),
-        ("remove coff.obj gfx900 -o z", 13, "HS0402"),
+        ("remove macho.o gfx900 -o z", 13, "nothing can be put into a Mach-O file"),
         ("decompress absent -o z", 14, "HS0501"),
     ] {
         folder.run(words).code(code).stdout("").stderr(contains(says).and(contains("\n").count(1)));

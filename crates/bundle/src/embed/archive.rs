@@ -1,11 +1,20 @@
-//! Archives in the form of GNU and System V, with changed members.
+//! Archives with changed members, in the forms of GNU, System V, BSD and Windows.
 //!
-//! A header of 60 bytes stands before each member; the size is decimal text at offset 48. The symbol
-//! tables `/` (32-bit offsets, big-endian) and `/SYM64/` (64-bit) name members by the offsets of their
-//! headers, which move. Those of BSD (`__.SYMDEF`) are refused.
+//! A header of 60 bytes stands before each member; the size is decimal text at offset 48. BSD's names of any length
+//! (`#1/LENGTH`) stand before the member's data and count as its size. Symbol tables name members by the offsets of
+//! their headers, which move:
+//!
+//! | member | what is in it |
+//! |---|---|
+//! | `/` | u32 count and offsets, big-endian |
+//! | a second `/` (Windows) | the same, little-endian, then more |
+//! | `/SYM64/` | as `/` with u64 |
+//! | `__.SYMDEF`, `__.SYMDEF SORTED` (BSD) | u32 size, then pairs of u32 name and offset, little-endian |
+//! | `__.SYMDEF_64` (BSD) | the same with u64 |
 
 use super::{into, no_place, shifted};
 use crate::bytes::malformed;
+use crate::fatbin::is_bundle;
 use crate::linked::Exchange;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
@@ -13,40 +22,100 @@ use std::collections::BTreeMap;
 const MAGIC: usize = 8;
 const HEADER: usize = 60;
 const SIZE: std::ops::Range<usize> = 48..58;
+/// BSD's linkers expect members at such offsets; a changed one must not move the others off them.
+const BSD_ALIGNMENT: usize = 8;
 
 struct Member<'a> {
     /// Offset of its header.
     at: usize,
     header: &'a [u8],
+    name: &'a [u8],
+    /// BSD's name before the data.
+    prefix: &'a [u8],
     data: &'a [u8],
+}
+
+impl Member<'_> {
+    /// Offset of its data.
+    fn start(&self) -> usize {
+        self.at + HEADER + self.prefix.len()
+    }
+}
+
+/// Form of a symbol table.
+#[derive(Clone, Copy)]
+struct Table {
+    width: usize,
+    is_big: bool,
+    /// Pairs of a name and an offset with their size before them, not offsets with their number.
+    is_pairs: bool,
+}
+
+impl Table {
+    fn of(name: &[u8], first: bool) -> Option<Self> {
+        let (width, is_big, is_pairs) = match name {
+            b"/" => (4, first, false),
+            b"/SYM64/" => (8, true, false),
+            b"__.SYMDEF" | b"__.SYMDEF SORTED" => (4, false, true),
+            b"__.SYMDEF_64" | b"__.SYMDEF_64 SORTED" => (8, false, true),
+            _ => return None,
+        };
+        Some(Self { width, is_big, is_pairs })
+    }
+
+    fn read(self, bytes: &[u8]) -> u64 {
+        let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+        if self.is_big { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) }
+    }
+
+    fn write(self, field: &mut [u8], value: u64) {
+        if self.is_big {
+            field.copy_from_slice(&value.to_be_bytes()[8 - self.width..]);
+        } else {
+            field.copy_from_slice(&value.to_le_bytes()[..self.width]);
+        }
+    }
+
+    /// Exchanges the offsets.
+    fn retarget(self, table: &mut [u8], moved: &BTreeMap<u64, u64>) -> Result<(), Diagnostic> {
+        let broken = || malformed("the archive's symbol table is damaged", MAGIC as u64);
+        let head = self.read(table.get(..self.width).ok_or_else(broken)?) as usize;
+        let count = if self.is_pairs { head / (2 * self.width) } else { head };
+        if count > table.len() / self.width {
+            return Err(broken());
+        }
+        for number in 0..count {
+            let at = self.width * if self.is_pairs { 2 * number + 2 } else { number + 1 };
+            let field = table.get_mut(at..at + self.width).ok_or_else(broken)?;
+            let new = *moved.get(&self.read(field)).ok_or_else(broken)?;
+            if self.width == 4 && new > u64::from(u32::MAX) {
+                return Err(no_place("the archive's symbol table has 32 bits"));
+            }
+            self.write(field, new);
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
     let members = members(archive)?;
     let mut out = archive[..MAGIC].to_vec();
     let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut tables: Vec<(usize, usize, usize)> = Vec::new();
+    let mut tables: Vec<(usize, usize, Table)> = Vec::new();
     let mut taken = 0;
-    for member in &members {
+    for (number, member) in members.iter().enumerate() {
         moved.insert(member.at as u64, out.len() as u64);
-        let start = (member.at + HEADER) as u64;
+        let start = member.start() as u64;
         let range = start..start + member.data.len() as u64;
         let inside: Vec<_> = exchanges.iter().filter(|exchange| range.contains(&exchange.offset)).cloned().collect();
         taken += inside.len();
-        let name = member.header[..16].trim_ascii_end();
-        let changed = if inside.is_empty() { None } else { Some(into(member.data, &shifted(&inside, start))?) };
+        let changed = if inside.is_empty() { None } else { Some(changed(member, &shifted(&inside, start))?) };
         let data = changed.as_deref().unwrap_or(member.data);
         let mut header = member.header.to_vec();
-        header[SIZE].copy_from_slice(format!("{:<10}", data.len()).as_bytes());
+        header[SIZE].copy_from_slice(format!("{:<10}", member.prefix.len() + data.len()).as_bytes());
         out.extend_from_slice(&header);
-        match name {
-            b"/" => tables.push((out.len(), data.len(), 4)),
-            b"/SYM64/" => tables.push((out.len(), data.len(), 8)),
-            _ if name.starts_with(b"__.SYMDEF") || name.starts_with(b"#1/") => {
-                return Err(no_place("the archive has the form of BSD"));
-            }
-            _ => {}
-        }
+        out.extend_from_slice(member.prefix);
+        tables.extend(Table::of(member.name, number == 0).map(|table| (out.len(), data.len(), table)));
         out.extend_from_slice(data);
         if out.len() % 2 == 1 {
             out.push(b'\n');
@@ -55,8 +124,19 @@ pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>,
     if taken != exchanges.len() {
         return Err(Diagnostic::error(codes::NOT_FOUND, "a container is in no member of the archive"));
     }
-    tables.into_iter().try_for_each(|(start, size, width)| retarget(&mut out[start..start + size], width, &moved))?;
+    tables.into_iter().try_for_each(|(start, size, table)| table.retarget(&mut out[start..start + size], &moved))?;
     Ok(out)
+}
+
+/// The member's new data. Objects may have zeros behind them, bundles may not.
+fn changed(member: &Member<'_>, exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+    let mut data = into(member.data, exchanges)?;
+    if !member.prefix.is_empty() && !is_bundle(&data) {
+        let odd = data.len().abs_diff(member.data.len()) % BSD_ALIGNMENT;
+        let more = if data.len() > member.data.len() { (BSD_ALIGNMENT - odd) % BSD_ALIGNMENT } else { odd };
+        data.resize(data.len() + more, 0);
+    }
+    Ok(data)
 }
 
 fn members(archive: &[u8]) -> Result<Vec<Member<'_>>, Diagnostic> {
@@ -64,31 +144,18 @@ fn members(archive: &[u8]) -> Result<Vec<Member<'_>>, Diagnostic> {
     while at < archive.len() {
         let cut = || malformed("a member's header is damaged", at as u64);
         let header = archive.get(at..at + HEADER).ok_or_else(cut)?;
-        let size = std::str::from_utf8(&header[SIZE]).ok().and_then(|text| text.trim_end().parse::<usize>().ok());
-        let size = size.filter(|_| header.ends_with(b"`\n")).ok_or_else(cut)?;
+        let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok().and_then(|text| text.trim_end().parse().ok());
+        let size: usize = number(&header[SIZE]).filter(|_| header.ends_with(b"`\n")).ok_or_else(cut)?;
         // A size of ten digits cannot overflow.
-        let data = archive.get(at + HEADER..at + HEADER + size).ok_or_else(cut)?;
-        members.push(Member { at, header, data });
+        let all = archive.get(at + HEADER..at + HEADER + size).ok_or_else(cut)?;
+        let mut name = header[..16].trim_ascii_end();
+        let length: usize = name.strip_prefix(b"#1/").map_or(Some(0), number).ok_or_else(cut)?;
+        let (prefix, data) = all.split_at_checked(length).ok_or_else(cut)?;
+        if length > 0 {
+            name = &prefix[..prefix.iter().position(|byte| *byte == 0).unwrap_or(length)];
+        }
+        members.push(Member { at, header, name, prefix, data });
         at = (at + HEADER + size).next_multiple_of(2);
     }
     Ok(members)
-}
-
-/// Exchanges the offsets in a symbol table: a number of them, then that many.
-fn retarget(table: &mut [u8], width: usize, moved: &BTreeMap<u64, u64>) -> Result<(), Diagnostic> {
-    let broken = || malformed("the archive's symbol table is damaged", MAGIC as u64);
-    let number = |bytes: &[u8]| bytes.iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
-    let count = number(table.get(..width).ok_or_else(broken)?) as usize;
-    if count > table.len() / width {
-        return Err(broken());
-    }
-    for at in 1..=count {
-        let field = table.get_mut(at * width..(at + 1) * width).ok_or_else(broken)?;
-        let new = *moved.get(&number(field)).ok_or_else(broken)?;
-        if width == 4 && new > u64::from(u32::MAX) {
-            return Err(no_place("the archive's symbol table has 32 bits"));
-        }
-        field.copy_from_slice(&new.to_be_bytes()[8 - width..]);
-    }
-    Ok(())
 }

@@ -8,16 +8,22 @@ use crate::elf::{SECTION_HEADER, SHF_TLS, SHT_NOBITS, Section};
 use hotswap_report::Diagnostic;
 
 const SHT_PROGBITS: u32 = 1;
-const E_SHOFF: u64 = 40;
+pub(super) const E_SHOFF: u64 = 40;
 const E_SHNUM: u64 = 60;
 /// Whatever alignment the moved parts of the file had, they keep it.
 const PAGE: u64 = 4096;
 
 pub(super) fn apply(program: &Program<'_>, plan: &Plan<'_>) -> Result<Vec<u8>, Diagnostic> {
     let section = program.sections.all[plan.index];
-    let mut out = match plan.mode {
-        Mode::Slots | Mode::Within => program.bytes.to_vec(),
-        Mode::Moved => grown(program, plan, &section)?,
+    let mut out = match (plan.mode, &plan.cut) {
+        (_, Some(cut)) => {
+            let mut out = cut.apply(program, plan);
+            write_pointers(&mut out, plan, |at| cut.moved(at));
+            write_symbols(&mut out, program, plan, plan.index, |at| cut.moved(at));
+            return Ok(out);
+        }
+        (Mode::Slots | Mode::Within, _) => program.bytes.to_vec(),
+        (Mode::Moved, _) => grown(program, plan, &section)?,
     };
     if plan.mode != Mode::Slots {
         let range = section.range();
@@ -30,11 +36,20 @@ pub(super) fn apply(program: &Program<'_>, plan: &Plan<'_>) -> Result<Vec<u8>, D
         }
         write(&mut out, offset, piece.content);
     }
-    for (pointer, piece) in &plan.pointers {
-        let to = plan.pieces[*piece].address.to_le_bytes();
-        pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at)).for_each(|at| write(&mut out, at, &to));
+    write_pointers(&mut out, plan, |at| at);
+    if plan.mode == Mode::Within {
+        write_symbols(&mut out, program, plan, plan.index, |at| at);
     }
     Ok(out)
+}
+
+/// `moved`: where in the result a byte of the program is.
+fn write_pointers(out: &mut [u8], plan: &Plan<'_>, moved: impl Fn(u64) -> u64) {
+    for (pointer, piece) in &plan.pointers {
+        let to = plan.pieces[*piece].address.to_le_bytes();
+        let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
+        places.for_each(|at| write(out, moved(at), &to));
+    }
 }
 
 /// The offset of an address, also behind the end of the last segment as it was.
@@ -43,7 +58,7 @@ pub(super) fn offset_of(program: &Program<'_>, address: u64) -> u64 {
     load.map_or(0, |load| load.offset + (address - load.address))
 }
 
-fn write(out: &mut [u8], at: u64, bytes: &[u8]) {
+pub(super) fn write(out: &mut [u8], at: u64, bytes: &[u8]) {
     out[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
 }
 
@@ -77,7 +92,8 @@ fn grown(program: &Program<'_>, plan: &Plan<'_>, section: &Section) -> Result<Ve
     let size = plan.end() - last.address;
     write(&mut out, last.header + 32, &size.to_le_bytes());
     write(&mut out, last.header + 40, &size.to_le_bytes());
-    write_symbols(&mut out, program, plan, last, move_up);
+    let index = if keeps_header(plan, section) { plan.index } else { program.sections.all.len() };
+    write_symbols(&mut out, program, plan, index, |at| at + if at >= last.file_end() { move_up } else { 0 });
     out.resize(out.len().next_multiple_of(8), 0);
     write_headers(&mut out, program, plan, section, move_up)?;
     Ok(out)
@@ -95,11 +111,9 @@ fn keeps_header(plan: &Plan<'_>, section: &Section) -> bool {
     plan.pieces.first().is_some_and(|piece| piece.address == section.address)
 }
 
-fn write_symbols(out: &mut [u8], program: &Program<'_>, plan: &Plan<'_>, last: &Segment, move_up: u64) {
-    let section = &program.sections.all[plan.index];
-    let index = if keeps_header(plan, section) { plan.index } else { program.sections.all.len() };
+fn write_symbols(out: &mut [u8], program: &Program<'_>, plan: &Plan<'_>, index: usize, moved: impl Fn(u64) -> u64) {
     for symbol in &plan.symbols {
-        let at = symbol.at + if symbol.at >= last.offset + last.file_size { move_up } else { 0 };
+        let at = moved(symbol.at);
         let piece = &plan.pieces[symbol.piece];
         write(out, at + 6, &(index as u16).to_le_bytes());
         write(out, at + 8, &piece.address.to_le_bytes());

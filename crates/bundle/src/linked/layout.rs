@@ -2,6 +2,7 @@
 
 use super::pointers::{self, Pointer};
 use super::program::Program;
+use super::shrink::Cut;
 use super::{Exchange, no_place};
 use crate::bytes::{align, malformed, u16_at, u64_at};
 use crate::elf::{SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, Section};
@@ -30,7 +31,7 @@ pub(super) enum Mode {
 }
 
 /// A bundle with its old and its new place.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Piece<'a> {
     pub(super) old_address: u64,
     pub(super) address: u64,
@@ -55,6 +56,8 @@ pub(super) struct Plan<'a> {
     /// Each with the index of its piece; none in [`Mode::Slots`].
     pub(super) pointers: Vec<(Pointer, usize)>,
     pub(super) symbols: Vec<Symbol>,
+    /// How the file becomes smaller; only in [`Mode::Within`].
+    pub(super) cut: Option<Cut>,
 }
 
 impl<'a> Plan<'a> {
@@ -69,26 +72,50 @@ impl<'a> Plan<'a> {
                 return Err(Diagnostic::error(codes::NOT_FOUND, what).in_entry(SECTION));
             }
         }
-        let mut pieces: Vec<_> = slots.iter().map(|slot| slot.piece(program, &section, exchanges)).collect();
+        let pieces: Vec<_> = slots.iter().map(|slot| slot.piece(program, &section, exchanges)).collect();
         let fits = |(slot, piece): (&Slot, &Piece<'_>)| piece.content.len() as u64 <= slot.end - slot.start;
-        if slots.iter().zip(&pieces).all(fits) {
-            return Ok(Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new() });
+        let mut plan = Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
+        if !slots.iter().zip(&plan.pieces).all(fits) {
+            plan.displace(program, &section)?;
+        } else if plan.end() > 0 {
+            plan.compact(program, &section);
         }
+        Ok(plan)
+    }
+
+    /// Takes the room out that the bundles leave in their slots, where that can be done.
+    fn compact(&mut self, program: &Program<'_>, section: &Section) {
+        let mut smaller = Self {
+            index: self.index,
+            mode: Mode::Slots,
+            pieces: self.pieces.clone(),
+            pointers: Vec::new(),
+            symbols: Vec::new(),
+            cut: None,
+        };
+        // What cannot move stays in its slot: nothing is wrong with that.
+        if smaller.displace(program, section).is_ok() && smaller.cut.is_some() {
+            *self = smaller;
+        }
+    }
+
+    /// Puts the bundles one behind another, in the section or where there is room.
+    fn displace(&mut self, program: &Program<'_>, section: &Section) -> Result<(), Diagnostic> {
         let alignment = section.alignment.max(ALIGNMENT);
         if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
             return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
         }
-        let mut mode = Mode::Within;
+        self.mode = Mode::Within;
         // An address that is not aligned stays as it is: the linker chose it.
-        if place(&mut pieces, section.address, alignment)? > section.address + section.size {
-            mode = Mode::Moved;
-            let start = end_of_program(program, &section, alignment)?;
-            place(&mut pieces, start, alignment)?;
+        if place(&mut self.pieces, section.address, alignment)? > section.address + section.size {
+            self.mode = Mode::Moved;
+            let start = end_of_program(program, section, alignment)?;
+            place(&mut self.pieces, start, alignment)?;
+        } else {
+            self.cut = Cut::find(program, self.index, self.end());
         }
-        let mut plan = Self { index, mode, pieces, pointers: Vec::new(), symbols: Vec::new() };
-        plan.find_pointers(program, &section)?;
-        plan.find_symbols(program)?;
-        Ok(plan)
+        self.find_pointers(program, section)?;
+        self.find_symbols(program)
     }
 
     pub(super) fn end(&self) -> u64 {

@@ -5,7 +5,7 @@ use crate::bytes::{malformed, slice, u16_at, u32_at, u64_at};
 use crate::elf::{Section, Sections};
 use hotswap_report::{Diagnostic, codes};
 
-const SEGMENT_HEADER: u64 = 56;
+pub(super) const SEGMENT_HEADER: u64 = 56;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 
@@ -13,17 +13,30 @@ const PT_DYNAMIC: u32 = 2;
 pub(super) struct Segment {
     /// Offset of the header in the file.
     pub(super) header: u64,
-    kind: u32,
+    pub(super) kind: u32,
+    pub(super) flags: u32,
     pub(super) offset: u64,
     pub(super) address: u64,
+    /// `p_paddr`, which follows the address and means nothing.
+    pub(super) physical: u64,
     pub(super) file_size: u64,
     pub(super) memory_size: u64,
+    pub(super) alignment: u64,
+}
+
+impl Segment {
+    /// Offset behind its last byte in the file; those that are loaded are checked.
+    pub(super) fn file_end(&self) -> u64 {
+        self.offset.saturating_add(self.file_size)
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Program<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) sections: Sections,
+    /// All segments.
+    pub(super) segments: Vec<Segment>,
     /// What is loaded.
     pub(super) loads: Vec<Segment>,
     pub(super) dynamic: Option<Segment>,
@@ -49,10 +62,11 @@ impl<'a> Program<'a> {
         }
         slice(bytes, segments, count * SEGMENT_HEADER)
             .ok_or_else(|| malformed("the program headers leave the file", segments))?;
-        let all: Vec<_> = (0..count).map_while(|at| segment(bytes, segments + at * SEGMENT_HEADER)).collect();
-        let loads: Vec<_> = all.iter().filter(|segment| segment.kind == PT_LOAD).copied().collect();
-        let dynamic = all.iter().find(|segment| segment.kind == PT_DYNAMIC).copied();
-        let program = Self { bytes, sections, loads, dynamic };
+        let all = |at| segment(bytes, segments + at * SEGMENT_HEADER);
+        let segments: Vec<_> = (0..count).map_while(all).collect();
+        let loads: Vec<_> = segments.iter().filter(|segment| segment.kind == PT_LOAD).copied().collect();
+        let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC).copied();
+        let program = Self { bytes, sections, segments, loads, dynamic };
         program.check()?;
         Ok(program)
     }
@@ -92,6 +106,12 @@ impl<'a> Program<'a> {
         self.sections.is_named(self.bytes, section, name)
     }
 
+    /// The address at which a byte of the file is loaded.
+    pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
+        let load = self.loads.iter().find(|load| (load.offset..load.file_end()).contains(&offset))?;
+        Some(load.address + (offset - load.offset))
+    }
+
     /// Offset in the file of `size` bytes that are loaded at that address.
     pub(super) fn offset_of(&self, address: u64, size: u64) -> Option<u64> {
         let end = address.checked_add(size)?;
@@ -104,9 +124,12 @@ fn segment(bytes: &[u8], at: u64) -> Option<Segment> {
     Some(Segment {
         header: at,
         kind: u32_at(bytes, at)?,
+        flags: u32_at(bytes, at + 4)?,
         offset: u64_at(bytes, at + 8)?,
         address: u64_at(bytes, at + 16)?,
+        physical: u64_at(bytes, at + 24)?,
         file_size: u64_at(bytes, at + 32)?,
         memory_size: u64_at(bytes, at + 40)?,
+        alignment: u64_at(bytes, at + 48)?,
     })
 }

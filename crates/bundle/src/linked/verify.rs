@@ -2,8 +2,9 @@
 
 use super::edit::offset_of;
 use super::layout::{Mode, Plan};
-use super::program::Program;
+use super::program::{Program, SEGMENT_HEADER};
 use crate::bytes::{slice, u64_at};
+use crate::elf::Section;
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
@@ -26,7 +27,8 @@ pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8]) -> Result<()
     }
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
-        if places.into_iter().any(|at| u64_at(new, at) != Some(plan.pieces[*piece].address)) {
+        let moved = |at| plan.cut.as_ref().map_or(at, |cut| cut.moved(at));
+        if places.into_iter().any(|at| u64_at(new, moved(at)) != Some(plan.pieces[*piece].address)) {
             return Err(failed("a wrapper does not lead to its bundle"));
         }
     }
@@ -44,30 +46,34 @@ fn is_here(place: &crate::Place) -> bool {
     place.section.as_deref() == Some(SECTION)
 }
 
-/// What is loaded keeps address, offset and bytes, but for what the plan names.
+/// What is loaded keeps its address and its bytes, but for what the plan names. Where nothing is taken out of the
+/// file, it keeps its offset, too.
 fn check_loaded(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
-    let kept = old.loads.len() == new.loads.len()
-        && old.loads.iter().zip(&new.loads).all(|(was, is)| (was.offset, was.address) == (is.offset, is.address));
-    if !kept {
+    let places = |program: &Program<'_>| -> Vec<(u64, u64)> {
+        program.loads.iter().map(|load| (load.offset, load.address)).collect()
+    };
+    if old.loads.len() != new.loads.len() || plan.cut.is_none() && places(old) != places(new) {
         return Err(failed("the segments are not those that were there"));
     }
-    let mut allowed = allowed(old, plan);
+    let in_memory = |range: Range<u64>| old.address_of(range.start).map(|at| at..at + (range.end - range.start));
+    let mut allowed: Vec<_> = allowed(old, plan).into_iter().filter_map(in_memory).collect();
     allowed.sort_by_key(|range| range.start);
     for load in &old.loads {
-        let mut at = load.offset;
-        let end = load.offset + load.file_size;
-        for range in allowed.iter().filter(|range| range.end > load.offset && range.start < end) {
-            same(old.bytes, new.bytes, at..range.start.max(at))?;
+        let (mut at, end) = (load.address, load.address + load.file_size);
+        for range in allowed.iter().filter(|range| range.end > load.address && range.start < end) {
+            same(old, new, at..range.start.max(at))?;
             at = at.max(range.end);
         }
-        same(old.bytes, new.bytes, at..end.max(at))?;
+        same(old, new, at..end.max(at))?;
     }
     Ok(())
 }
 
-fn same(old: &[u8], new: &[u8], range: Range<u64>) -> Result<(), Diagnostic> {
-    let size = range.end - range.start;
-    let is_same = slice(old, range.start, size) == slice(new, range.start, size);
+fn same(old: &Program<'_>, new: &Program<'_>, addresses: Range<u64>) -> Result<(), Diagnostic> {
+    let size = addresses.end - addresses.start;
+    let was = old.offset_of(addresses.start, size).and_then(|offset| slice(old.bytes, offset, size));
+    let is = new.offset_of(addresses.start, size).and_then(|offset| slice(new.bytes, offset, size));
+    let is_same = size == 0 || was.is_some() && was == is;
     if is_same { Ok(()) } else { Err(failed("bytes that are loaded have changed")) }
 }
 
@@ -78,23 +84,36 @@ fn allowed(old: &Program<'_>, plan: &Plan<'_>) -> Vec<Range<u64>> {
     for (pointer, _) in &plan.pointers {
         ranges.extend(pointer.addend.into_iter().chain(Some(pointer.at)).map(|at| at..at + 8));
     }
+    ranges.extend(plan.symbols.iter().map(|symbol| symbol.at..symbol.at + 24));
+    if plan.cut.is_some() {
+        ranges.push(40..48);
+        ranges.extend(old.segments.iter().map(|segment| segment.header..segment.header + SEGMENT_HEADER));
+    }
     if plan.mode == Mode::Moved {
-        ranges.extend(plan.symbols.iter().map(|symbol| symbol.at..symbol.at + 24));
         // The ELF header says where the section headers are; one program header has new sizes.
         ranges.extend([40..48, 60..62]);
         ranges.extend(old.loads.last().map(|last| last.header + 32..last.header + 48));
-        ranges
-            .push(old.sections.table..old.sections.table + old.sections.all.len() as u64 * crate::elf::SECTION_HEADER);
+        ranges.push(old.sections.table..old.sections.end());
     }
     ranges
+}
+
+/// Whether a section that is loaded has its old address and stands where the segments say.
+fn is_placed(was: &Section, is: &Section, new: &Program<'_>, ours: bool) -> bool {
+    let keeps = was.address == is.address && (ours || was.size == is.size);
+    keeps && (is.stored() == 0 || !is.is_loaded() || new.offset_of(is.address, is.size) == Some(is.offset))
 }
 
 /// The sections that no segment loads have the bytes that they had; symbol tables were changed.
 fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Result<(), Diagnostic> {
     let symbols: Vec<u64> = plan.symbols.iter().map(|symbol| symbol.at).collect();
     for (number, (was, is)) in old.sections.all.iter().zip(&new.sections.all).enumerate() {
+        if plan.cut.is_some() && !is_placed(was, is, new, number == plan.index) {
+            return Err(failed(format!("section {number} is not where its segment is")));
+        }
         let has_symbols = symbols.iter().any(|at| was.range().contains(at));
-        if number == plan.index || has_symbols || was.is_loaded() {
+        // What a segment holds was compared already, whatever its header says.
+        if number == plan.index || has_symbols || was.is_loaded() || old.address_of(was.offset).is_some() {
             continue;
         }
         if old.content(was) != new.content(is) {
@@ -102,7 +121,7 @@ fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Resu
         }
     }
     let first = plan.pieces.first().map(|piece| piece.address);
-    let is_told = |section: &crate::elf::Section| {
+    let is_told = |section: &Section| {
         new.is_named(section, SECTION)
             && Some(section.address) == first
             && section.offset == offset_of(old, section.address)

@@ -1,6 +1,9 @@
 //! Samples that the tests share.
 
-use hotswap_bundle::{Bundle, Compression, Method};
+#[allow(dead_code, reason = "some tests use it")]
+pub(crate) mod files;
+
+use hotswap_bundle::{Bundle, Compression, Method, OffloadBinary, OffloadImage};
 
 pub(crate) const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 
@@ -34,4 +37,12 @@ pub(crate) fn bytes_with(compression: Option<Compression>) -> Vec<u8> {
 pub(crate) fn forms() -> Vec<Option<Compression>> {
     let packed = |version, method| Some(Compression { version, method, level: None });
     vec![None, packed(2, Method::Zstd), packed(3, Method::Zstd), packed(2, Method::Zlib), packed(3, Method::Zlib)]
+}
+
+#[allow(dead_code, reason = "some tests use it")]
+pub(crate) fn offload_binary(version: u32) -> Vec<u8> {
+    let strings = vec![("arch".into(), "gfx1030".into()), ("triple".into(), "amdgcn-amd-amdhsa".into())];
+    let data = vec![b'B', b'C', 0xc0, 0xde, 1].into();
+    let image = OffloadImage { image_kind: 2, offload_kind: 4, flags: 0, strings, data };
+    OffloadBinary { version, compressed: false, images: vec![image] }.to_bytes().unwrap()
 }

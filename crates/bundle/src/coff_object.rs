@@ -1,0 +1,225 @@
+//! Exchanging the fat binary inside a COFF object, as clang makes them for Windows.
+//!
+//! As in ELF objects the new content goes to the end of the file and the old place is zeroed; the section header
+//! says where it is, the section's symbol how long it is and what its checksum is. Nothing else changes.
+//!
+//! | what | layout |
+//! |---|---|
+//! | header | u16 machine, u16 sections, u32 time, u32 symbol table, u32 symbols, u16 optional header, u16 flags |
+//! | section | name\[8\], u32 virtual size and address, u32 size and offset of the content, u32 offset of relocations and lines, u16 numbers of both, u32 flags |
+//! | symbol | name\[8\], u32 value, u16 section from 1, u16 type, u8 class, u8 number of auxiliary records |
+//! | section's auxiliary record | u32 length, u16 relocations, u16 lines, u32 checksum, … |
+//!
+//! Invariant: the result is read again by `object` and compared before it is returned.
+//!
+//! Absent on purpose: objects with more than 65279 sections (`/bigobj`), import objects, PE images.
+
+use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::fatbin::walk_fatbin;
+use crate::host_object;
+use hotswap_report::{Diagnostic, codes};
+use std::ops::Range;
+
+const MACHINES: [u16; 2] = [0x8664, 0xaa64]; // x86-64, AArch64
+const HEADER: u64 = 20;
+const SECTION: u64 = 40;
+const SYMBOL: u64 = 18;
+const RELOCATION: u64 = 10;
+/// `IMAGE_REL_AMD64_ADDR64`, and that of AArch64: the only ones with an addend of 8 bytes.
+const ADDR64: [u16; 2] = [1, 14];
+const CLASS_STATIC: u8 = 3;
+/// As clang aligns fat binaries in memory; in the file nothing asks for more.
+const ALIGNMENT: u64 = 16;
+/// `IMAGE_SCN_LNK_NRELOC_OVFL`: the number of relocations stands in the first of them.
+const MANY_RELOCATIONS: u32 = 0x0100_0000;
+
+/// Whether `bytes` begin as a COFF object for Windows on x86-64 or AArch64.
+pub(crate) fn is_coff_object(bytes: &[u8]) -> bool {
+    u16_at(bytes, 0).is_some_and(|machine| MACHINES.contains(&machine)) && u16_at(bytes, 16) == Some(0)
+}
+
+struct Section {
+    header: u64,
+    offset: u64,
+    size: u64,
+    relocations: u64,
+    relocation_count: u64,
+}
+
+struct Object<'a> {
+    bytes: &'a [u8],
+    sections: Vec<Section>,
+    symbols: u64,
+    symbol_count: u64,
+}
+
+/// A copy of `object` with `new` as the content of the section that begins at `offset`.
+pub(crate) fn replace_section(object: &[u8], offset: u64, name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    let parsed = Object::read(object)?;
+    let is_it = |section: &&Section| section.offset == offset && section.size > 0;
+    let mut found = parsed.sections.iter().enumerate().filter(|(_, section)| is_it(section));
+    let (Some((index, section)), None) = (found.next(), found.next()) else {
+        return Err(malformed("no section, or two, have their content there", offset));
+    };
+    let old = slice(object, section.offset, section.size)
+        .ok_or_else(|| malformed("a section leaves the file", section.header))?;
+    if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {
+        return Err(host_object::no_place("it holds several bundles, and symbols point to each"));
+    }
+    parsed.check_apart(section)?;
+    let lengths = parsed.lengths(index)?;
+    parsed.check_relocations(index)?;
+    let changed = parsed.write(section, &lengths, new)?;
+    host_object::verify_exchange(object, &changed, (name, new))?;
+    Ok(changed)
+}
+
+impl<'a> Object<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, Diagnostic> {
+        let cut = || malformed("the COFF header is cut off", 0);
+        let count = u64::from(u16_at(bytes, 2).ok_or_else(cut)?);
+        let symbols = u64::from(u32_at(bytes, 8).ok_or_else(cut)?);
+        let symbol_count = u64::from(u32_at(bytes, 12).ok_or_else(cut)?);
+        slice(bytes, symbols, symbol_count * SYMBOL).ok_or_else(|| malformed("the symbol table leaves the file", 8))?;
+        let section = |number: u64| {
+            let header = HEADER + number * SECTION;
+            let at = |field| u32_at(bytes, header + field).map(u64::from);
+            let is_full = u32_at(bytes, header + 36)? & MANY_RELOCATIONS != 0;
+            let relocation_count = u64::from(u16_at(bytes, header + 32)?);
+            let relocation_count = if is_full { u64::from(u32_at(bytes, at(24)?)?) } else { relocation_count };
+            Some(Section { header, offset: at(20)?, size: at(16)?, relocations: at(24)?, relocation_count })
+        };
+        let sections: Vec<_> = (0..count).map_while(section).collect();
+        if sections.len() as u64 != count {
+            return Err(malformed("the section headers leave the file", HEADER));
+        }
+        Ok(Self { bytes, sections, symbols, symbol_count })
+    }
+
+    /// What is zeroed and written over belongs to one part of the file.
+    fn check_apart(&self, ours: &Section) -> Result<(), Diagnostic> {
+        let headers = [(0, HEADER + self.sections.len() as u64 * SECTION)];
+        let parts = self.sections.iter().flat_map(|section| {
+            [(section.offset, section.size), (section.relocations, section.relocation_count * RELOCATION)]
+        });
+        let parts = parts.chain(headers).chain([(self.symbols, self.symbol_count * SYMBOL)]);
+        let meets = |(at, size): &(u64, u64)| *size > 0 && *at < ours.offset + ours.size && ours.offset < at + size;
+        // The first is the section itself.
+        match parts.filter(|part| part.0 != 0 || part.1 != 0).filter(meets).count() {
+            1 => Ok(()),
+            _ => Err(malformed("sections or headers overlap", ours.offset)),
+        }
+    }
+
+    /// Section and value of a symbol.
+    fn symbol(&self, number: u64) -> Option<(u16, u32)> {
+        let at = self.symbols + number * SYMBOL;
+        if number >= self.symbol_count {
+            return None;
+        }
+        Some((u16_at(self.bytes, at + 12)?, u32_at(self.bytes, at + 8)?))
+    }
+
+    /// Offsets of the auxiliary records that say how long the section is. Refuses symbols that are parts of it.
+    fn lengths(&self, index: usize) -> Result<Vec<u64>, Diagnostic> {
+        let (mut found, mut number) = (Vec::new(), 0);
+        while let Some((section, value)) = self.symbol(number) {
+            let at = self.symbols + number * SYMBOL;
+            let last = |field| slice(self.bytes, at + field, 1).map_or(0, |byte| byte[0]);
+            let (class, auxiliary) = (last(16), u64::from(last(17)));
+            if usize::from(section) == index + 1 {
+                if value != 0 {
+                    return Err(host_object::no_place(format!("symbol {number} is a part of it (at {value:#x})")));
+                }
+                if class == CLASS_STATIC && auxiliary > 0 && number + 1 < self.symbol_count {
+                    found.push(at + SYMBOL);
+                }
+            }
+            number += 1 + auxiliary;
+        }
+        Ok(found)
+    }
+
+    /// Refuses relocations inside of the content, and such that point behind its start.
+    fn check_relocations(&self, index: usize) -> Result<(), Diagnostic> {
+        for (number, section) in self.sections.iter().enumerate() {
+            if number == index && section.relocation_count > 0 {
+                return Err(host_object::no_place("relocations change it"));
+            }
+            for at in (0..section.relocation_count).map(|number| section.relocations + number * RELOCATION) {
+                let cut = || malformed("a relocation is cut off", at);
+                let symbol = u32_at(self.bytes, at + 4).ok_or_else(cut)?;
+                let kind = u16_at(self.bytes, at + 8).ok_or_else(cut)?;
+                let inside = self.symbol(u64::from(symbol)).is_some_and(|(found, _)| usize::from(found) == index + 1);
+                let place = section.offset + u64::from(u32_at(self.bytes, at).ok_or_else(cut)?);
+                let is_start = match ADDR64.contains(&kind) {
+                    true => u64_at(self.bytes, place) == Some(0),
+                    false => u32_at(self.bytes, place) == Some(0),
+                };
+                if inside && !is_start {
+                    return Err(host_object::no_place("a relocation points behind its start"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, section: &Section, lengths: &[u64], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+        let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than COFF's 4 GiB");
+        let offset = align(self.bytes.len() as u64, ALIGNMENT).ok_or_else(too_large)?;
+        let place = u32::try_from(offset).map_err(|_| too_large())?;
+        u32::try_from(offset + new.len() as u64).map_err(|_| too_large())?;
+        let size = (new.len() as u32).to_le_bytes();
+        let mut out = self.bytes.to_vec();
+        out[section.offset as usize..(section.offset + section.size) as usize].fill(0);
+        out.resize(offset as usize, 0);
+        out.extend_from_slice(new);
+        out[field(section.header + 16)].copy_from_slice(&size);
+        out[field(section.header + 20)].copy_from_slice(&place.to_le_bytes());
+        for at in lengths {
+            out[field(*at)].copy_from_slice(&size);
+            // Zero says that nobody computed one.
+            if u32_at(self.bytes, at + 8) != Some(0) {
+                out[field(at + 8)].copy_from_slice(&checksum(new).to_le_bytes());
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The checksum of sections: CRC-32 whose register begins with zeros and is not inverted at the end.
+///
+/// CRCs are linear: what the usual first value adds is the CRC of as many zeros.
+fn checksum(content: &[u8]) -> u32 {
+    let (mut crc, mut zeros) = (flate2::Crc::new(), flate2::Crc::new());
+    for part in content.chunks(4096) {
+        crc.update(part);
+        zeros.update(&[0; 4096][..part.len()]);
+    }
+    crc.sum() ^ zeros.sum()
+}
+
+/// The bytes of a `u32` field at that offset.
+fn field(at: u64) -> Range<usize> {
+    at as usize..at as usize + 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::checksum;
+
+    /// What LLVM writes for these contents (`JamCRC(0)` in its COFF writer).
+    #[test]
+    fn the_checksum_begins_with_zeros() {
+        let bitwise = |content: &[u8]| {
+            content.iter().fold(0u32, |crc, byte| {
+                let mut crc = crc ^ u32::from(*byte);
+                (0..8).for_each(|_| crc = crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 });
+                crc
+            })
+        };
+        for content in [&b""[..], b"a", &[7; 5000]] {
+            assert_eq!(checksum(content), bitwise(content));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Taking the room that smaller bundles leave out of the file.
+//!
+//! Addresses never change and neither does the number of segments, so bytes can leave a file only at the end of a
+//! segment. Two layouts allow it:
+//!
+//! - the section ends its segment (HotSwap's own place for sections that grew, and some linkers');
+//! - GNU ld's: tables for exceptions (`.eh_frame_hdr`, `.gcc_except_table`) follow the section in its read-only
+//!   segment, and the next segment is the writable one whose beginning `PT_GNU_RELRO` makes read-only. The tables go
+//!   over to that segment and under that protection; the boundary between both segments moves down.
+//!
+//! What stands behind moves down in the file by a multiple of the segments' alignment.
+//!
+//! Absent on purpose: LLD's layout, in which code or constants follow. There the file stays as long as it is, with
+//! zeros in the room that is free.
+
+use super::layout::Plan;
+use super::program::{Program, SEGMENT_HEADER, Segment};
+use crate::elf::Section;
+use std::ops::Range;
+
+const PT_LOAD: u32 = 1;
+const PT_GNU_RELRO: u32 = 0x6474_e552;
+const READ: u32 = 4;
+const READ_WRITE: u32 = 6;
+const PAGE: u64 = 4096;
+/// Less is not worth moving anything for.
+const MIN_GAIN: u64 = 64 << 10;
+/// Larger alignments are not of a linker.
+const MAX_ALIGNMENT: u64 = 2 << 20;
+/// Between two segments that become neighbours.
+const MAX_GAP: u64 = 1 << 20;
+
+/// What is taken out, in offsets of the old file.
+#[derive(Debug, Clone)]
+pub(super) struct Cut {
+    /// End of the old section.
+    pub(super) section_end: u64,
+    /// Where what moves by `down` begins; between `section_end` and here the tables are.
+    rest: u64,
+    tables_down: u64,
+    down: u64,
+    /// Indices of the section's segment, and of the one that takes the tables.
+    segment: usize,
+    next: Option<usize>,
+}
+
+impl Cut {
+    /// How to shrink a section whose bundles end at that address; `None` where it cannot be or is not worth it.
+    pub(super) fn find(program: &Program<'_>, index: usize, end: u64) -> Option<Self> {
+        let section = &program.sections.all[index];
+        let section_end = section.range().end;
+        let loads = &program.loads;
+        let is_in = |load: &Segment| load.offset <= section.offset && section_end <= load.file_end();
+        let segment = loads.iter().position(is_in)?;
+        let load = loads[segment];
+        if load.file_size != load.memory_size || loads.windows(2).any(|pair| pair[0].file_end() > pair[1].offset) {
+            return None;
+        }
+        let free = (section.address + section.size).checked_sub(end)?;
+        let mut cut = Self { section_end, rest: section_end, tables_down: 0, down: 0, segment, next: None };
+        let alignment = loads[segment + 1..].iter().map(|load| load.alignment).fold(PAGE, u64::max);
+        if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+            return None;
+        }
+        if load.file_end() == section_end {
+            cut.down = free & !(alignment - 1);
+            cut.tables_down = cut.down;
+        } else {
+            cut.join_next(program, free, alignment)?;
+        }
+        (cut.down >= MIN_GAIN && cut.is_apart(program, index)).then_some(cut)
+    }
+
+    /// The tables behind the section go to the next segment.
+    fn join_next(&mut self, program: &Program<'_>, free: u64, alignment: u64) -> Option<()> {
+        let (load, next) = (program.loads[self.segment], *program.loads.get(self.segment + 1)?);
+        let is_relro = |segment: &&Segment| segment.kind == PT_GNU_RELRO && segment.address == next.address;
+        let relro = program.segments.iter().find(is_relro)?;
+        let gap = next.address - (load.address + load.file_size);
+        if load.flags != READ || next.flags != READ_WRITE || relro.offset != next.offset || gap > MAX_GAP {
+            return None;
+        }
+        // In the next segment addresses and offsets have another difference.
+        let more = next.address.checked_sub(next.offset)?.checked_sub(load.address.checked_sub(load.offset)?)?;
+        // A page stays between the segments, so that no page is mapped by both.
+        self.down = free.checked_sub(more)?.checked_sub(alignment)? & !(alignment - 1);
+        self.tables_down = self.down + more;
+        self.rest = next.offset;
+        self.next = Some(self.segment + 1);
+        Some(())
+    }
+
+    /// Nothing else has its bytes where bytes go, or across a boundary.
+    fn is_apart(&self, program: &Program<'_>, index: usize) -> bool {
+        let section = &program.sections.all[index];
+        let tables_end = program.loads[self.segment].file_end();
+        let is_whole = |range: Range<u64>| {
+            let parts = [0..section.offset, self.section_end..tables_end.max(self.section_end), self.rest..u64::MAX];
+            range.is_empty() || parts.iter().any(|part| part.start <= range.start && range.end <= part.end)
+        };
+        let others = program.sections.all.iter().enumerate().filter(|(number, _)| *number != index);
+        let segments = program.segments.iter().filter(|segment| segment.header != program.loads[self.segment].header);
+        others.map(|(_, section)| section.range()).all(is_whole)
+            && segments.map(|segment| segment.offset..segment.file_end()).all(is_whole)
+            && is_whole(program.sections.table..program.sections.end())
+            && is_whole(0..program.segments.last().map_or(0, |last| last.header + SEGMENT_HEADER))
+    }
+
+    /// Where in the new file a byte of the old one is.
+    pub(super) fn moved(&self, offset: u64) -> u64 {
+        match offset {
+            low if low < self.section_end => low,
+            table if table < self.rest => table - self.tables_down,
+            high => high - self.down,
+        }
+    }
+
+    /// The file without what is free: bundles in place, headers as they have to be.
+    pub(super) fn apply(&self, program: &Program<'_>, plan: &Plan<'_>) -> Vec<u8> {
+        let section = &program.sections.all[plan.index];
+        let bytes = program.bytes;
+        let mut out = Vec::with_capacity(bytes.len() - self.down as usize);
+        out.extend_from_slice(&bytes[..section.offset as usize]);
+        for piece in &plan.pieces {
+            out.resize((section.offset + (piece.address - section.address)) as usize, 0);
+            out.extend_from_slice(piece.content);
+        }
+        let tables_end = program.loads[self.segment].file_end();
+        out.resize((self.section_end - self.tables_down) as usize, 0);
+        out.extend_from_slice(&bytes[self.section_end as usize..tables_end.max(self.section_end) as usize]);
+        out.resize((self.rest - self.down) as usize, 0);
+        out.extend_from_slice(&bytes[self.rest as usize..]);
+        self.write_segments(&mut out, program, plan, section);
+        self.write_sections(&mut out, program, plan, section);
+        out
+    }
+
+    fn write_segments(&self, out: &mut [u8], program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
+        let next = self.next.map(|next| program.loads[next]);
+        // What the next segment takes below its old beginning.
+        let more = next.map_or(0, |next| next.address - (section.address + section.size));
+        for segment in &program.segments {
+            let (mut offset, mut address) = (self.moved(segment.offset), segment.address);
+            let (mut file_size, mut memory_size) = (segment.file_size, segment.memory_size);
+            let begins_next = next.is_some_and(|next| segment.address == next.address);
+            if segment.header == program.loads[self.segment].header {
+                file_size = plan.end() - segment.address;
+                memory_size = file_size;
+            } else if begins_next && matches!(segment.kind, PT_LOAD | PT_GNU_RELRO) {
+                offset = self.moved(self.section_end);
+                address -= more;
+                file_size += more;
+                memory_size += more;
+            }
+            let physical = segment.physical.wrapping_sub(segment.address - address);
+            for (at, value) in [(8, offset), (16, address), (24, physical), (32, file_size), (40, memory_size)] {
+                super::edit::write(out, segment.header + at, &value.to_le_bytes());
+            }
+        }
+    }
+
+    fn write_sections(&self, out: &mut [u8], program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
+        super::edit::write(out, super::edit::E_SHOFF, &self.moved(program.sections.table).to_le_bytes());
+        for (number, found) in program.sections.all.iter().enumerate() {
+            let header = self.moved(found.header);
+            if number == plan.index {
+                super::edit::write(out, header + 32, &(plan.end() - section.address).to_le_bytes());
+            } else if found.kind != 0 {
+                super::edit::write(out, header + 24, &self.moved(found.offset).to_le_bytes());
+            }
+        }
+    }
+}
