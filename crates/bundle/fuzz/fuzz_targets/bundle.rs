@@ -1,0 +1,7 @@
+//! Plain bundles, alone and one behind another.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::bundle(input));

@@ -1,0 +1,7 @@
+//! COFF objects and whatever else `object` reads.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::coff(input));

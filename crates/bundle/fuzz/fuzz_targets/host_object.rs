@@ -1,0 +1,7 @@
+//! Relocatable ELF objects.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::host_object(input));

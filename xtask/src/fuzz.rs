@@ -1,0 +1,149 @@
+//! Fuzzing with libFuzzer through cargo-fuzz: what all campaigns share, and `cargo xtask fuzz` for the containers.
+//!
+//! cargo-fuzz needs a nightly compiler; it runs without a sanitizer, because the crates have no unsafe code. It is
+//! installed into the cache folder if the machine has none.
+
+use crate::outcome::{During, Outcome, fail};
+use crate::{paths, remove, run};
+use clap::Parser;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The fuzz targets of a crate.
+pub(crate) struct Campaign {
+    /// Folder of the crate with the targets, from the workspace's root.
+    pub(crate) folder: &'static str,
+    /// Folder for what it leaves behind.
+    pub(crate) work: PathBuf,
+    pub(crate) targets: &'static [&'static str],
+    /// What an input has at most.
+    pub(crate) length: usize,
+    /// Whether each target has a folder of seeds of its own.
+    pub(crate) own_seeds: bool,
+}
+
+/// Fuzzes the readers and writers of containers and code objects.
+#[derive(Parser)]
+struct Words {
+    /// How long each target runs.
+    #[arg(long, default_value_t = 10)]
+    minutes: u32,
+    /// Only this target.
+    target: Option<String>,
+}
+
+const CONTAINERS: &[&str] =
+    &["bundle", "compressed", "offload_binary", "host_object", "linked", "archive", "coff", "code_object"];
+/// More memory is a finding; a compressed input of [`Campaign::length`] bytes may expand to an eighth of it.
+const MEMORY: &str = "-rss_limit_mb=1024";
+
+pub(crate) fn main(words: Vec<String>) -> Outcome {
+    let words = Words::parse_from(words);
+    let work = paths::scratch("fuzz");
+    let campaign =
+        Campaign { folder: "crates/bundle/fuzz", work, targets: CONTAINERS, length: 16 << 10, own_seeds: true };
+    campaign.seeds(&[])?;
+    campaign.run(words.target.as_deref(), words.minutes)
+}
+
+impl Campaign {
+    fn seeds_folder(&self) -> PathBuf {
+        self.work.join("seeds")
+    }
+
+    /// Makes the seeds; the words stand before their folder.
+    pub(crate) fn seeds(&self, words: &[&Path]) -> Outcome {
+        let seeds = self.seeds_folder();
+        remove::delete(&seeds)?;
+        fs::create_dir_all(&seeds).during("create", &seeds)?;
+        let mut command = Command::new(paths::cargo());
+        command.current_dir(paths::workspace().join(self.folder));
+        command.args(["run", "--quiet", "--release", "--example", "seeds", "--target-dir"]);
+        run::show(command.arg(self.work.join("target")).arg("--").args(words).arg(&seeds))
+    }
+
+    /// Runs all targets or one of them, as many at a time as there are processors.
+    pub(crate) fn run(&self, only: Option<&str>, minutes: u32) -> Outcome {
+        let names: Vec<&str> =
+            self.targets.iter().copied().filter(|name| only.is_none_or(|one| one == *name)).collect();
+        if names.is_empty() {
+            return fail(format!("there are the targets {}", self.targets.join(", ")));
+        }
+        let bin = tools()?;
+        // Building twice at the same time would only wait for the lock.
+        run::show(self.cargo_fuzz(&bin, "build").arg("--target-dir").arg(self.work.join("target")))?;
+        let mut failed = Vec::new();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        for some in names.chunks(processors) {
+            let children = some.iter().map(|name| Ok((*name, self.start(&bin, name, minutes)?)));
+            for (name, mut child) in children.collect::<Outcome<Vec<(&str, Child)>>>()? {
+                let good = child.wait()?.success();
+                let count = executions(&self.log(name));
+                println!("{name}: {count} executions, {}", if good { "no finding" } else { "FOUND" });
+                failed.extend((!good).then_some(name));
+            }
+        }
+        if failed.is_empty() {
+            return Ok(());
+        }
+        fail(format!("{} found something: see the logs in {}", failed.join(" and "), self.work.display()))
+    }
+
+    fn cargo_fuzz(&self, bin: &Path, action: &str) -> Command {
+        let mut command = Command::new("cargo");
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{path}:{}", bin.display())).env("RUSTUP_TOOLCHAIN", "nightly");
+        // The nightly compiler must be that of cargo, too.
+        command.env_remove("CARGO").env_remove("RUSTC");
+        command.current_dir(paths::workspace().join(self.folder)).args(["fuzz", action, "--sanitizer", "none"]);
+        command
+    }
+
+    fn start(&self, bin: &Path, name: &str, minutes: u32) -> Outcome<Child> {
+        let corpus = self.work.join(name);
+        fs::create_dir_all(&corpus).during("create", &corpus)?;
+        let path = self.work.join(format!("{name}.log"));
+        let log = fs::File::create(&path).during("create", &path)?;
+        let seeds = if self.own_seeds { self.seeds_folder().join(name) } else { self.seeds_folder() };
+        let mut command = self.cargo_fuzz(bin, "run");
+        command.arg("--target-dir").arg(self.work.join("target")).arg(name).arg(&corpus).arg(seeds);
+        command.args(["--", "-print_final_stats=1", MEMORY]).arg(format!("-max_len={}", self.length));
+        command.arg(format!("-max_total_time={}", minutes * 60));
+        println!("$ {}", run::line(run::words(&command)));
+        Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?)
+    }
+
+    fn log(&self, name: &str) -> String {
+        let bytes = fs::read(self.work.join(format!("{name}.log"))).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// The number in libFuzzer's last lines.
+fn executions(log: &str) -> String {
+    let line = log.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    line.unwrap_or("an unknown number of").trim().to_owned()
+}
+
+/// A folder with cargo-fuzz; it need not be on the search path.
+fn tools() -> Outcome<PathBuf> {
+    let root = paths::cache()?.join("tools");
+    if which::which("cargo-fuzz").is_err() && !root.join("bin/cargo-fuzz").exists() {
+        let mut command = Command::new(paths::cargo());
+        run::show(command.args(["install", "--quiet", "--locked", "cargo-fuzz", "--root"]).arg(&root))?;
+    }
+    Ok(root.join("bin"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executions_are_read_from_the_last_lines() {
+        let log = "#8 DONE\nDone 8 runs in 1 second(s)\nstat::number_of_executed_units: 200251\nstat::peak_rss_mb: 9\n";
+        assert_eq!(executions(log), "200251");
+        assert_eq!(executions("panicked"), "an unknown number of");
+    }
+}
