@@ -30,7 +30,7 @@ enum Action {
     Import(Json),
     /// Compare the rows with what an import would write.
     Check(Json),
-    /// Compare hotswap-isa with LLVM: its own vectors, a sweep, real code.
+    /// Compare hotswap-isa with LLVM: its own vectors, a sweep, real code, reads and writes.
     Exam(isa_exam::Words),
     /// Fuzz decoder and encoder.
     Fuzz(isa_fuzz::Words),

@@ -1,21 +1,25 @@
 //! `cargo xtask isa exam`: the exams of the instruction set at full size.
 //!
 //! The exams are a program of `tests/isa-exam`; here is what they stand on: the userland, LLVM's test files, a
-//! library of a distribution, and folders for what is kept.
+//! library of a distribution, a digest of LLVM's records, and folders for what is kept.
 
-use crate::isa_source::llvm_source;
+use crate::isa_source::{self, llvm_source};
 use crate::library::{ROCRAND, library};
-use crate::outcome::Outcome;
+use crate::outcome::{During, Outcome};
 use crate::session::Session;
 use crate::{paths, run};
-use hotswap_userland::{ENV_CACHE, ENV_LLVM};
+use hotswap_userland::{ENV_CACHE, ENV_LLVM, ENV_RECORDS};
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+
+/// Counts up when the form of the digest of LLVM's records changes.
+const FORM: u32 = 1;
 
 /// The exam's own words; without any, everything is run.
 #[derive(clap::Args)]
 pub(crate) struct Words {
-    /// `vectors`, `sweep` or `code` with its options (`-- --help` lists them); everything without it.
+    /// `vectors`, `sweep`, `code` or `effects` with its options (`-- --help` lists them); everything without it.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
@@ -25,14 +29,41 @@ pub(crate) fn main(words: &Words) -> Outcome {
     let reports = paths::scratch("isa-exam");
     let mut command = session.beside(&paths::cargo());
     provide(&mut command)?;
-    command.current_dir(paths::workspace());
-    command.args(["run", "--quiet", "--release", "--package", "hotswap-isa-exam", "--"]);
+    if words.words.first().is_none_or(|word| ["all", "effects"].contains(&word.as_str())) {
+        command.env(ENV_RECORDS, records()?);
+    }
+    program(&mut command);
     if words.words.is_empty() {
         command.arg("all").arg(library(&ROCRAND)?);
     }
     command.args(&words.words).arg("--report").arg(&reports);
     println!("Differences are listed in {}", reports.display());
     run::show(&mut command)
+}
+
+/// Makes a command of cargo the exams' program.
+fn program(command: &mut Command) {
+    command.current_dir(paths::workspace());
+    command.args(["run", "--quiet", "--release", "--package", "hotswap-isa-exam", "--"]);
+}
+
+/// What matters of LLVM's records, made now if it is not there: 40 of the 570 MB. It is not a part of
+/// `cargo xtask test`, where dumping the records would take longer than all tests of the instruction set.
+fn records() -> Outcome<PathBuf> {
+    let version = isa_source::version()?;
+    let file = folder()?.join(format!("records-{FORM}-{version}.json"));
+    if !file.exists() {
+        let parent = folder()?;
+        fs::create_dir_all(&parent).during("create", &parent)?;
+        let json = isa_source::json()?;
+        let partial = file.with_extension("partial");
+        let mut command = Command::new(paths::cargo());
+        program(&mut command);
+        run::show(command.arg("digest").arg(&json).arg(&partial))?;
+        fs::remove_file(&json).during("delete", &json)?;
+        fs::rename(&partial, &file).during("rename", &partial)?;
+    }
+    Ok(file)
 }
 
 /// Tells a command where LLVM's test files are, downloading them if needed, and where it may keep things.

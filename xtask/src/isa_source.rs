@@ -149,6 +149,13 @@ impl Apt {
     }
 }
 
+/// The version of the sources, as the package spells it.
+pub(crate) fn version() -> Outcome<String> {
+    let file = llvm_source()?.join("VERSION");
+    let version = fs::read_to_string(&file).during("read", &file)?;
+    Ok(version.trim().to_owned())
+}
+
 /// LLVM's records as JSON (570 MB); the caller deletes the file.
 pub(crate) fn json() -> Outcome<PathBuf> {
     let source = llvm_source()?;

@@ -2,7 +2,8 @@
 //!
 //! - [`vectors`]: the words of LLVM's own MC tests, and what its assembler makes of their assembly text;
 //! - [`sweep`]: structured and random encodings of every row;
-//! - [`code`]: kernels that clang compiled, and libraries that a distribution ships.
+//! - [`code`]: kernels that clang compiled, and libraries that a distribution ships;
+//! - [`effects`]: reads and writes of every encoding, compared with the records that LLVM is made from.
 //!
 //! Invariants: LLVM runs in processes of its own ([`oracle`]), because it crashes on some words; every difference
 //! is counted, and one that no line of the lists explains fails the exam; the same seed makes the same words.
@@ -12,6 +13,7 @@
 
 pub mod code;
 pub mod defects;
+pub mod effects;
 pub mod exam;
 pub mod left_out;
 pub mod normal;

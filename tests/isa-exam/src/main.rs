@@ -4,6 +4,8 @@
 
 use clap::{Args, Parser, Subcommand};
 use hotswap_isa_exam::code::{self, Bytes};
+use hotswap_isa_exam::effects::records::{self, Description};
+use hotswap_isa_exam::effects::{self, rules};
 use hotswap_isa_exam::exam::{Exam, by_target};
 use hotswap_isa_exam::oracle::Oracle;
 use hotswap_isa_exam::ours::Ours;
@@ -16,6 +18,7 @@ use hotswap_isa_exam::{left_out, vectors};
 use hotswap_userland::{ENV_ROOT, Userland};
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -75,6 +78,15 @@ enum Which {
         #[arg(long)]
         family: Option<String>,
     },
+    /// Reads and writes of every encoding, compared with LLVM's records.
+    Effects,
+    /// Keep what matters of LLVM's records: the output of `llvm-tblgen --dump-json`.
+    Digest {
+        /// The records.
+        json: PathBuf,
+        /// Where to.
+        file: PathBuf,
+    },
     /// Kernels that clang compiles, and the code objects of libraries.
     Code {
         /// Libraries or code objects beside the kernels.
@@ -124,6 +136,11 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Outcome<bool> {
+    match &options.exam {
+        Which::Digest { json, file } => return digest(json, file).map(|()| true),
+        Which::Effects => return run_effects(&options.common),
+        _ => {}
+    }
     if let Some(code) = enter(options.common.userland.as_deref())? {
         return Ok(code);
     }
@@ -135,6 +152,7 @@ fn run(options: &Options) -> Outcome<bool> {
             let mut all = run_vectors(&exam, &options.common)?;
             all.merge(run_sweep(&exam, &options.common, FULL, 1, None)?);
             all.merge(run_code(&exam, &options.common, files)?);
+            all = all.only_if(run_effects(&options.common)?);
             let idle: Vec<_> = (0..list.len()).filter(|at| !all.used.contains(at)).collect();
             idle.iter().for_each(|at| println!("left-out.txt: nothing needs {:?} any more", list[*at]));
             Ok(all.good && idle.is_empty())
@@ -144,6 +162,7 @@ fn run(options: &Options) -> Outcome<bool> {
             Ok(run_sweep(&exam, &options.common, count, seed, family.as_deref())?.good)
         }
         Which::Code { ref files } => Ok(run_code(&exam, &options.common, files)?.good),
+        Which::Effects | Which::Digest { .. } => Ok(true),
     }
 }
 
@@ -240,6 +259,28 @@ fn run_code(exam: &Exam<'_>, common: &Common, files: &[PathBuf]) -> Outcome<Part
     println!("{} places where llvm-objdump says something else", problems.len());
     problems.iter().take(40).for_each(|problem| println!("  {problem}"));
     Ok(finish(&report, common, "code")?.only_if(problems.is_empty()))
+}
+
+fn digest(json: &Path, file: &Path) -> Outcome {
+    let model = hotswap_isa_meta::rows::read(&ROWS.iter().collect::<PathBuf>())?;
+    let descriptions = records::read(File::open(json)?, &effects::tables(&model))?;
+    std::fs::write(file, &serde_json::to_vec(&descriptions)?)?;
+    println!("{} encodings in {}", descriptions.len(), file.display());
+    Ok(())
+}
+
+fn run_effects(common: &Common) -> Outcome<bool> {
+    let model = hotswap_isa_meta::rows::read(&ROWS.iter().collect::<PathBuf>())?;
+    let file = effects::file_of_env().ok_or("no digest of LLVM's records: start this with `cargo xtask isa exam`")?;
+    let descriptions = serde_json::from_slice::<Vec<Description>>(&std::fs::read(file)?)?;
+    let rules = rules::read(rules::LIST).map_err(|line| format!("effects-rules.txt:{line}: not six parts"))?;
+    let outcome = effects::compare(&model, &descriptions, &rules);
+    outcome.lines(&rules).iter().for_each(|line| println!("{line}"));
+    if let Some(folder) = &common.report {
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(folder.join("effects.txt"), outcome.differences())?;
+    }
+    Ok(outcome.is_good())
 }
 
 fn starts_with(setting: &Setting, target: &str) -> bool {

@@ -32,6 +32,8 @@ pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
 pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
 /// A folder in which tests may keep what takes long to make.
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
+/// What LLVM's records say of its instructions, if that was prepared: a file that `isa-exam digest` wrote.
+pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
 
 /// Prints a line past the capture of the test runner: counts, and what is skipped, belong in every log.
 ///

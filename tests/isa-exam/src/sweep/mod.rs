@@ -148,7 +148,7 @@ fn agreed(
 }
 
 /// The features of a setting's processor; its wave size and spelling replace the defaults.
-fn features<'m>(model: &'m Model, setting: &Setting) -> Option<BTreeSet<&'m str>> {
+pub(crate) fn features<'m>(model: &'m Model, setting: &Setting) -> Option<BTreeSet<&'m str>> {
     let target: &Target = model.targets.iter().find(|target| target.name == setting.cpu)?;
     let mut features: BTreeSet<&str> = target.features.iter().map(String::as_str).collect();
     if let Some(wave) = setting.wave {
@@ -189,7 +189,7 @@ fn patterns(model: &Model, features: &[BTreeSet<&str>]) -> Vec<Pattern> {
     patterns
 }
 
-fn holds(condition: &Condition, features: &BTreeSet<&str>) -> bool {
+pub(crate) fn holds(condition: &Condition, features: &BTreeSet<&str>) -> bool {
     match condition {
         Condition::Has(name) => features.contains(name.as_str()),
         Condition::Not(inner) => !holds(inner, features),
