@@ -20,6 +20,9 @@ pub(super) struct Work<'a, T> {
     pub(super) done: Vec<(Found<'a>, T)>,
 }
 
+/// What became of a container; nothing until a thread is done with it.
+type Slot<T> = Mutex<Option<Result<Done<T>, Diagnostic>>>;
+
 type Step<'s, T> = dyn Fn(&Found<'_>) -> Result<Done<T>, Diagnostic> + Sync + 's;
 
 /// Runs `step` on every container; `jobs` at a time.
@@ -34,7 +37,7 @@ pub(super) fn work<'a, T: Send>(bytes: &'a [u8], jobs: usize, step: &Step<'_, T>
     }
     let progress = progress(&found);
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Done<T>, Diagnostic>>>> = found.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Slot<T>> = found.iter().map(|_| Mutex::new(None)).collect();
     let take = || {
         while let Some((container, result)) = pick(&found, &results, &next) {
             let done = step(container).map_err(|error| error.in_entry(container.place.to_string()));
@@ -58,10 +61,7 @@ fn pick<'f, F, R>(found: &'f [F], results: &'f [R], next: &AtomicUsize) -> Optio
     Some((found.get(index)?, results.get(index)?))
 }
 
-fn collect<T>(
-    found: Vec<Found<'_>>,
-    results: Vec<Mutex<Option<Result<Done<T>, Diagnostic>>>>,
-) -> Result<Work<'_, T>, Diagnostic> {
+fn collect<T>(found: Vec<Found<'_>>, results: Vec<Slot<T>>) -> Result<Work<'_, T>, Diagnostic> {
     let mut work = Work { exchanges: Vec::new(), done: Vec::new() };
     for (container, result) in found.into_iter().zip(results) {
         let lost = || Diagnostic::error(codes::INTERNAL, "a thread left a container undone");

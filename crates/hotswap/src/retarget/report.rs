@@ -13,16 +13,25 @@ use hotswap_targets::find;
 use serde_json::{Value, json};
 use std::path::Path;
 
+/// What became of the targets of one container.
+struct Container<'a> {
+    found: Found<'a>,
+    /// Its size now.
+    size: usize,
+    fates: Vec<(String, Fate)>,
+}
+
 /// Fates by container.
 pub(super) struct Report<'a> {
-    containers: Vec<(Found<'a>, usize, Vec<(String, Fate)>)>,
+    containers: Vec<Container<'a>>,
 }
 
 impl<'a> Report<'a> {
     pub(super) fn new(work: &Work<'a, Vec<(String, Fate)>>) -> Self {
         let containers = work.done.iter().map(|(found, fates)| {
             let exchange = work.exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
-            (found.clone(), exchange.map_or(found.bytes.len(), |exchange| exchange.new.len()), fates.clone())
+            let size = exchange.map_or(found.bytes.len(), |exchange| exchange.new.len());
+            Container { found: found.clone(), size, fates: fates.clone() }
         });
         Self { containers: containers.collect() }
     }
@@ -31,7 +40,7 @@ impl<'a> Report<'a> {
     pub(super) fn problems(&self, policy: Policy, file: &Path) -> Vec<Diagnostic> {
         let Some(severity) = severity(policy) else { return Vec::new() };
         let mut problems = Vec::new();
-        for (found, _, fates) in &self.containers {
+        for Container { found, fates, .. } in &self.containers {
             let place = found.place.to_string();
             let reasons = fates.iter().filter_map(|(_, fate)| match fate {
                 Fate::Refused(reasons) => Some(reasons),
@@ -56,7 +65,7 @@ impl<'a> Report<'a> {
 
     fn table(&self, file: &Path, old: usize, size: Option<usize>) -> String {
         let mut rows: Vec<(String, String, usize)> = Vec::new();
-        for (target, fate) in self.containers.iter().flat_map(|(_, _, fates)| fates) {
+        for (target, fate) in self.containers.iter().flat_map(|container| &container.fates) {
             // An entry that went is told by its ID, which is longer than a target.
             let fate = words(target, fate);
             match rows.iter_mut().find(|row| row.0 == *target && row.1 == fate) {
@@ -70,7 +79,7 @@ impl<'a> Report<'a> {
         let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
         cells.extend(rows.into_iter().map(|(target, fate, count)| vec![text::plain(&target), fate, count.to_string()]));
         let file = text::plain(&file.display().to_string());
-        let untouched = self.containers.iter().filter(|(_, _, fates)| fates.is_empty()).count();
+        let untouched = self.containers.iter().filter(|container| container.fates.is_empty()).count();
         let untouched =
             if untouched > 0 { format!(", {untouched} of them without code objects to go by") } else { String::new() };
         let count = self.containers.len();
@@ -80,11 +89,11 @@ impl<'a> Report<'a> {
     }
 
     fn json(&self, file: &Path, old: usize, size: Option<usize>) -> Value {
-        let container = |(found, new, fates): &(Found<'_>, usize, Vec<(String, Fate)>)| {
+        let container = |Container { found, size, fates }: &Container<'_>| {
             json!({
                 "place": found.place.to_string(),
                 "form": found.form.to_string(),
-                "sizes": [found.bytes.len(), new],
+                "sizes": [found.bytes.len(), size],
                 "targets": fates.iter().map(|(target, fate)| detail(target, fate)).collect::<Vec<_>>(),
             })
         };
