@@ -98,6 +98,18 @@ impl Plan {
         Ok(())
     }
 
+    /// Allows what is not done otherwise; `experimental` is all that there is.
+    ///
+    /// # Errors
+    /// [`codes::PLAN_SYNTAX`] for another word.
+    pub fn allow(&mut self, text: &str) -> Result<(), Diagnostic> {
+        if text != EXPERIMENTAL {
+            return Err(syntax(format!("`{text}` is nothing that can be allowed")).advise("write `experimental`"));
+        }
+        self.experimental = true;
+        Ok(())
+    }
+
     /// Targets that the plan asks for, each once.
     pub fn targets(&self) -> BTreeSet<&str> {
         self.pairs.iter().map(|pair| pair.target.as_str()).collect()
@@ -143,7 +155,7 @@ impl Plan {
             let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
             match key {
                 "policy" => plan.policy = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
-                "allow" if value == EXPERIMENTAL => plan.experimental = true,
+                "allow" => plan.allow(value).map_err(|e| in_line(&e.what))?,
                 "retarget" => plan.add_pairs(value).map_err(|e| in_line(&e.what))?,
                 "patch" => plan.add_patches(value).map_err(|e| in_line(&e.what))?,
                 _ => return Err(in_line(&format!("`{key}` is not known"))),
