@@ -52,6 +52,10 @@ impl<'a> CodeObject<'a> {
         Ok(Self { elf, flags, target, note, descriptors })
     }
 
+    pub(crate) fn elf(&self) -> &Elf<'a> {
+        &self.elf
+    }
+
     /// The whole file.
     pub fn bytes(&self) -> &'a [u8] {
         self.elf.data

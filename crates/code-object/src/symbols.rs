@@ -17,6 +17,7 @@ mod table;
 pub use kernel::KernelFacts;
 pub use relocation::Relocation;
 
+use crate::CodeObject;
 use crate::elf::{Elf, Kind, Section};
 use crate::note::Note;
 use hotswap_report::{Diagnostic, codes};
@@ -95,17 +96,26 @@ impl<'a> CodeMap<'a> {
     /// are not known, `MALFORMED` for headers that leave the file; each with the offset.
     pub fn read(data: &'a [u8]) -> Result<Self, Diagnostic> {
         let elf = Elf::parse_any(data)?;
+        let note = Note::find(&elf).ok();
+        Ok(Self::from_parts(&elf, note.as_ref()))
+    }
+
+    /// The code of a code object that was read already.
+    pub fn of(object: &CodeObject<'a>) -> Self {
+        Self::from_parts(object.elf(), Some(object.note()))
+    }
+
+    fn from_parts(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Self {
         let machine = (elf.flags & 0xff) as u8;
         let target_id = EFlags::decode(elf.flags, elf.abi_version).ok().map(|flags| flags.target_id());
         let mut problems = Vec::new();
-        let mut found = sections(&elf);
-        let symbols = table::read(&elf, &mut problems);
-        let note = Note::find(&elf).ok();
-        kernel::place(&elf, &symbols, note.as_ref(), &mut found, &mut problems);
-        table::place(&elf, symbols, &mut found, &mut problems);
-        relocation::place(&elf, &mut found, &mut problems);
+        let mut found = sections(elf);
+        let symbols = table::read(elf, &mut problems);
+        kernel::place(elf, &symbols, note, &mut found, &mut problems);
+        table::place(elf, symbols, &mut found, &mut problems);
+        relocation::place(elf, &mut found, &mut problems);
         let sections = found.into_iter().map(|found| found.section).collect();
-        Ok(Self { kind: elf.kind, machine, processor: by_mach(machine), target_id, sections, problems })
+        Self { kind: elf.kind, machine, processor: by_mach(machine), target_id, sections, problems }
     }
 }
 

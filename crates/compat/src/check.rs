@@ -160,10 +160,7 @@ fn read(object: &CodeObject<'_>, pair: &Pair, checks: &[Check], checked: &mut Ch
         Ok(reading) => reading,
         Err(Unknown { name }) => return vec![Diagnostic::error(codes::NO_INSTRUCTIONS, name)],
     };
-    let map = match CodeMap::read(object.bytes()) {
-        Ok(map) => map,
-        Err(error) => return vec![error],
-    };
+    let map = CodeMap::of(object);
     let waves = waves(pair, KernelFacts::all(object).map(|kernel| kernel.lanes));
     let stretches = stretches::all(object, &map, waves);
     if let Some(error) = unreadable(object, &map, &stretches) {
