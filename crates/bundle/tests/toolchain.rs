@@ -7,8 +7,10 @@
 mod common;
 
 use common::{HOST, bytes_with, id, object};
+use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{
-    Bundle, Compression, Form, HashState, Method, OffloadBinary, host_object, open, parse, parse_lenient, walk_fatbin,
+    Bundle, Compression, Form, HashState, Method, OffloadBinary, embed, host_object, open, parse, parse_lenient,
+    walk_fatbin,
 };
 use hotswap_report::codes;
 use hotswap_userland::Workbench;
@@ -383,4 +385,57 @@ fn comgr_finds_what_we_write() {
         }
         assert_eq!(bench.shell("./lookup x amdgcn-amd-amdhsa--gfx1032").status.code(), Some(1));
     }
+}
+
+/// An object for Windows whose fat binary has grown: LLVM's tools read it, and its wrapper leads to the new bundle in
+/// the DLL that is linked of it.
+#[test]
+fn grown_fat_binaries_of_windows_objects_are_linked() {
+    use object::{Object, ObjectSection};
+    let Some(bench) = Workbench::new("grown_fat_binaries_of_windows_objects_are_linked") else { return };
+    bench.write("k1.hip", format!("{PRELUDE}{}", KERNELS[0].1).as_bytes());
+    for version in bench.versions.clone() {
+        let clang = compiler(version);
+        for compress in ["", "--offload-compress"] {
+            // Without optimisation clang 22 to 24 crash on device code for Windows.
+            bench.run(&format!("{clang} -O1 --target=x86_64-pc-windows-msvc {compress} -c k1.hip -o k1.obj"));
+            let object = bench.read("k1.obj");
+            let found = &open(&object).found[0];
+            // The same content again has the checksum that clang wrote.
+            let same = Exchange { offset: found.place.file_offset, new: found.bytes.to_vec() };
+            bench.write("same.obj", &embed(&object, &[same]).unwrap());
+            let symbols = |file: &str| bench.run(&format!("llvm-readobj-{version} --symbols {file} | grep -v File:"));
+            assert_eq!(symbols("same.obj"), symbols("k1.obj"), "clang {version}");
+            let (mut bundle, _) = parse(found.bytes).unwrap();
+            bundle.push(id("gfx1031"), object_noise(40_000)).unwrap();
+            let new = bundle.to_bytes().unwrap().into_owned();
+            let exchange = Exchange { offset: found.place.file_offset, new: new.clone() };
+            let grown = embed(&object, &[exchange]).unwrap();
+            bench.write("k1.obj", &grown);
+            let told = bench.run(&format!("llvm-readobj-{version} --sections --symbols k1.obj 2>&1"));
+            let length = format!("Length: {}", new.len());
+            assert!(told.contains(&length) && !told.contains("warning"), "clang {version}: {told}");
+            let link = "/dll /noentry /force:unresolved /out:k1.dll k1.obj";
+            bench.run(&format!("lld-link-{version} {link} 2>/dev/null"));
+            let library = bench.read("k1.dll");
+            let library = object::File::parse(&*library).unwrap();
+            let section = |name: &str| library.sections().find(|section| section.name() == Ok(name)).unwrap();
+            assert!(section(".hip_fat").data().unwrap().starts_with(&new), "clang {version}");
+            let wrapper = section(".hipFatB").data().unwrap();
+            assert_eq!(wrapper[8..16], section(".hip_fat").address().to_le_bytes(), "clang {version}");
+        }
+    }
+}
+
+/// Bytes that nothing compresses, behind the start of a code object.
+fn object_noise(size: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bytes = object(1, 0);
+    bytes.extend((0..size).map(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    }));
+    bytes
 }
