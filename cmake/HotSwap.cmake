@@ -1,11 +1,14 @@
 # add_hotswap_target: the device code of one target is retargeted while it is built.
 #
 #   add_hotswap_target(<target>
-#     RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]
+#     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE]
 #     [PATCHES <family> ...] [POLICY error|warn|keep] [REPORT <file>])
 #
 # RETARGET  From the code object of the first GPU the others are made; the first one must be in
 #           HIP_ARCHITECTURES. A list variable may be given, quoted or not.
+# COALESCE  Of the GPUs in HIP_ARCHITECTURES that are identical siblings only the first is compiled,
+#           and the others are made from it; sources whose text asks for the GPU are compiled for each.
+#           Set HIP_ARCHITECTURES of the target before the call.
 # PATCHES   Patch families to apply beyond those that the route needs.
 # POLICY    What happens when a GPU cannot be had: error (default) stops the build, warn leaves
 #           it out and says so, keep leaves it out and only records it.
@@ -34,7 +37,7 @@ set_property(GLOBAL PROPERTY HOTSWAP_PREFIX "${_hotswap_prefix}")
 unset(_hotswap_prefix)
 
 function(add_hotswap_target target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "POLICY;REPORT" "RETARGET;PATCHES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COALESCE" "POLICY;REPORT" "RETARGET;PATCHES")
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   _hotswap_check_words()
   _hotswap_check_target()
@@ -56,8 +59,9 @@ endfunction()
 
 macro(_hotswap_check_words)
   if(arg_UNPARSED_ARGUMENTS)
-    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, PATCHES, POLICY and REPORT.")
-  elseif(NOT arg_RETARGET)
+    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, COALESCE, PATCHES, POLICY \
+and REPORT.")
+  elseif(NOT arg_RETARGET AND NOT arg_COALESCE)
     _hotswap_stop("RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031.")
   elseif(arg_KEYWORDS_MISSING_VALUES)
     _hotswap_stop("${arg_KEYWORDS_MISSING_VALUES} has no value.")
@@ -125,10 +129,24 @@ macro(_hotswap_make_plan)
     list(JOIN arg_PATCHES "," patches)
     list(APPEND plan_words --patches "${patches}")
   endif()
-  # Joined again: an element that was quoted in the call may hold several pairs.
-  list(JOIN arg_RETARGET ";" pairs)
+  if(arg_COALESCE)
+    get_target_property(architectures "${real}" HIP_ARCHITECTURES)
+    # Other words (OFF, native, generator expressions) are no list of GPUs: each is compiled for itself.
+    if(architectures MATCHES "^gfx[0-9a-z;:+-]+$")
+      list(JOIN architectures "," architectures)
+      list(APPEND plan_words --coalesce "${architectures}")
+    elseif(NOT arg_RETARGET)
+      message(STATUS "add_hotswap_target(${target}): HIP_ARCHITECTURES (${architectures}) names no GPUs to coalesce")
+      return()
+    endif()
+  endif()
+  if(arg_RETARGET)
+    # Joined again: an element that was quoted in the call may hold several pairs.
+    list(JOIN arg_RETARGET " " pairs)
+    list(APPEND plan_words "${pairs}")
+  endif()
   execute_process(
-    COMMAND "${prefix}/bin/hotswap" plan "${pairs}" ${plan_words}
+    COMMAND "${prefix}/bin/hotswap" plan ${plan_words}
             --out-dir "${CMAKE_BINARY_DIR}/.hotswap/plans" --format json
     RESULT_VARIABLE status OUTPUT_VARIABLE json ERROR_VARIABLE said)
   string(STRIP "${said}" said)
@@ -137,8 +155,16 @@ macro(_hotswap_make_plan)
   elseif(said)
     message(WARNING "add_hotswap_target(${target}): ${said}")
   endif()
+  string(JSON count LENGTH "${json}" pairs)
+  if(count EQUAL 0)
+    message(STATUS "add_hotswap_target(${target}): no two GPUs of ${architectures} are identical siblings")
+    return()
+  endif()
   string(JSON hash GET "${json}" hash)
   set(words "-Xoffload-linker --hotswap-plan=${hash}")
+  if(arg_COALESCE)
+    string(APPEND words " -Xoffload-linker --hotswap-coalesce=1")
+  endif()
   _hotswap_pairs("${json}" source sources)
   _hotswap_pairs("${json}" target gpus)
   set(plan_file "${CMAKE_BINARY_DIR}/.hotswap/plans/${hash}.plan")

@@ -24,6 +24,8 @@ pub struct Explanation<'a> {
     pub launch: &'a Launch,
     /// Words that are put in front.
     pub added: &'a [OsString],
+    /// Words behind the user's that leave out what one compilation serves, too.
+    pub derived: &'a [OsString],
 }
 
 impl Explanation<'_> {
@@ -44,6 +46,7 @@ impl Explanation<'_> {
             "settings": settings,
             "clang": { "path": text(self.clang.path.as_os_str()), "from": self.clang.origin },
             "added_words": self.added.iter().map(|word| text(word)).collect::<Vec<_>>(),
+            "coalescing": self.coalescing(),
             "environment": env.collect::<serde_json::Map<_, _>>(),
             "words": words,
             "warnings": self.judgement.warnings.iter().map(|w| w.to_json()).collect::<Vec<_>>(),
@@ -67,6 +70,9 @@ impl Explanation<'_> {
         let _ = writeln!(out, "clang: {} ({})", self.clang.path.display(), self.clang.origin);
         if !self.added.is_empty() {
             let _ = writeln!(out, "adds: {}", shell(self.added.iter().map(OsString::as_os_str)).display());
+        }
+        if let Some(coalescing) = self.coalescing() {
+            let _ = writeln!(out, "coalescing: {coalescing}");
         }
         for (name, value) in &self.launch.env {
             // The text of the plan has lines of its own and stands above.
@@ -98,6 +104,17 @@ impl Explanation<'_> {
             // Answered or reported before anything is explained.
             Decision::Query(_) | Decision::Error(_) => String::new(),
         }
+    }
+
+    /// What one compilation serves, or why every GPU has its own.
+    fn coalescing(&self) -> Option<String> {
+        let Decision::WithPlan(plan) = &self.judgement.decision else { return None };
+        let coalescing = plan.coalescing.as_ref()?;
+        Some(match (&coalescing.refused, self.derived) {
+            (Some(why), _) => format!("none, {why}"),
+            (None, []) => "none, the text of the program is not the same for the GPUs".to_owned(),
+            (None, derived) => derived.iter().map(|word| text(word)).collect::<Vec<_>>().join(" "),
+        })
     }
 
     fn plan_json(&self) -> Value {

@@ -5,6 +5,7 @@
 //!
 //! The default of every doubt is to pass the command through as it is.
 
+use crate::coalesce::Coalescing;
 use crate::command::{Command, InputKind, scan};
 use crate::flags::{Phase, Scope};
 use crate::options::{Id, Settings, is_own, parse_word};
@@ -54,6 +55,8 @@ pub struct WithPlan {
     pub manifest: Option<Format>,
     /// The user asked for a bare code object in place of a bundle.
     pub bare_output: bool,
+    /// What one compilation may serve, where that was asked for.
+    pub coalescing: Option<Coalescing>,
 }
 
 /// What is done with a command.
@@ -155,7 +158,8 @@ fn decide(
     if let Some(reason) = no_part(&judgement.command, request.source())? {
         return Ok(Decision::PassThrough(reason));
     }
-    let plan = request.plan(find_plan)?;
+    let mut plan = request.plan(find_plan)?;
+    let coalescing = request.coalescing(&judgement.command, words, &mut plan)?;
     if plan.is_empty() {
         return Ok(Decision::PassThrough("the plan asks for nothing"));
     }
@@ -167,7 +171,8 @@ fn decide(
         judgement.warnings.extend(not_applied(&plan));
         return Ok(Decision::PassThrough("the command names no --offload-arch"));
     }
-    with_plan(&judgement.command, plan, request.source(), words).map(|plan| Decision::WithPlan(Box::new(plan)))
+    let plan = with_plan(&judgement.command, plan, request.source(), words)?;
+    Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, ..plan })))
 }
 
 fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
@@ -265,7 +270,7 @@ struct Request<'a> {
     settings: &'a Settings,
     /// Retarget, patches or policy stand on the command line.
     words: bool,
-    /// Pairs or patches stand on the command line.
+    /// Pairs, patches or coalescing stand on the command line.
     asks: bool,
 }
 
@@ -277,12 +282,32 @@ impl<'a> Request<'a> {
         tokens.dedup();
         let has = |wanted: &[Id]| own.iter().any(|(id, _)| wanted.contains(id));
         let words = has(&[Id::Retarget, Id::Patches, Id::Policy]);
-        Self { tokens, settings, words, asks: has(&[Id::Retarget, Id::Patches]) }
+        Self { tokens, settings, words, asks: has(&[Id::Retarget, Id::Patches, Id::Coalesce]) }
     }
 
     fn any(&self) -> bool {
         let set = |id| self.settings.get(id).is_some();
-        !self.tokens.is_empty() || set(Id::Retarget) || set(Id::Patches)
+        !self.tokens.is_empty() || set(Id::Retarget) || set(Id::Patches) || set(Id::Coalesce)
+    }
+
+    /// What one compilation may serve. Pairs for it go into the plan, unless that is the build system's.
+    fn coalescing(
+        &self,
+        command: &Command,
+        words: &[OsString],
+        plan: &mut Plan,
+    ) -> Result<Option<Coalescing>, Diagnostic> {
+        if !self.settings.switch(Id::Coalesce)? {
+            return Ok(None);
+        }
+        let mut coalescing = Coalescing::of(command, words);
+        coalescing.keep_sources(plan);
+        if self.tokens.is_empty() {
+            plan.pairs.extend(coalescing.pairs());
+        } else {
+            coalescing.keep_planned(plan);
+        }
+        Ok(Some(coalescing))
     }
 
     fn source(&self) -> Source {
@@ -362,6 +387,7 @@ fn with_plan(command: &Command, plan: Plan, source: Source, words: &[OsString]) 
         host_link: command.links_host_code(),
         manifest,
         bare_output,
+        coalescing: None,
         plan,
     })
 }

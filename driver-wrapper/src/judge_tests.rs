@@ -70,7 +70,11 @@ fn show_plan(plan: &WithPlan) -> String {
         (plan.bare_output, "bare"),
     ];
     let parts = parts.iter().filter(|(on, _)| *on).map(|(_, name)| *name);
-    [source].into_iter().chain(parts).collect::<Vec<_>>().join(" ")
+    let mut text = [source].into_iter().chain(parts).collect::<Vec<_>>().join(" ");
+    for (number, pair) in plan.coalescing.iter().flat_map(|coalescing| coalescing.pairs()).enumerate() {
+        text += &format!("{}{}=>{}", if number == 0 { " coalesce " } else { "," }, pair.source, pair.target);
+    }
+    text
 }
 
 const T: &str = "-Xoffload-linker --hotswap-plan={P}";
@@ -209,6 +213,22 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("-c a.cpp", "HOTSWAP_RETARGET=junk", "pass"),
     ("A -c a.hip", "HOTSWAP_POLICY=warn", "pass"),
     ("A -c a.hip", "HOTSWAP_PATCHES=target_note", "ambient device"),
+    // One compilation for several siblings.
+    ("-fhotswap-coalesce --offload-arch=gfx1030,gfx1031 -c a.hip", "", "words device coalesce gfx1030=>gfx1031"),
+    ("--offload-arch=gfx1030,gfx1031 a.hip -o x -fhotswap-coalesce", "", "words device host manifest coalesce gfx1030=>gfx1031"),
+    ("-fhotswap-coalesce -fno-hotswap-coalesce --offload-arch=gfx1030,gfx1031 -c a.hip", "", "pass"),
+    ("-fno-hotswap-coalesce --offload-arch=gfx1030,gfx1031 -c a.hip", "HOTSWAP_COALESCE=1", "pass"),
+    ("--offload-arch=gfx1030,gfx1031 -c a.hip", "HOTSWAP_COALESCE=1", "ambient device coalesce gfx1030=>gfx1031"),
+    ("--offload-arch=gfx1030,gfx1100 -c a.hip", "HOTSWAP_COALESCE=1", "pass"),
+    ("--offload-arch=gfx1030,gfx1031 -fgpu-rdc -c a.hip", "HOTSWAP_COALESCE=1", "pass"),
+    ("-fhotswap-coalesce a.o -o x", "", "pass"),
+    ("-fhotswap-coalesce -E --offload-arch=gfx1030,gfx1031 a.hip", "", "pass"),
+    ("-fhotswap-fast -c a.cpp", "", "HS0001"),
+    ("--hotswap-coalesce=1 A -c a.hip", "", "HS0001"),
+    ("W -Xoffload-linker --hotswap-coalesce=1 --offload-arch=gfx900,gfx902,gfx1030 -c a.hip", "", "words device coalesce gfx900=>gfx902"),
+    ("T -Xoffload-linker --hotswap-coalesce=1 --offload-arch=gfx1030,gfx1031 -c a.hip", "", "token device coalesce gfx1030=>gfx1031"),
+    ("T -Xoffload-linker --hotswap-coalesce=1 --offload-arch=gfx900,gfx902 -c a.hip", "", "token device"),
+    ("T -fhotswap-coalesce --offload-arch=gfx1030,gfx1031,gfx1032 -c a.hip", "", "token device coalesce gfx1030=>gfx1031"),
     // Switched off, or asked itself.
     ("T A a.hip", "HOTSWAP_DISABLE=1", "disabled"),
     ("-c a.cpp", "HOTSWAP_DISABLE=1", "disabled"),

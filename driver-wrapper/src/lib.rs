@@ -8,17 +8,20 @@
 //!
 //! Invariants: a command without a plan costs one exec and reaches clang byte for byte; nothing
 //! is started to find something out, except once for each compiler where its folder does not tell
-//! ([`toolchain`]).
+//! ([`toolchain`]), and the preprocessor where one compilation is to serve several GPUs
+//! ([`independence`]).
 //!
 //! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own
 //! configuration files, which can hold words that are not judged here.
 
+pub mod coalesce;
 pub mod command;
 pub mod config;
 pub mod exec;
 pub mod explain;
 pub mod find;
 pub mod flags;
+pub mod independence;
 pub mod judge;
 pub mod manifest;
 pub mod objects;
@@ -30,8 +33,10 @@ pub mod words;
 use exec::{Env, Launch, become_clang};
 use explain::Explanation;
 use find::{Clang, Search};
+use hotswap_compat::Class;
 use hotswap_plan::words as names;
 use hotswap_report::{Diagnostic, codes};
+use independence::Preprocessor;
 use judge::{Decision, Explain, Judgement, Query, WithPlan};
 use manifest::Manifest;
 use options::{Id, Settings};
@@ -109,9 +114,13 @@ impl Call {
         };
         let mode = if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode };
         added.splice(0..0, mode.map(OsString::from));
-        let words = added.iter().cloned().map(Word::Plain).chain(self.user_words(judgement)).collect();
+        let derived = self.derived(judgement, &clang.path, mode);
+        let words = added.iter().cloned().map(Word::Plain).chain(self.user_words(judgement));
+        // Behind the words that request them, since the last word wins.
+        let words = words.chain(derived.iter().cloned().map(Word::Plain)).collect();
         let launch = Launch { program: clang.path.clone(), words, env, verbose: settings.switch(Id::Verbose)? };
-        let explanation = Explanation { judgement, settings, clang: &clang, launch: &launch, added: &added };
+        let explanation =
+            Explanation { judgement, settings, clang: &clang, launch: &launch, added: &added, derived: &derived };
         match judgement.explain {
             Some(Explain::Json) => return Ok(Answer { text: explanation.json() }),
             Some(Explain::Text) => return Ok(Answer { text: explanation.text() }),
@@ -131,13 +140,22 @@ impl Call {
         find::find(&Search { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
     }
 
+    /// The words that leave out what one compilation serves, too.
+    fn derived(&self, judgement: &Judgement, clang: &Path, mode: Option<&'static str>) -> Vec<OsString> {
+        let Decision::WithPlan(plan) = &judgement.decision else { return Vec::new() };
+        let classes = plan.coalescing.iter().flat_map(|coalescing| &coalescing.classes);
+        let (words, _) = command::without_own(&self.expanded);
+        let preprocessor = Preprocessor { clang, mode, words: &words };
+        let left_out = |class: &Class| {
+            let others =
+                class.features.iter().flat_map(|f| class.others.iter().map(move |other| format!("{other}{f}")));
+            format!("--no-offload-arch={}", others.collect::<Vec<_>>().join(",")).into()
+        };
+        classes.filter(|class| preprocessor.same_text(class)).map(left_out).collect()
+    }
+
     fn user_words(&self, judgement: &Judgement) -> Vec<Word> {
-        // The token stands for words that name a plan. Left where they are, they would be unused in
-        // commands without a device link: a warning, and with -Werror an error. A token that the
-        // build system wrote stays: it brought its own bracket.
-        let own = judge::own_words(&judgement.command).unwrap_or_default();
-        let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
-        if judgement.decision == Decision::Disabled || !(own.is_empty() || has_token) {
+        if judgement.decision == Decision::Disabled || must_strip(judgement) {
             return words::stripped(&self.words);
         }
         if judgement.explain.is_some() {
@@ -175,8 +193,21 @@ impl Call {
             (names::ENV_LLVM_BIN, Some(tools.into_os_string())),
             (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
         ];
-        Ok((words::added(plan, manifest.as_ref()), env))
+        let token = plan.source != judge::Source::Token || must_strip(judgement);
+        Ok((words::added(plan, manifest.as_ref(), token), env))
     }
+}
+
+/// Whether words of ours have to go before clang sees them.
+///
+/// The token stands for words that name a plan. Left where they are, they would be unused in
+/// commands without a device link: a warning, and with -Werror an error. A token that the
+/// build system wrote stays: it brought its own bracket.
+fn must_strip(judgement: &Judgement) -> bool {
+    let own = judge::own_words(&judgement.command).unwrap_or_default();
+    let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
+    let has_flag = judgement.command.own.iter().any(|own| options::is_flag(&own.text));
+    has_flag || !(own.is_empty() || has_token)
 }
 
 /// The words without the question, which may stand behind a channel word.

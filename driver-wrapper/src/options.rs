@@ -17,6 +17,7 @@ use std::path::PathBuf;
 #[allow(missing_docs)] // each row's help text says it
 pub enum Id {
     Clang,
+    Coalesce,
     Config,
     Disable,
     Explain,
@@ -72,6 +73,8 @@ pub const OPTIONS: &[Opt] = &[
         help: "apply these patch families, too, separated by commas" },
     Opt { id: Id::Policy, word: Some(words::POLICY), value: "error|warn|keep", env: Some("HOTSWAP_POLICY"), key: Some("policy"),
         help: "what happens when a target cannot be made: the build fails (default), a warning, or only a line in the record" },
+    Opt { id: Id::Coalesce, word: Some(words::COALESCE), value: "0|1", env: Some("HOTSWAP_COALESCE"), key: Some("coalesce"),
+        help: "1: compile once for each class of identical siblings among --offload-arch, where the program's text is the same for all of them, and derive the others; also -fhotswap-coalesce and -fno-hotswap-coalesce" },
     Opt { id: Id::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,
         help: "use the plan with this hash; build systems write this word, so that a changed plan rebuilds" },
     Opt { id: Id::PlanDir, word: None, value: "FOLDER", env: Some(words::ENV_PLAN_DIR), key: None,
@@ -238,6 +241,11 @@ fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
 /// [`codes::USAGE`] for a word that the table does not have: the interposer removes every word
 /// that begins like ours, so a misspelt one would vanish in silence.
 pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic> {
+    if is_flag(word.as_ref()) {
+        let on = FLAGS.iter().find(|(flag, _)| *flag == word);
+        let unknown = || Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help");
+        return on.map(|(_, value)| (Id::Coalesce, (*value).to_owned())).ok_or_else(unknown);
+    }
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
     let unknown = || Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help");
     let opt = OPTIONS.iter().find(|opt| opt.word.is_some_and(|w| w.trim_end_matches('=') == name));
@@ -257,8 +265,16 @@ pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic>
 
 /// Whether a word is one of ours, of whatever kind.
 pub fn is_own(word: &OsStr) -> bool {
-    word.as_encoded_bytes().starts_with(words::PREFIX.as_bytes())
+    word.as_encoded_bytes().starts_with(words::PREFIX.as_bytes()) || is_flag(word)
 }
+
+/// Whether a word is one of ours in the form of clang's own flags, which clang would not know.
+pub fn is_flag(word: &OsStr) -> bool {
+    ["-fhotswap-", "-fno-hotswap-"].iter().any(|prefix| word.as_encoded_bytes().starts_with(prefix.as_bytes()))
+}
+
+/// Flags of ours and the value that they give to [`Id::Coalesce`].
+const FLAGS: [(&str, &str); 2] = [(words::COALESCE_FLAG, "1"), (words::NO_COALESCE_FLAG, "0")];
 
 /// The form in which a word is written.
 fn written(opt: &Opt) -> Option<String> {

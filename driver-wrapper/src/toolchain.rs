@@ -102,7 +102,10 @@ fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
 }
 
 /// One line that changes when the compiler does.
-fn key(clang: &Path) -> Result<String, Diagnostic> {
+///
+/// # Errors
+/// [`codes::NO_CLANG`] if there is no such file.
+pub fn key(clang: &Path) -> Result<String, Diagnostic> {
     let meta =
         fs::metadata(clang).map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;
     Ok(format!("{} {}.{} {}", clang.display(), meta.mtime(), meta.mtime_nsec(), meta.size()).replace('\n', " "))

@@ -5,7 +5,7 @@
 //! what is added stands in front of them, because `-x` holds for every input that follows.
 
 use crate::command::without_own;
-use crate::judge::{Source, WithPlan};
+use crate::judge::WithPlan;
 use crate::manifest::Manifest;
 use hotswap_files::expand;
 use hotswap_plan::words::{CHANNEL, PLAN};
@@ -21,10 +21,10 @@ pub enum Word {
     Listed(Vec<OsString>),
 }
 
-/// What is put in front of the user's words.
-pub fn added(plan: &WithPlan, manifest: Option<&Manifest>) -> Vec<OsString> {
+/// What is put in front of the user's words. `token`: the plan's hash is not among these.
+pub fn added(plan: &WithPlan, manifest: Option<&Manifest>, token: bool) -> Vec<OsString> {
     let mut words: Vec<OsString> = Vec::new();
-    if plan.source != Source::Token {
+    if token {
         // A command may have no use for the word (a link without device code); that is no
         // reason for a warning, which -Werror would make an error.
         words.push("--start-no-unused-arguments".into());

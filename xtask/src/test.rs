@@ -14,8 +14,21 @@ struct Options {
     /// Only what needs no ROCm: format, tidy and the unit tests of each crate.
     #[arg(long)]
     quick: bool,
+    /// Run only tests of this package, without format, clippy and the other checks; may be repeated.
+    #[arg(long, short, value_name = "NAME")]
+    package: Vec<String>,
+    /// Install a build that is not optimised: sooner there, for work on one test.
+    #[arg(long)]
+    debug: bool,
     /// Run only tests whose name contains this.
     filter: Option<String>,
+}
+
+impl Options {
+    /// Whether nothing is left out: then the checks that are no tests belong to it.
+    fn everything(&self) -> bool {
+        self.filter.is_none() && self.package.is_empty()
+    }
 }
 
 /// Tests that passed and failed, in all parts.
@@ -43,7 +56,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let mut times = Times::default();
     let mut count = Count::default();
-    if options.filter.is_none() {
+    if options.everything() {
         checks(&options, &mut times, &mut count);
     }
     let result =
@@ -73,8 +86,8 @@ fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
 fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     let prefix = paths::scratch("prefix");
     let session = times.time("set-up", || Session::open(&prefix, &paths::scratch("work")))?;
-    times.time("install", || install::install(&prefix, true, session.clang().as_deref()))?;
-    if options.filter.is_none() {
+    times.time("install", || install::install(&prefix, !options.debug, session.clang().as_deref()))?;
+    if options.everything() {
         count.add("readme", times.time("README commands", || readme::check(&session, false)));
     }
     let mut command = cargo_test(session.beside(&paths::cargo()), &[], options);
@@ -89,9 +102,12 @@ fn cargo(words: &[&str]) -> Command {
 }
 
 fn cargo_test(mut command: Command, words: &[&str], options: &Options) -> Command {
-    command.current_dir(paths::workspace()).args(["test", "--workspace", "--no-fail-fast"]).args(words);
-    command.args(&options.filter);
-    println!("$ cargo test --workspace --no-fail-fast {}", words.join(" "));
+    let packages = options.package.iter().flat_map(|name| ["--package", name]);
+    let workspace = options.package.is_empty().then_some("--workspace");
+    let words: Vec<&str> =
+        ["test", "--no-fail-fast"].into_iter().chain(workspace).chain(packages).chain(words.iter().copied()).collect();
+    command.current_dir(paths::workspace()).args(&words).args(&options.filter);
+    println!("$ cargo {}", words.join(" "));
     command
 }
 

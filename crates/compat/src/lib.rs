@@ -12,6 +12,7 @@
 
 mod check;
 mod checks;
+mod classes;
 mod features;
 mod matrix;
 mod pairs;
@@ -20,6 +21,7 @@ mod route;
 mod verdict;
 
 pub use check::{Check, Checked, Ran, check, check_for};
+pub use classes::{Class, classes};
 pub use features::{Consequence, Difference, FEATURES, Feature, by_limits, differences};
 pub use matrix::{Answer, MATRIX, Row, find as row};
 pub use pairs::{Pair, Status, Strategy, pair, pairs};

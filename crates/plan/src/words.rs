@@ -10,7 +10,14 @@ pub const RETARGET: &str = "--hotswap-retarget=";
 pub const PATCHES: &str = "--hotswap-patches=";
 /// Policy, in place of a token: `error`, `warn` or `keep`.
 pub const POLICY: &str = "--hotswap-policy=";
-/// What every word of ours begins with; the interposer removes such words.
+/// Compile once for each class of identical siblings: `1` or `0`.
+pub const COALESCE: &str = "--hotswap-coalesce=";
+/// [`COALESCE`] as a user writes it.
+pub const COALESCE_FLAG: &str = "-fhotswap-coalesce";
+/// [`COALESCE_FLAG`] taken back.
+pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
+/// What every word of ours begins with, but for [`COALESCE_FLAG`], which only the wrapper sees; the interposer
+/// removes such words.
 pub const PREFIX: &str = "--hotswap-";
 
 /// Set by the wrapper for the tools of the device link: the plan's hash.

@@ -1,0 +1,209 @@
+//! Which GPUs of a command one compilation can serve, as far as the words tell.
+//!
+//! Invariants: a pure function of the words and the plan; every doubt means that clang compiles for
+//! every GPU, as it would without us.
+//!
+//! Absent on purpose: whether the program's text is the same for the GPUs ([`crate::independence`]),
+//! and the words of clang's own configuration files, which clang reads later.
+
+use crate::command::{Command, InputKind};
+use crate::flags::{Phase, Scope};
+use crate::options::is_own;
+use hotswap_compat::{Class, classes};
+use hotswap_plan::{Pair, Plan};
+use hotswap_targets::TargetId;
+use std::ffi::OsString;
+
+/// Beginnings of words with which code depends on more than the program's text, or with which a
+/// run of the preprocessor leaves something behind.
+const DOUBTS: &[(&str, &str)] = &[
+    ("--save-temps", "intermediate files are kept for every GPU"),
+    ("-save-temps", "intermediate files are kept for every GPU"),
+    ("-MJ", "each compilation is written down"),
+    ("-gen-cdb-fragment-path", "each compilation is written down"),
+    ("-fprofile-", "counters carry the name of the GPU"),
+    ("-fcs-profile-", "counters carry the name of the GPU"),
+    ("-fcoverage-", "counters carry the name of the GPU"),
+    ("-frecord-", "the code object carries the command line"),
+    ("-grecord-", "the code object carries the command line"),
+    ("-fembed-", "the code object carries the command line"),
+    ("-foffload-lto", "device code is compiled in the link"),
+    ("-fmodules", "modules are read without the preprocessor"),
+    ("-fcxx-modules", "modules are read without the preprocessor"),
+    ("-fmodule-", "modules are read without the preprocessor"),
+    ("-include-pch", "a precompiled header is read without the preprocessor"),
+    ("-fplugin", "a plugin may ask for the GPU"),
+    ("-fpass-plugin", "a plugin may ask for the GPU"),
+    ("-load", "a plugin may ask for the GPU"),
+    ("--config", "a configuration file of clang may have words for one GPU"),
+    ("--hipstdpar", "clang puts the program together itself"),
+];
+
+/// What the words of a command say about compiling once for several GPUs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coalescing {
+    /// What may be compiled once, if the text is the same.
+    pub classes: Vec<Class>,
+    /// Why every GPU is compiled for, where that was asked for in vain.
+    pub refused: Option<String>,
+}
+
+impl Coalescing {
+    /// What a command that asked for it can have.
+    pub fn of(command: &Command, words: &[OsString]) -> Self {
+        let nothing = |why: String| Self { classes: Vec::new(), refused: Some(why) };
+        if let Some(why) = doubt(command, words) {
+            return nothing(why);
+        }
+        let requested: Result<Vec<TargetId>, _> = command.archs.iter().map(|arch| arch.parse()).collect();
+        let Ok(requested) = requested else { return nothing("a GPU is not known".to_owned()) };
+        let classes = classes(&requested);
+        if let Some(word) = words.iter().find(|word| names_member(word, &classes)) {
+            return nothing(format!("`{}` is for one GPU", word.to_string_lossy()));
+        }
+        let refused = classes.is_empty().then(|| "no two of the GPUs are identical siblings".to_owned());
+        Self { classes, refused }
+    }
+
+    /// The pairs that derive what is not compiled.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair> {
+        let pair = |source: &str, target: &str| Pair { source: source.to_owned(), target: target.to_owned() };
+        self.classes
+            .iter()
+            .flat_map(move |class| class.others.iter().map(move |other| pair(class.source.name, other.name)))
+    }
+
+    /// Compiles for what the plan derives other code objects from.
+    pub fn keep_sources(&mut self, plan: &Plan) {
+        let is_source = |name: &str| plan.pairs.iter().any(|pair| pair.source == name);
+        self.retain(|_, other| !is_source(other), "the plan needs the code objects of these GPUs");
+    }
+
+    /// Leaves what the plan of the build system derives: its hash stands for what is done.
+    pub fn keep_planned(&mut self, plan: &Plan) {
+        let planned = |source: &str, target: &str| plan.pairs.iter().any(|p| p.source == source && p.target == target);
+        self.retain(planned, "the plan of the build system has no pair for these GPUs");
+    }
+
+    fn retain(&mut self, keep: impl Fn(&str, &str) -> bool, why: &str) {
+        for class in &mut self.classes {
+            let source = class.source.name;
+            class.others.retain(|other| keep(source, other.name));
+        }
+        self.classes.retain(|class| !class.others.is_empty());
+        if self.classes.is_empty() && self.refused.is_none() {
+            self.refused = Some(why.to_owned());
+        }
+    }
+}
+
+/// Why one compilation cannot serve several GPUs whatever these are.
+fn doubt(command: &Command, words: &[OsString]) -> Option<String> {
+    let sources = || command.inputs.iter().filter(|input| input.kind != InputKind::Link);
+    let compiled = matches!(command.phase, Phase::Compile | Phase::Link);
+    let why = if !command.has_hip_source() {
+        "no HIP source is compiled"
+    } else if !compiled || command.scope != Scope::Both || command.emit_llvm || command.relocatable {
+        "the output is not one fat binary in a host object"
+    } else if command.rdc {
+        "relocatable device code is joined with that of other objects, GPU by GPU"
+    } else if sources().count() != 1 {
+        "there is more than one source"
+    } else if sources().any(|input| input.path == "-") {
+        "the source is standard input"
+    } else if command.openmp || command.targets_gpu() {
+        "HIP is not the only offloading"
+    } else if words.iter().any(|word| word == "--") {
+        "`--` ends the flags"
+    } else {
+        let word = |word: &OsString| {
+            let text = word.to_string_lossy();
+            DOUBTS.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
+        };
+        return words.iter().find_map(word);
+    };
+    Some(why.to_owned())
+}
+
+/// A word for one GPU (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), apart from those that request it.
+fn names_member(word: &OsString, classes: &[Class]) -> bool {
+    let text = word.to_string_lossy();
+    let requests = ["--offload-arch=", "--cuda-gpu-arch=", "--no-offload-arch=", "--no-cuda-gpu-arch="];
+    if is_own(word) || requests.iter().any(|flag| text.starts_with(flag)) {
+        return false;
+    }
+    let members = classes.iter().flat_map(|class| class.others.iter().chain([&class.source]));
+    members.into_iter().any(|member| text.contains(member.name) && !is_path(&text))
+}
+
+/// A file's name may well have a GPU in it; what stands behind a flag's dash is no such name.
+fn is_path(text: &str) -> bool {
+    !text.starts_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::scan;
+
+    fn show(text: &str) -> String {
+        let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+        let found = Coalescing::of(&scan(&words), &words);
+        let pairs: Vec<_> = found.pairs().map(|pair| format!("{}=>{}", pair.source, pair.target)).collect();
+        found.refused.unwrap_or_else(|| pairs.join(" "))
+    }
+
+    #[test]
+    fn doubts_compile_for_every_gpu() {
+        let two = "--offload-arch=gfx1030,gfx1031";
+        for (words, expected) in [
+            ("-c a.hip", "gfx1030=>gfx1031"),
+            ("a.hip b.o -o x", "gfx1030=>gfx1031"),
+            ("-x hip -c a.cpp -O3 -g -MD -MF a.d", "gfx1030=>gfx1031"),
+            ("-c build-gfx1031/a.hip -o build-gfx1031/a.o", "gfx1030=>gfx1031"),
+            ("--offload-arch=gfx900 --offload-arch=gfx902 -c a.hip", "gfx1030=>gfx1031 gfx900=>gfx902"),
+            ("--no-offload-arch=gfx1031 -c a.hip", "no two of the GPUs are identical siblings"),
+            ("--offload-arch=native -c a.hip", "a GPU is not known"),
+            ("-c a.cpp", "no HIP source is compiled"),
+            ("a.o --hip-link", "no HIP source is compiled"),
+            ("-E a.hip", "the output is not one fat binary in a host object"),
+            ("-S a.hip", "the output is not one fat binary in a host object"),
+            ("--offload-device-only -c a.hip", "the output is not one fat binary in a host object"),
+            ("-fgpu-rdc -c a.hip", "relocatable device code is joined with that of other objects, GPU by GPU"),
+            ("-c a.hip b.hip", "there is more than one source"),
+            ("a.hip main.cpp -o x", "there is more than one source"),
+            ("-x hip -c -", "the source is standard input"),
+            ("-fopenmp -c a.hip", "HIP is not the only offloading"),
+            ("-c -- a.hip", "`--` ends the flags"),
+            ("-c a.hip -Xarch_gfx1031 -O0", "`-Xarch_gfx1031` is for one GPU"),
+            ("-c a.hip -D__gfx1031__", "`-D__gfx1031__` is for one GPU"),
+            ("-c a.hip -save-temps=obj", "`-save-temps=obj`: intermediate files are kept for every GPU"),
+            ("-c a.hip -fprofile-generate", "`-fprofile-generate`: counters carry the name of the GPU"),
+            ("-c a.hip -Xclang -load -Xclang p.so", "`-load`: a plugin may ask for the GPU"),
+        ] {
+            assert_eq!(show(&format!("{two} {words}")), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn the_plan_of_a_build_system_says_what_may_be_derived() {
+        let words: Vec<OsString> = ["--offload-arch=gfx1030,gfx1031,gfx1032", "-c", "a.hip"].map(Into::into).into();
+        for (pairs, expected) in [("gfx1030=>gfx1032", "gfx1032"), ("gfx1031=>gfx1032", ""), ("gfx900=>gfx902", "")] {
+            let mut plan = Plan::default();
+            plan.add_pairs(pairs).unwrap();
+            let mut found = Coalescing::of(&scan(&words), &words);
+            found.keep_planned(&plan);
+            let others: Vec<_> = found.pairs().map(|pair| pair.target).collect();
+            assert_eq!(others.join(","), expected, "{pairs}");
+            assert_eq!(found.refused.is_some(), expected.is_empty());
+        }
+        // What other code objects are derived from must be there when they are.
+        for (pairs, expected) in [("gfx1031=>gfx1036", "gfx1032"), ("gfx1030=>gfx1036", "gfx1031,gfx1032")] {
+            let mut plan = Plan::default();
+            plan.add_pairs(pairs).unwrap();
+            let mut found = Coalescing::of(&scan(&words), &words);
+            found.keep_sources(&plan);
+            assert_eq!(found.pairs().map(|pair| pair.target).collect::<Vec<_>>().join(","), expected, "{pairs}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Coalesced builds: one compilation serves identical siblings, and what comes out is, byte for
+//! byte, what clang compiles for each of them; where the text asks for the GPU, each is compiled.
+
+use hotswap_tests::artifact::{Device, devices};
+use hotswap_tests::mode::write_sources;
+use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
+
+const RDNA2: &str = "gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
+/// Two classes, one GPU of a group alone, and one that has no siblings.
+const MIXED: &str = "gfx1100,gfx902,gfx900,gfx1031,gfx1036,gfx1010";
+
+/// A program and what becomes of it.
+#[derive(Debug, Clone)]
+struct Case {
+    name: &'static str,
+    /// Text behind the sources of every test.
+    text: &'static str,
+    /// The real HIP headers.
+    headers: bool,
+    words: &'static [&'static str],
+    gpus: &'static str,
+    /// What is derived.
+    derived: &'static [&'static str],
+}
+
+const ALL: &[&str] = &["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
+
+const fn case(name: &'static str, text: &'static str, derived: &'static [&'static str]) -> Case {
+    Case { name, text, headers: false, words: &["-O2"], gpus: RDNA2, derived }
+}
+
+fn cases() -> Vec<Case> {
+    let kernels = "\n__global__ void more(float *p, int n) { __attribute__((shared)) float t[64]; int i = \
+        __builtin_amdgcn_workitem_id_x(); t[i] = p[i]; __builtin_amdgcn_s_barrier(); for (int k = 0; k < n; ++k) \
+        t[63 - i] += t[i] * p[k]; p[i] = __builtin_sqrtf(t[i]); }\n";
+    let plain = case("plain", kernels, ALL);
+    vec![
+        plain.clone(),
+        Case { name: "unoptimised", words: &["-O0", "-g", "-fdebug-compilation-dir=."], ..plain.clone() },
+        Case {
+            name: "fast, compressed",
+            words: &["-O3", "-ffast-math", "--offload-compress", "-Werror"],
+            ..plain.clone()
+        },
+        Case { name: "two classes", gpus: MIXED, derived: &["gfx900", "gfx1036"], ..plain.clone() },
+        Case { name: "HIP's headers", headers: true, ..plain },
+        case("asks for one", "\n#ifdef __gfx1031__\n__device__ int only = 1;\n#endif\n", &[]),
+        case(
+            "asks by a pasted name",
+            "\n#define C(a, b) a##b\n#if C(__gfx10, 34__)\n__device__ int only = 1;\n#endif\n",
+            &[],
+        ),
+        case(
+            "has the name",
+            "\n#ifdef __HIP_DEVICE_COMPILE__\n__device__ const char *name = __amdgcn_processor__;\n#endif\n",
+            &[],
+        ),
+        case(
+            "asks in assembly",
+            "\n__device__ void a() { asm(\".if .amdgcn.gfx_generation_stepping == 1\\ns_nop 3\\n.endif\"); }\n",
+            &[],
+        ),
+        case(
+            "asks in vain",
+            "\n#if defined(__gfx1031__) || defined(__GFX10__)\n__device__ int all = 1;\n#endif\n",
+            ALL,
+        ),
+        case("asks for another family", "\n#ifdef __gfx1100__\n__device__ int none = 1;\n#endif\n", ALL),
+    ]
+}
+
+fn build(bench: &Bench, clang: &Clang, case: &Case, coalesced: bool) -> Result<(Scratch, Vec<Device>), String> {
+    let scratch = bench.scratch();
+    write_sources(&scratch, case.headers);
+    let text = String::from_utf8_lossy(&scratch.read("a.hip")).into_owned();
+    scratch.write("a.hip", text + case.text);
+    let mut words = if coalesced {
+        vec![bench.installed("bin/hotswap-clang++"), "-fhotswap-coalesce".to_owned()]
+    } else {
+        vec![clang.program.clone()]
+    };
+    words.extend(if case.headers { clang.hip.clone() } else { clang.light() });
+    words.extend(case.words.iter().map(|word| (*word).to_owned()));
+    // The ID of a compilation is hashed from its words, which differ here.
+    words.extend([format!("--offload-arch={}", case.gpus), "-fuse-cuid=none".into()]);
+    words.extend(["-MD", "-MF", "a.d", "-c", "a.hip", "-o", "a.o"].map(str::to_owned));
+    let ran = Call::new(bench, &scratch.inside, &words).env("HOTSWAP_CLANG", clang.program.clone()).run();
+    if !ran.ok() {
+        return Err(format!("{}: {}", if coalesced { "coalesced" } else { "clang" }, ran.brief()));
+    }
+    let found = devices(&scratch.read("a.o"))?;
+    Ok((scratch, found))
+}
+
+/// Targets of the code objects that the file's record calls derived.
+fn derived(bench: &Bench, scratch: &Scratch) -> Result<Vec<String>, String> {
+    let words = [bench.installed("bin/hotswap"), "list".into(), "--format".into(), "json".into(), "a.o".into()];
+    let ran = Call::new(bench, &scratch.inside, &words).run();
+    let value: serde_json::Value =
+        serde_json::from_str(&ran.stdout).map_err(|error| format!("{error}: {}", ran.brief()))?;
+    let mut found = Vec::new();
+    collect(&value, &mut found);
+    found.sort();
+    Ok(found)
+}
+
+fn collect(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Array(list) => list.iter().for_each(|value| collect(value, found)),
+        serde_json::Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(serde_json::Value::as_str);
+            if let (Some(target), Some(origin)) = (text("target"), text("origin").or_else(|| text("made")))
+                && origin.contains("retargeted")
+            {
+                found.push(target.to_owned());
+            }
+            fields.values().for_each(|value| collect(value, found));
+        }
+        _ => {}
+    }
+}
+
+fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<usize, String> {
+    let (scratch, mut ours) = build(bench, clang, case, true)?;
+    let (plain, mut clangs) = build(bench, clang, case, false)?;
+    let by_target = |list: &mut Vec<Device>| list.sort_by(|a, b| a.target().cmp(b.target()));
+    by_target(&mut ours);
+    by_target(&mut clangs);
+    let targets = |list: &[Device]| list.iter().map(|device| device.target().to_owned()).collect::<Vec<_>>();
+    if targets(&ours) != targets(&clangs) {
+        return Err(format!("{:?}, clang has {:?}", targets(&ours), targets(&clangs)));
+    }
+    if let Some((one, _)) = ours.iter().zip(&clangs).find(|(a, b)| a.bytes != b.bytes) {
+        return Err(format!("the code object for {} is not clang's", one.target()));
+    }
+    if scratch.read("a.d") != plain.read("a.d") || !scratch.names(".").eq(&plain.names(".")) {
+        return Err("the dependency file is not clang's, or files are left".to_owned());
+    }
+    let mut expected: Vec<_> = case.derived.iter().map(|name| (*name).to_owned()).collect();
+    expected.sort();
+    let found = derived(bench, &scratch)?;
+    if found == expected { Ok(found.len()) } else { Err(format!("derived are {found:?}, not {expected:?}")) }
+}
+
+#[test]
+fn one_compilation_serves_identical_siblings() {
+    let Some(bench) = Bench::ready("coalesced builds") else { return };
+    let cases: Vec<_> =
+        bench.clangs.iter().flat_map(|clang| cases().into_iter().map(move |case| (clang, case))).collect();
+    let results = parallel(&cases, |(clang, case)| judge(&bench, clang, case));
+    let derived: usize = results.iter().flatten().sum();
+    say(&format!("coalesced builds: {} programs, {derived} code objects derived, all equal clang's own", cases.len()));
+    let wrong = cases.iter().zip(&results).filter_map(|((clang, case), result)| {
+        Some(format!("clang {} {}: {}", clang.version, case.name, result.as_ref().err()?))
+    });
+    let wrong: Vec<_> = wrong.collect();
+    assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
