@@ -2,13 +2,15 @@
 #
 #   add_hotswap_target(<target>
 #     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE]
-#     [PATCHES <family> ...] [POLICY error|warn|keep] [REPORT <file>])
+#     [ALLOW_EXPERIMENTAL] [PATCHES <family> ...] [POLICY error|warn|keep] [REPORT <file>])
 #
 # RETARGET  From the code object of the first GPU the others are made; the first one must be in
 #           HIP_ARCHITECTURES. A list variable may be given, quoted or not.
 # COALESCE  Of the GPUs in HIP_ARCHITECTURES that are identical siblings only the first is compiled,
 #           and the others are made from it; sources whose text asks for the GPU are compiled for each.
 #           Set HIP_ARCHITECTURES of the target before the call.
+# ALLOW_EXPERIMENTAL
+#           Apply experimental pairs, too (`hotswap compat`).
 # PATCHES   Patch families to apply beyond those that the route needs.
 # POLICY    What happens when a GPU cannot be had: error (default) stops the build, warn leaves
 #           it out and says so, keep leaves it out and only records it.
@@ -37,7 +39,7 @@ set_property(GLOBAL PROPERTY HOTSWAP_PREFIX "${_hotswap_prefix}")
 unset(_hotswap_prefix)
 
 function(add_hotswap_target target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "COALESCE" "POLICY;REPORT" "RETARGET;PATCHES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALLOW_EXPERIMENTAL;COALESCE" "POLICY;REPORT" "RETARGET;PATCHES")
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   _hotswap_check_words()
   _hotswap_check_target()
@@ -59,7 +61,7 @@ endfunction()
 
 macro(_hotswap_check_words)
   if(arg_UNPARSED_ARGUMENTS)
-    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, COALESCE, PATCHES, POLICY \
+    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, ALLOW_EXPERIMENTAL, COALESCE, PATCHES, POLICY \
 and REPORT.")
   elseif(NOT arg_RETARGET AND NOT arg_COALESCE)
     _hotswap_stop("RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031.")
@@ -125,6 +127,9 @@ endmacro()
 # The plan in its file, and its hash; `hotswap plan` refuses what cannot be.
 macro(_hotswap_make_plan)
   set(plan_words --policy "${arg_POLICY}")
+  if(arg_ALLOW_EXPERIMENTAL)
+    list(APPEND plan_words --allow-experimental)
+  endif()
   if(arg_PATCHES)
     list(JOIN arg_PATCHES "," patches)
     list(APPEND plan_words --patches "${patches}")

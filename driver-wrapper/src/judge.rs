@@ -268,7 +268,7 @@ fn not_applied(plan: &Plan) -> Option<Diagnostic> {
 struct Request<'a> {
     tokens: Vec<&'a str>,
     settings: &'a Settings,
-    /// Retarget, patches or policy stand on the command line.
+    /// Retarget, patches, policy or what is allowed stand on the command line.
     words: bool,
     /// Pairs, patches or coalescing stand on the command line.
     asks: bool,
@@ -281,7 +281,7 @@ impl<'a> Request<'a> {
         tokens.sort_unstable();
         tokens.dedup();
         let has = |wanted: &[Id]| own.iter().any(|(id, _)| wanted.contains(id));
-        let words = has(&[Id::Retarget, Id::Patches, Id::Policy]);
+        let words = has(&[Id::Retarget, Id::Patches, Id::Policy, Id::Allow]);
         Self { tokens, settings, words, asks: has(&[Id::Retarget, Id::Patches, Id::Coalesce]) }
     }
 
@@ -338,6 +338,7 @@ impl<'a> Request<'a> {
         self.add(&mut plan, Id::Retarget, |plan, text| plan.add_pairs(text))?;
         self.add(&mut plan, Id::Patches, |plan, text| plan.add_patches(text))?;
         self.add(&mut plan, Id::Policy, |plan, text| text.parse().map(|policy| plan.policy = policy))?;
+        self.add(&mut plan, Id::Allow, Plan::allow)?;
         Ok(plan)
     }
 
@@ -353,6 +354,9 @@ impl<'a> Request<'a> {
         }
         if !is_word(Id::Policy) {
             plan.policy = token.policy;
+        }
+        if !is_word(Id::Allow) {
+            plan.experimental = token.experimental;
         }
         Ok(plan)
     }

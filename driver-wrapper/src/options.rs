@@ -16,6 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // each row's help text says it
 pub enum Id {
+    Allow,
     Clang,
     Coalesce,
     Config,
@@ -73,6 +74,8 @@ pub const OPTIONS: &[Opt] = &[
         help: "apply these patch families, too, separated by commas" },
     Opt { id: Id::Policy, word: Some(words::POLICY), value: "error|warn|keep", env: Some("HOTSWAP_POLICY"), key: Some("policy"),
         help: "what happens when a target cannot be made: the build fails (default), a warning, or only a line in the record" },
+    Opt { id: Id::Allow, word: Some(words::ALLOW), value: "experimental", env: Some("HOTSWAP_ALLOW"), key: Some("allow"),
+        help: "apply experimental pairs, too, which nothing but the compatibility matrix speaks for (`hotswap compat`)" },
     Opt { id: Id::Coalesce, word: Some(words::COALESCE), value: "0|1", env: Some("HOTSWAP_COALESCE"), key: Some("coalesce"),
         help: "1: compile once for each class of identical siblings among --offload-arch, where the program's text is the same for all of them, and derive the others; also -fhotswap-coalesce and -fno-hotswap-coalesce" },
     Opt { id: Id::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,

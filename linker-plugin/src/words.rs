@@ -2,7 +2,7 @@
 
 use hotswap_files::{Word, expand};
 use hotswap_plan::Plan;
-use hotswap_plan::words::{PATCHES, PLAN, POLICY, PREFIX, RETARGET};
+use hotswap_plan::words::{ALLOW, PATCHES, PLAN, POLICY, PREFIX, RETARGET};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::MemfdFlags;
 use std::ffi::{OsStr, OsString};
@@ -67,6 +67,8 @@ impl<'a> CommandLine<'a> {
                 asked.add_patches(names)?;
             } else if let Some(policy) = word.strip_prefix(POLICY) {
                 asked.policy = policy.parse()?;
+            } else if let Some(what) = word.strip_prefix(ALLOW) {
+                asked.allow(what)?;
             }
         }
         if asked == *plan {
@@ -196,6 +198,7 @@ mod tests {
             ("--hotswap-retarget=gfx1030=>gfx1033", false),
             ("--hotswap-patches=target_note", false),
             ("--hotswap-policy=keep", false),
+            ("--hotswap-allow=experimental", false),
         ] {
             let found = CommandLine::new(&words(&[word, "-shared"])).agree_with(&plan);
             assert_eq!(found.is_ok(), agrees, "{word}: {found:?}");

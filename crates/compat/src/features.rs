@@ -115,7 +115,7 @@ pub static FEATURES: &[Feature] = &[
     instructions(&["xf32-insts"], &["gfx942"], "matrix instructions of XF32"),
     instructions(&["ashr-pk-insts", "bf16-cvt-insts", "bf8-cvt-scale-insts", "bitop3-insts", "cvt-pk-f16-f32-inst", "dot12-insts", "dot13-insts", "f16bf16-to-fp6bf6-cvt-scale-insts", "f32-to-f16bf16-cvt-sr-insts", "fp4-cvt-scale-insts", "fp6bf6-cvt-scale-insts", "fp8-cvt-scale-insts", "gfx950-insts", "minimum3-maximum3-f32", "minimum3-maximum3-pkf16", "permlane16-swap", "permlane32-swap", "prng-inst", "atomic-buffer-pk-add-bf16-inst"], &["gfx950"], "v_bitop3_*, scaled conversions, larger MFMA, v_permlane*_swap_b32 and more"),
     hazard(&["gfx950-insts"], &["gfx950"], Check::MatrixWaits, "MFMA results need one wait more, those of f64 up to eight"),
-    within(workaround(&["cvt-fp8-vop1-bug"], &["gfx942"], "the short form of conversions from FP8 is unreliable"), "fp8-conversion-insts"),
+    within(hazard(&["cvt-fp8-vop1-bug"], &["gfx942"], Check::Hazards, "the short form of conversions from FP8 is unreliable"), "fp8-conversion-insts"),
     // GFX10
     instructions(&["dot1-insts", "dot2-insts", "dot5-insts", "dot6-insts", "dot7-insts", "dot10-insts"], DOTS_GFX10, "v_dot2_*, v_dot4_*, v_dot8_*, v_dot2c_* and v_dot4c_*"),
     instructions(&["gfx10_a-encoding"], BVH, "ray tracing (image_bvh_intersect_ray) and image_msaa_load"),
@@ -127,7 +127,7 @@ pub static FEATURES: &[Feature] = &[
     hazard(&["required-export-priority"], &["gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154", "gfx11-generic"], Check::Exports, "exports need s_setprio around them"),
     hazard(&["point-sample-accel"], &["gfx1150", "gfx1151", "gfx1152"], Check::ImageSampling, "point sampling is accelerated, returns out of order and needs waits"),
     hazard(&["user-sgpr-init16-bug"], &["gfx1100", "gfx1102", "gfx11-generic"], Check::UserSgprs16, "in wave32 at least 16 scalar registers must be set up"),
-    workaround(&["mad-intra-fwd-bug", "valu-trans-use-hazard", "msaa-load-dst-sel-bug", "priv-enabled-trap2-nop-bug"], GFX110, "results of v_mad_u64_u32 and of transcendental instructions are forwarded wrongly, and two bugs more"),
+    hazard(&["mad-intra-fwd-bug", "valu-trans-use-hazard", "msaa-load-dst-sel-bug", "priv-enabled-trap2-nop-bug"], GFX110, Check::Hazards, "results of v_mad_u64_u32 and of transcendental instructions are forwarded wrongly, and two bugs more"),
     // GFX12.5
     instructions(&["cube-insts", "cvt-norm-insts", "cvt-pknorm-vop2-insts", "cvt-pknorm-vop3-insts", "lerp-inst", "mqsad-insts", "mqsad-pk-insts", "msad-insts", "qsad-insts", "sad-insts", "swmmac-gfx1200-insts", "swmmac-gfx1250-insts"], &["gfx1250", "gfx1251"], "v_cube*, v_cvt_*norm*, v_*sad*, v_lerp_u8 and v_swmmac_*"),
     instructions(&["dpp-64bit", "gfx1251-gemm-insts", "packed-fp64-ops", "packed-u64-ops"], &["gfx1251"], "packed and matrix instructions of f64"),

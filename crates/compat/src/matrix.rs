@@ -14,7 +14,7 @@
 //! Absent on purpose: whether HotSwap applies a pair ([`crate::pair`]), whether a code object passes ([`crate::check`]).
 
 use crate::Check::{
-    self, CodeObjectVersion, D16Loads, Exports, Features, ImageSampling, Lds, MatrixWaits, SameInstructions,
+    self, CodeObjectVersion, D16Loads, Exports, Features, Hazards, ImageSampling, Lds, MatrixWaits, SameInstructions,
     UserSgprs16, VgprFit,
 };
 use Answer::{Conditional, Identical, Unsafe};
@@ -62,8 +62,8 @@ const GFX1011: &[&str] = &["gfx1011", "gfx1012"];
 const RDNA1: &[&str] = &["gfx1010", "gfx1011", "gfx1012", "gfx1013"];
 const RDNA1_AND_GENERIC: &[&str] = &["gfx1010", "gfx1011", "gfx1012", "gfx1013", "gfx10-1-generic"];
 const RDNA2: &[&str] = &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
-const RDNA3_AND_GENERIC: &[&str] = &["gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx11-generic"];
-const RDNA35: &[&str] = &["gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154"];
+/// RDNA 3.5 with 1024 vector registers.
+const SMALL35: &[&str] = &["gfx1150", "gfx1152", "gfx1153", "gfx1154"];
 const GFX117: &[&str] = &["gfx1170", "gfx1171", "gfx1172"];
 const RDNA4: &[&str] = &["gfx1200", "gfx1201"];
 
@@ -89,8 +89,8 @@ const RAW_GFX11: &str = "opcodes and encodings are equal; the generic target has
 const NO_MFMA: &str = "matrix instructions, accumulation registers, v_dot2c_*, v_pk_fmac_f16 and floating-point atomics are missing there";
 const RARELY: &str = "its code uses v_fmac_f32 in most kernels (1038 in 29,000 instructions), so few objects pass";
 const GFX90A: &str = "gfx90a needs even-aligned register tuples, packed work-item IDs and another kernel descriptor, and v_mul_legacy_f32 decodes as v_fmac_f64";
-const SCALAR_FLOAT: &str = "58 scalar floating-point instructions are missing there, and so are workarounds of RDNA 3's hazards: results of v_mad_u64_u32 \
-     and of transcendental instructions are forwarded wrongly";
+const TO_110: &str = "58 scalar floating-point instructions are missing there (1307 of them in 30,000 instructions), and its code lacks \
+     workarounds around v_mad_u64_u32 and transcendental instructions, so few objects pass";
 const STRICT: &str =
     "gfx1250-strict is the first stepping (A0), which lacks instruction forms of gfx1250 and needs other sequences";
 
@@ -117,7 +117,7 @@ pub const MATRIX: &[Row] = &[
     row(&["gfx90a"], &["gfx942", "gfx950", "gfx9-4-generic"], Unsafe("v_mac_f32, v_mad_f32 and image instructions are missing there, MFMA forms differ, the cache bits sc0/sc1/nt replace glc/slc, and scratch is set up by the hardware"), "61 mnemonics are absent; LLVM's feature architected-flat-scratch"),
     // GFX9.4: CDNA 3 and 4
     row(&["gfx942"], &["gfx950"], Conditional(&[SameInstructions, MatrixWaits]), "two XF32 matrix instructions are missing there; results of matrix instructions need one wait more, those of f64 up to eight"),
-    row(&["gfx950"], &["gfx942"], Unsafe("99 instructions (v_bitop3 among them) are missing there, LDS is 64 KiB instead of 160 KiB, and the short form of conversions from FP8 is unreliable"), "LLVM's feature lists; 184 words of a sample of 30,000 are unknown there"),
+    row(&["gfx950"], &["gfx942"], Conditional(&[Lds, SameInstructions, Hazards]), "99 instructions are missing there, v_bitop3 among them, which most of its code uses (184 words of 30,000), so few objects pass"),
     row(&["gfx942"], &["gfx9-4-generic"], Conditional(&[CodeObjectVersion, SameInstructions, MatrixWaits]), TEXT),
     row(&["gfx950"], &["gfx9-4-generic"], Conditional(&[CodeObjectVersion, Lds, SameInstructions]), "gfx950's waits are long enough for gfx942; most of its code uses v_bitop3, so few objects pass"),
     // GFX10.1: RDNA 1
@@ -161,7 +161,15 @@ pub const MATRIX: &[Row] = &[
     row(&["gfx1154"], &["gfx1150", "gfx1151", "gfx1152"], Conditional(&[SameInstructions, ImageSampling]), GFX115),
     row(&["gfx1153"], &["gfx1151"], Conditional(&[SameInstructions, ImageSampling]), GFX115),
     row(&["gfx1151"], &["gfx1150", "gfx1152", "gfx1153", "gfx1154"], Conditional(&[VgprFit, SameInstructions]), "1536 vector registers against 1024, otherwise equal; users report crashes of kernels that were tuned for gfx1151"),
-    row(RDNA35, RDNA3_AND_GENERIC, Unsafe(SCALAR_FLOAT), "LLVM's features salu-float, mad-intra-fwd-bug and valu-trans-use-hazard; 1307 scalar floating-point instructions in 30,000"),
+    row(SMALL35, &["gfx1101", "gfx1103"], Conditional(&[SameInstructions, Hazards]), TO_110),
+    row(SMALL35, &["gfx1100", "gfx1102"], Conditional(&[UserSgprs16, SameInstructions, Hazards]), TO_110),
+    row(&["gfx1151"], &["gfx1101"], Conditional(&[SameInstructions, Hazards]), TO_110),
+    row(&["gfx1151"], &["gfx1100"], Conditional(&[UserSgprs16, SameInstructions, Hazards]), TO_110),
+    row(&["gfx1151"], &["gfx1102"], Conditional(&[VgprFit, UserSgprs16, SameInstructions, Hazards]), TO_110),
+    row(&["gfx1151"], &["gfx1103"], Conditional(&[VgprFit, SameInstructions, Hazards]), TO_110),
+    row(&["gfx1150", "gfx1152"], &["gfx11-generic"], Conditional(&[CodeObjectVersion, UserSgprs16, SameInstructions, Hazards]), TO_110),
+    row(&["gfx1153", "gfx1154"], &["gfx11-generic"], Conditional(&[CodeObjectVersion, UserSgprs16, SameInstructions, ImageSampling, Hazards]), TO_110),
+    row(&["gfx1151"], &["gfx11-generic"], Conditional(&[CodeObjectVersion, VgprFit, UserSgprs16, SameInstructions, Hazards]), TO_110),
     // GFX11.7
     row(GFX117, GFX117, Conditional(&[SameInstructions]), "LLVM's feature lists are equal; nobody has compared objects"),
     row(GFX117, &["gfx11-7-generic"], Conditional(&[CodeObjectVersion, SameInstructions]), "LLVM's feature lists are equal; nobody has compared objects"),

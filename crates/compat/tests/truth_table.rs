@@ -35,11 +35,9 @@ fn exactly_the_pairs_inside_the_groups_are_identical() {
 fn refusals_name_the_reason() {
     for (source, target, part) in [
         ("gfx90a", "gfx942", "sc0/sc1/nt"),
-        ("gfx950", "gfx942", "v_bitop3"),
         ("gfx908", "gfx90a", "even-aligned"),
         ("gfx1030", "gfx1010", "scratch encodings"),
-        ("gfx1150", "gfx1100", "58 scalar"),
-        ("gfx1150", "gfx11-generic", "58 scalar"),
+        ("gfx1030", "gfx10-1-generic", "scratch encodings"),
         ("gfx1251", "gfx1250", "s_setreg"),
         ("gfx1030", "gfx1100", "GFX10.3 (RDNA 2) and GFX11 (RDNA 3) encode"),
         ("gfx1030", "gfx11-generic", "GFX10.3 (RDNA 2) and GFX11 (RDNA 3) encode"),
@@ -74,6 +72,8 @@ fn conditional_pairs_name_their_checks() {
         ("gfx1102", "gfx1100", "same-instructions"),
         ("gfx1100", "gfx1150", "vgpr-fit same-instructions image-sampling exports"),
         ("gfx1151", "gfx1150", "vgpr-fit same-instructions"),
+        ("gfx1150", "gfx1100", "user-sgprs-16 same-instructions hazards"),
+        ("gfx950", "gfx942", "lds same-instructions hazards"),
         ("gfx900", "gfx9-generic", "code-object-version same-instructions d16-loads"),
         ("gfx1030", "gfx10-3-generic", "code-object-version same-instructions"),
         ("gfx1102", "gfx11-generic", "code-object-version same-instructions image-sampling exports"),
@@ -162,7 +162,9 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "gfx900:xnack+", "gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "cannot be made from gfx900:xnack+: ")),
         ("gfx1031", "gfx1100", "gfx1100=>gfx1031 gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "encode instructions differently; gfx1030=>gfx1031")),
         ("gfx1103", "gfx1100", "gfx1100=>gfx1103", Refused(codes::PAIR_REFUSED, "gfx1100=>gfx1103 is experimental")),
-        ("gfx1100", "gfx1150", "+gfx1150=>gfx1100", Refused(codes::PAIR_REFUSED, "58 scalar")),
+        ("gfx1010", "gfx1030", "+gfx1030=>gfx1010", Refused(codes::PAIR_REFUSED, "scratch encodings")),
+        ("gfx1100", "gfx1150 gfx1103", "+best", Alias("gfx1103")),
+        ("gfx1100", "gfx1150", "+best", Alias("gfx1150")),
         ("gfx1031", "gfx1030", "gfx1030=>gfx1032", Refused(codes::NO_ROUTE, "the plan has no pair for gfx1031; gfx1030 is there")),
         ("gfx9999", "gfx1030", "gfx1030=>gfx9999", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
         ("gfx1031", "gfx1030", "gfx9999=>gfx1031", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
@@ -171,7 +173,8 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "", "best", Refused(codes::NO_ROUTE, "gfx1031 cannot be made from nothing: it is made from gfx1030, gfx1032, ")),
         ("gfx1031", "gfx900 gfx1100", "best", Refused(codes::NO_ROUTE, "RDNA 2) encode instructions differently; code for gfx1100 cannot serve gfx1031")),
         ("gfx1103", "gfx900 gfx1102", "best", Refused(codes::PAIR_REFUSED, "gfx1102=>gfx1103 is experimental, which was not allowed; code for gfx900")),
-        ("gfx942", "gfx90a", "+best", Refused(codes::NO_ROUTE, "from gfx90a: no pair makes it; code for gfx90a cannot serve gfx942: v_mac_f32")),
+        ("gfx942", "gfx90a", "+best", Refused(codes::NO_ROUTE, "from gfx90a: it is made from gfx950; code for gfx90a cannot serve gfx942: v_mac_f32")),
+        ("gfx90a", "gfx908", "+best", Refused(codes::NO_ROUTE, "from gfx908: no pair makes it; code for gfx908 cannot serve gfx90a: gfx90a needs even")),
     ];
     for (request, present, plan, expected) in table {
         match (expected, routed(request, present, plan)) {

@@ -44,9 +44,6 @@ pub(crate) struct Arguments {
     /// With --to: drop the code for these targets, after it has served as a source
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["pairs", "plan"])]
     drop: Vec<String>,
-    /// With --to: apply pairs, too, that nothing but the compatibility matrix speaks for
-    #[arg(long, conflicts_with_all = ["pairs", "plan"])]
-    allow_experimental: bool,
     /// With --to: compress fat binaries that are not
     #[arg(long, conflicts_with_all = ["pairs", "plan"])]
     compress: bool,
@@ -91,7 +88,7 @@ impl Arguments {
         Ok(Request {
             targets,
             drop,
-            allow: Allow { experimental: self.allow_experimental },
+            allow: Allow { experimental: self.settings.allow_experimental },
             compression: self.compress.then(Compression::default),
             policy: settings.policy,
         })
@@ -121,7 +118,7 @@ impl Arguments {
     fn follow_plan(&self) -> Result<Outcome, Diagnostic> {
         let plan = match &self.plan {
             Some(_) if !self.settings.is_empty() => {
-                return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy and patches"));
+                return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
             }
             Some(hash) => hotswap_plan::find(hash)?,
             None => self.settings.plan(&self.pairs)?,

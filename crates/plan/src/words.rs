@@ -10,6 +10,8 @@ pub const RETARGET: &str = "--hotswap-retarget=";
 pub const PATCHES: &str = "--hotswap-patches=";
 /// Policy, in place of a token: `error`, `warn` or `keep`.
 pub const POLICY: &str = "--hotswap-policy=";
+/// What is allowed beyond validated pairs, in place of a token: `experimental`.
+pub const ALLOW: &str = "--hotswap-allow=";
 /// Compile once for each class of identical siblings: `1` or `0`.
 pub const COALESCE: &str = "--hotswap-coalesce=";
 /// [`COALESCE`] as a user writes it.

@@ -16,6 +16,9 @@ const GFX1030: &str = "gfx1030";
 /// What most projects must end with: compiled for the first, retargeted to the second.
 const PAIR: &[&str] = &[GFX1030, "gfx1031"];
 const OTHER_PLAN: &[&str] = &["-DRETARGET=gfx1030=>gfx1032,gfx1036"];
+const ALLOWED: &[&str] =
+    &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1103", "-DALLOW=ALLOW_EXPERIMENTAL"];
+const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1103"];
 const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
 
 /// Build, look into `app`, run it, build again.
@@ -121,6 +124,10 @@ pub const CASES: &[Case] = &[
     ] },
     Case { name: "policy-keep", project: "executable", modes: BOTH, needs: Any, steps: &[
         Configure(&["-DPOLICY=keep", "-DRETARGET=gfx1030=>gfx1031 gfx1010=>gfx1013"]), Build, Has("app", PAIR), Idle,
+    ] },
+    Case { name: "experimental", project: "executable", modes: &[Found], needs: Any, steps: &[
+        Refused(EXPERIMENTAL, "gfx1102=>gfx1103 is experimental, which was not allowed"),
+        Configure(ALLOWED), Build, Has("app", &["gfx1102", "gfx1103"]), Idle,
     ] },
     // Refusals.
     refusal("no-mistake", &[Configure(&["-DMISTAKE=none"]), Build, Has("app", PAIR)]),
