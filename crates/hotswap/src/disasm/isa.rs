@@ -99,7 +99,8 @@ impl Reader {
 
     #[inline]
     pub(super) fn print<W: Write>(&self, inst: &Inst, banks: Banks, out: &mut Out<W>) {
-        let _ = inst.write_text(self.isa, Options { banks, ..Options::default() }, out);
+        // Only labels can fail.
+        let _ = inst.append_text(self.isa, Options { banks, ..Options::default() }, out.buffer());
     }
 
     /// The bank mode behind an instruction. Blocks and functions begin and end with bank 0: LLVM's convention,

@@ -3,6 +3,7 @@
 //! A write that fails is kept and ends the run at that [`Out::line`]; a closed pipe is no error, the
 //! reader has seen enough.
 
+use hotswap_isa::text::TextBuffer;
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 use std::io::{self, Write};
@@ -15,7 +16,7 @@ const BLANKS: [u8; 72] = [b' '; 72];
 
 /// A buffer before a writer.
 pub(super) struct Out<W> {
-    buffer: Vec<u8>,
+    buffer: TextBuffer,
     writer: W,
     error: Option<io::Error>,
     /// Lines are handed on when this much is there.
@@ -27,7 +28,7 @@ pub(super) type Part = Out<io::Sink>;
 
 impl Part {
     pub(super) fn in_memory() -> Self {
-        Self { buffer: Vec::with_capacity(16 * FULL), writer: io::sink(), error: None, full: usize::MAX }
+        Self { buffer: TextBuffer::with_capacity(16 * FULL), writer: io::sink(), error: None, full: usize::MAX }
     }
 }
 
@@ -37,23 +38,29 @@ pub(super) struct Stop;
 
 impl<W: Write> Out<W> {
     pub(super) fn new(writer: W) -> Self {
-        Self { buffer: Vec::with_capacity(2 * FULL), writer, error: None, full: FULL }
+        Self { buffer: TextBuffer::with_capacity(2 * FULL), writer, error: None, full: FULL }
     }
 
     /// Writes what was made elsewhere.
     pub(super) fn append(&mut self, part: &Part) -> Result<(), Stop> {
         self.hand_on()?;
-        self.writer.write_all(&part.buffer).map_err(|error| self.failed(error))
+        self.writer.write_all(part.buffer.as_bytes()).map_err(|error| self.failed(error))
     }
 
     #[inline]
     pub(super) fn text(&mut self, text: &str) {
-        self.buffer.extend_from_slice(text.as_bytes());
+        self.buffer.push_bytes(text.as_bytes());
     }
 
     #[inline]
     pub(super) fn byte(&mut self, byte: u8) {
         self.buffer.push(byte);
+    }
+
+    /// What was written and not handed on, to append to.
+    #[inline]
+    pub(super) fn buffer(&mut self) -> &mut TextBuffer {
+        &mut self.buffer
     }
 
     /// Where the next byte will stand, for [`Out::since`], [`Out::cut`] and [`Out::pad`].
@@ -65,7 +72,7 @@ impl<W: Write> Out<W> {
     /// What was written since a mark.
     #[inline]
     pub(super) fn since(&self, mark: usize) -> &[u8] {
-        self.buffer.get(mark..).unwrap_or_default()
+        self.buffer.as_bytes().get(mark..).unwrap_or_default()
     }
 
     /// Takes back what was written since a mark.
@@ -77,7 +84,7 @@ impl<W: Write> Out<W> {
     #[inline]
     pub(super) fn pad(&mut self, mark: usize, width: usize) {
         let used = self.buffer.len() - mark;
-        self.buffer.extend_from_slice(&BLANKS);
+        self.buffer.push_bytes(&BLANKS);
         let blanks = width.saturating_sub(used).clamp(1, BLANKS.len());
         self.buffer.truncate(mark + used + blanks);
     }
@@ -87,7 +94,7 @@ impl<W: Write> Out<W> {
     pub(super) fn word(&mut self, word: u32) {
         let mut text = [b' '; 9];
         text[1..].copy_from_slice(&digits(word, 7));
-        self.buffer.extend_from_slice(&text);
+        self.buffer.push_bytes(&text);
     }
 
     /// `// `, the twelve upper-case digits of an address, and a colon.
@@ -100,11 +107,11 @@ impl<W: Write> Out<W> {
         // Addresses of more than 48 bits are no code's; all digits of damaged ones are shown.
         if address >> 48 != 0 {
             self.text("// ");
-            self.buffer.extend_from_slice(&high);
-            self.buffer.extend_from_slice(&text[7..]);
+            self.buffer.push_bytes(&high);
+            self.buffer.push_bytes(&text[7..]);
             return;
         }
-        self.buffer.extend_from_slice(&text);
+        self.buffer.push_bytes(&text);
     }
 
     /// `digits` lower-case hexadecimal digits, more where the number needs them.
@@ -113,10 +120,10 @@ impl<W: Write> Out<W> {
         let count = digits.max(needed).min(16);
         let (high, low) = (self::digits((value >> 32) as u32, 39), self::digits(value as u32, 39));
         if count > 8 {
-            self.buffer.extend_from_slice(&high[16 - count..]);
-            self.buffer.extend_from_slice(&low);
+            self.buffer.push_bytes(&high[16 - count..]);
+            self.buffer.push_bytes(&low);
         } else {
-            self.buffer.extend_from_slice(&low[8 - count..]);
+            self.buffer.push_bytes(&low[8 - count..]);
         }
     }
 
@@ -132,7 +139,7 @@ impl<W: Write> Out<W> {
                 break;
             }
         }
-        self.buffer.extend_from_slice(&text[at..]);
+        self.buffer.push_bytes(&text[at..]);
     }
 
     /// Ends a line, handing on what has gathered.
@@ -143,7 +150,7 @@ impl<W: Write> Out<W> {
     }
 
     fn hand_on(&mut self) -> Result<(), Stop> {
-        let written = self.writer.write_all(&self.buffer);
+        let written = self.writer.write_all(self.buffer.as_bytes());
         self.buffer.clear();
         written.map_err(|error| self.failed(error))
     }
