@@ -43,8 +43,8 @@ pub enum Wish<'a> {
 }
 
 /// What to do about a pair that is only experimental.
-pub const EXPERIMENTAL_ADVICE: &str = "look at `hotswap compat SOURCE TARGET`, then allow it (--allow-experimental), or compile for the target \
-     with --offload-arch";
+pub const EXPERIMENTAL_ADVICE: &str = "look at `hotswap compat SOURCE TARGET`, then allow it (--allow-experimental; in a \
+     build --hotswap-allow=experimental), or compile for the target with --offload-arch";
 
 /// What may be done beyond validated pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
