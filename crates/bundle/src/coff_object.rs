@@ -70,8 +70,10 @@ pub(crate) fn replace_section(object: &[u8], offset: u64, name: &str, new: &[u8]
     let lengths = parsed.lengths(index)?;
     parsed.check_relocations(index)?;
     let changed = parsed.write(section, &lengths, new)?;
-    host_object::verify_exchange(object, &changed, (name, new))?;
-    Ok(changed)
+    match host_object::verify_exchange(object, &changed, (name, new)) {
+        Err(_) if !parsed.is_apart() => Err(malformed("sections or headers overlap", 0)),
+        result => result.map(|()| changed),
+    }
 }
 
 impl<'a> Object<'a> {
@@ -96,19 +98,38 @@ impl<'a> Object<'a> {
         Ok(Self { bytes, sections, symbols, symbol_count })
     }
 
-    /// What is zeroed and written over belongs to one part of the file.
+    /// Where everything is that headers name.
+    fn parts(&self) -> Vec<Range<u64>> {
+        let mut parts = Vec::new();
+        parts.push(0..HEADER + self.sections.len() as u64 * SECTION);
+        for section in &self.sections {
+            // Zeros (`.bss`) have a size and no place.
+            if section.offset > 0 {
+                parts.push(section.offset..section.offset + section.size);
+            }
+            parts.push(section.relocations..section.relocations + section.relocation_count * RELOCATION);
+        }
+        let strings = self.symbols + self.symbol_count * SYMBOL;
+        let size = u32_at(self.bytes, strings).filter(|_| self.symbols > 0).map_or(0, u64::from);
+        parts.extend([self.symbols..strings, strings..strings + size]);
+        parts.retain(|part| !part.is_empty());
+        parts
+    }
+
+    /// What is zeroed belongs to one part of the file.
     fn check_apart(&self, ours: &Section) -> Result<(), Diagnostic> {
-        let headers = [(0, HEADER + self.sections.len() as u64 * SECTION)];
-        let parts = self.sections.iter().flat_map(|section| {
-            [(section.offset, section.size), (section.relocations, section.relocation_count * RELOCATION)]
-        });
-        let parts = parts.chain(headers).chain([(self.symbols, self.symbol_count * SYMBOL)]);
-        let meets = |(at, size): &(u64, u64)| *size > 0 && *at < ours.offset + ours.size && ours.offset < at + size;
-        // The first is the section itself.
-        match parts.filter(|part| part.0 != 0 || part.1 != 0).filter(meets).count() {
+        let end = ours.offset + ours.size;
+        match self.parts().iter().filter(|part| part.start < end && ours.offset < part.end).count() {
             1 => Ok(()),
             _ => Err(malformed("sections or headers overlap", ours.offset)),
         }
+    }
+
+    /// Whether nothing overlaps. Of other files nobody can say what a change did to them.
+    fn is_apart(&self) -> bool {
+        let mut parts = self.parts();
+        parts.sort_by_key(|part| part.start);
+        parts.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
 
     /// Section and value of a symbol.

@@ -147,7 +147,9 @@ fn read_images<'a>(bytes: &Bytes<'a>, version: u32) -> Result<Vec<OffloadImage<'
 fn read_image<'a>(bytes: &Bytes<'a>, entry: &[u8], version: u32) -> Result<OffloadImage<'a>, Diagnostic> {
     let number = |at| u64_at(entry, at).unwrap_or_default();
     let (strings, count, offset, size) = (number(8), number(16), number(24), number(32));
-    let outside = || malformed(format!("the image lies at {offset:#x} with {size:#x} bytes, outside"), offset);
+    // Not `at` that offset: it is the one that cannot be true.
+    let what = || format!("an image lies at {offset:#x} with {size:#x} bytes, outside of the offload binary");
+    let outside = || Diagnostic::error(codes::MALFORMED, what());
     let end = offset.checked_add(size).ok_or_else(outside)?;
     Ok(OffloadImage {
         image_kind: u16_at(entry, 0).unwrap_or_default(),
@@ -160,7 +162,8 @@ fn read_image<'a>(bytes: &Bytes<'a>, entry: &[u8], version: u32) -> Result<Offlo
 
 fn read_strings(bytes: &[u8], start: u64, count: u64, version: u32) -> Result<Vec<(String, String)>, Diagnostic> {
     let width = if version == 1 { 16 } else { 24 };
-    let cut = || malformed("the strings leave the offload binary", start);
+    let what = || format!("{count} strings at {start:#x} lie outside of the offload binary");
+    let cut = || Diagnostic::error(codes::MALFORMED, what());
     let table = count.checked_mul(width).and_then(|size| slice(bytes, start, size)).ok_or_else(cut)?;
     let one = |record: &[u8]| {
         let key = text(bytes, u64_at(record, 0)?, None)?;

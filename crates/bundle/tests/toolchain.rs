@@ -393,7 +393,7 @@ fn comgr_finds_what_we_write() {
 fn grown_fat_binaries_of_windows_objects_are_linked() {
     use object::{Object, ObjectSection};
     let Some(bench) = Workbench::new("grown_fat_binaries_of_windows_objects_are_linked") else { return };
-    bench.write("k1.hip", format!("{PRELUDE}{}", KERNELS[0].1).as_bytes());
+    bench.write("k1.hip", format!("{PRELUDE}{}int zeros[70000];\n", KERNELS[0].1).as_bytes());
     for version in bench.versions.clone() {
         let clang = compiler(version);
         for compress in ["", "--offload-compress"] {
@@ -402,14 +402,14 @@ fn grown_fat_binaries_of_windows_objects_are_linked() {
             let object = bench.read("k1.obj");
             let found = &open(&object).found[0];
             // The same content again has the checksum that clang wrote.
-            let same = Exchange { offset: found.place.file_offset, new: found.bytes.to_vec() };
+            let same = Exchange { offset: found.place.file_offset, new: found.bytes.to_vec().into() };
             bench.write("same.obj", &embed(&object, &[same]).unwrap());
             let symbols = |file: &str| bench.run(&format!("llvm-readobj-{version} --symbols {file} | grep -v File:"));
             assert_eq!(symbols("same.obj"), symbols("k1.obj"), "clang {version}");
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.push(id("gfx1031"), object_noise(40_000)).unwrap();
             let new = bundle.to_bytes().unwrap().into_owned();
-            let exchange = Exchange { offset: found.place.file_offset, new: new.clone() };
+            let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
             let grown = embed(&object, &[exchange]).unwrap();
             bench.write("k1.obj", &grown);
             let told = bench.run(&format!("llvm-readobj-{version} --sections --symbols k1.obj 2>&1"));
