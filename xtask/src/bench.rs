@@ -6,7 +6,7 @@
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
-use crate::{install, paths, run};
+use crate::{bench_fat, install, paths, run};
 use clap::Parser;
 use hotswap_userland::PATH;
 use std::fs;
@@ -16,7 +16,8 @@ use std::process::Command;
 /// Measures what HotSwap costs. Other load on the machine spoils the figures.
 #[derive(Parser)]
 struct Options {
-    /// Only the contests whose name (wrapper, interposer, device link, gemm) contains this.
+    /// Only the contests whose name (wrapper, interposer, device link, gemm) contains this; `fat` for those of
+    /// whole libraries, which the others leave out (115 MB are downloaded once).
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
@@ -34,6 +35,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     if let Some([root, prefix, source, work]) = options.inside.as_deref() {
         return Inside::enter(root, prefix, source, work)?.measure(&options);
+    }
+    if options.filter.as_deref() == Some("fat") {
+        return bench_fat::main(options.rounds);
     }
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;

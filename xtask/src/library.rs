@@ -22,6 +22,9 @@ pub(crate) struct Package {
 /// rocRAND: 139 MB, 15 bundles for 10 targets.
 pub(crate) const ROCRAND: Package = Package { name: "librocrand1", folder: "isa-exam", size: "40 MB" };
 
+/// GGML: 1.27 GB, 140 bundles for 10 targets.
+pub(crate) const GGML: Package = Package { name: "libggml0-backend-hip", folder: "libraries", size: "115 MB" };
+
 /// The library, downloaded now if it is not there.
 pub(crate) fn library(package: &Package) -> Outcome<PathBuf> {
     let folder = paths::cache()?.join(package.folder).join(package.name);

@@ -8,6 +8,7 @@
 
 mod arrows;
 mod bench;
+mod bench_fat;
 mod console;
 mod demo;
 mod extras;

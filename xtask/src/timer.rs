@@ -103,7 +103,7 @@ fn score(times: &[f64], base: &[f64]) -> Score {
 }
 
 /// The middle value; with an even number the mean of the two in the middle; of nothing, 0.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
         0 => 0.0,

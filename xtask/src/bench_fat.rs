@@ -1,0 +1,284 @@
+//! `cargo xtask bench fat`: what changing whole libraries costs, beside `cp`, zstd and clang's own tools.
+//!
+//! The libraries are Debian's: GGML with 1.27 GB in 140 bundles, and rocRAND. Contestants take turns, and medians are
+//! compared, as in [`timer`](crate::timer); peak memory is what `/proc` says while they run, anonymous memory apart
+//! from pages of mapped files, which the system takes back when it wants.
+
+use crate::library::{GGML, ROCRAND, library};
+use crate::outcome::{During, Outcome, fail};
+use crate::session::Session;
+use crate::{install, paths, remove, run, timer};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// GPUs that GGML's ten targets can serve beside themselves.
+const ALIASES: &str = "gfx902,gfx909,gfx90c,gfx1011,gfx1012,gfx1013,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036,\
+                       gfx1103,gfx1150,gfx1151,gfx1152,gfx1153";
+/// The generic targets that serve them, and what these make superfluous: 28 GPUs with 7 entries.
+const LEAN: [&str; 2] = [
+    "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic",
+    "gfx900,gfx906,gfx1010,gfx1030,gfx1100,gfx1101,gfx1102",
+];
+/// Images of each bundle of the libraries.
+const IMAGES: usize = 10;
+const POLL: Duration = Duration::from_millis(1);
+
+/// One run of a command.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    milliseconds: f64,
+    /// Peaks in KiB.
+    anonymous: u64,
+    resident: u64,
+}
+
+type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
+
+struct Bench {
+    session: Session,
+    hotswap: PathBuf,
+    folder: PathBuf,
+    rounds: usize,
+    failed: usize,
+}
+
+pub(crate) fn main(rounds: Option<usize>) -> Outcome {
+    let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
+    let session = Session::open(&prefix, &work)?;
+    install::install(&prefix, true, session.clang().as_deref())?;
+    let folder = work.join("bench-fat");
+    remove::delete(&folder)?;
+    fs::create_dir_all(&folder).during("create", &folder)?;
+    let mut bench =
+        Bench { session, hotswap: prefix.join("bin/hotswap"), folder, rounds: rounds.unwrap_or(5), failed: 0 };
+    let (ggml, rocrand) = (library(&GGML)?, library(&ROCRAND)?);
+    bench.list(&ggml)?;
+    bench.whole(&ggml)?;
+    bench.compression(&rocrand)?;
+    bench.sizes(&ggml)?;
+    remove::delete(&bench.folder)?;
+    if bench.failed == 0 { Ok(()) } else { fail(format!("{} limits do not hold", bench.failed)) }
+}
+
+impl Bench {
+    fn hotswap(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.hotswap);
+        command.args(words).current_dir(&self.folder);
+        command
+    }
+
+    fn tool(&self, program: &str, words: &[String]) -> Command {
+        let mut command = self.session.inside(&self.session.work.join("bench-fat"), program);
+        command.args(words);
+        command
+    }
+
+    /// Runs the contestants in turns and prints a line for each; the first is what the others are compared with.
+    fn race(&self, question: &str, contestants: &[Contestant<'_>]) -> Outcome<Vec<Run>> {
+        println!("\n{question} ({} rounds)", self.rounds);
+        let mut runs = vec![Vec::new(); contestants.len()];
+        // One round more than counted: the first one warms the caches.
+        for round in 0..=self.rounds {
+            for turn in 0..contestants.len() {
+                let index = (round + turn) % contestants.len();
+                let run = measure(&mut contestants[index].1())?;
+                if round > 0 {
+                    runs[index].push(run);
+                }
+            }
+        }
+        let medians: Vec<Run> = runs.iter().map(|runs| middle(runs)).collect();
+        for ((name, _), (run, all)) in contestants.iter().zip(medians.iter().zip(&runs)) {
+            let pairs = all.iter().zip(&runs[0]).map(|(run, first)| run.milliseconds / first.milliseconds);
+            let (ratio, megabytes) = (timer::median(pairs.collect()), |size: u64| size as f64 / 1024.0);
+            let (anonymous, resident) = (megabytes(run.anonymous), megabytes(run.resident));
+            let time = run.milliseconds;
+            println!(
+                "  {name:<36} {time:>9.1} ms  × {ratio:<7.3} {anonymous:>7.1} MB anonymous, {resident:>7.1} resident"
+            );
+        }
+        Ok(medians)
+    }
+
+    fn limit(&mut self, what: &str, value: f64, limit: f64) {
+        let holds = value <= limit;
+        self.failed += usize::from(!holds);
+        println!("  {}: {what}: {value:.3}, at most {limit}", if holds { "holds" } else { "DOES NOT HOLD" });
+    }
+
+    fn list(&mut self, ggml: &Path) -> Outcome {
+        let path = ggml.display().to_string();
+        // Inside the userland the library has another name.
+        fs::hard_link(ggml, self.folder.join("lib.so"))
+            .or_else(|_| fs::copy(ggml, self.folder.join("lib.so")).map(drop))?;
+        let objdump = || self.tool("llvm-objdump-22", &["--offloading".into(), "lib.so".into()]);
+        let runs = self.race(
+            "list of GGML's library, 1.27 GB",
+            &[
+                ("hotswap list", Box::new(|| self.hotswap(&["list", &path]))),
+                ("hotswap list --format json", Box::new(|| self.hotswap(&["list", "--format", "json", &path]))),
+                ("llvm-objdump --offloading", Box::new(objdump)),
+            ],
+        )?;
+        self.limit("milliseconds", runs[0].milliseconds, 100.0);
+        Ok(())
+    }
+
+    /// All of a library: each changed byte by byte, or bundle by bundle.
+    fn whole(&mut self, ggml: &Path) -> Outcome {
+        let path = ggml.display().to_string();
+        let copy = || {
+            let mut command = Command::new("cp");
+            command.args([&path, "copy.so"]).current_dir(&self.folder);
+            command
+        };
+        let to = "gfx10-3-generic,gfx1031";
+        let runs = self.race(
+            "all bundles of GGML's library",
+            &[
+                ("cp", Box::new(copy)),
+                (
+                    "hotswap retarget, 2 targets more",
+                    Box::new(|| self.hotswap(&["retarget", &path, "--to", to, "-o", "to.so"])),
+                ),
+                (
+                    "hotswap prune, 1 target less",
+                    Box::new(|| self.hotswap(&["prune", &path, "--drop", "gfx906", "-o", "less.so"])),
+                ),
+            ],
+        )?;
+        self.limit("retarget over cp", runs[1].milliseconds / runs[0].milliseconds, 3.0);
+        self.limit("anonymous megabytes of retarget", runs[1].anonymous as f64 / 1024.0, 200.0);
+        Ok(())
+    }
+
+    /// One bundle, compressed by each tool with the same method, level and long-distance matching.
+    fn compression(&mut self, rocrand: &Path) -> Outcome {
+        let words = ["extract", &rocrand.display().to_string(), "--output-dir", "images"];
+        run::output(&mut self.hotswap(&words))?;
+        let images = largest_bundle(&self.folder)?;
+        let ids: Vec<&str> = images.iter().map(|(id, _)| id.as_str()).collect();
+        let bundler = |output: &str, more: &[&str]| {
+            let mut words: Vec<String> =
+                ["-type=o", "-bundle-align=4096", "-input=/dev/null"].map(str::to_owned).into();
+            words.push(format!("-targets=host-x86_64-unknown-linux-gnu-,{}", ids.join(",")));
+            words.extend(images.iter().map(|(_, file)| format!("-input={file}")));
+            words.push(format!("-output={output}"));
+            words.extend(more.iter().map(|word| (*word).to_owned()));
+            self.tool("clang-offload-bundler-22", &words)
+        };
+        run::output(&mut bundler("plain.hipfb", &[]))?;
+        let zstd = || {
+            let mut command = Command::new("zstd");
+            command.args(["-q", "-f", "-3", "--long=24", "--single-thread", "plain.hipfb", "-o", "plain.zst"]);
+            command.current_dir(&self.folder);
+            command
+        };
+        let mut contestants: Vec<Contestant<'_>> = vec![
+            ("clang-offload-bundler -compress", Box::new(|| bundler("clang.hipfb", &["-compress"]))),
+            ("hotswap compress", Box::new(|| self.hotswap(&["compress", "plain.hipfb", "-o", "ours.hipfb"]))),
+        ];
+        match which::which("zstd") {
+            Ok(_) => contestants.push(("zstd -3 --long", Box::new(zstd))),
+            Err(_) => println!("zstd is not installed here and left out"),
+        }
+        let size = |name: &str| fs::metadata(self.folder.join(name)).map(|meta| meta.len() as f64 / 1e6);
+        let question = format!("compression of one bundle of rocRAND, {:.1} MB", size("plain.hipfb")?);
+        let runs = self.race(&question, &contestants)?;
+        drop(contestants);
+        println!("  {:.3} MB by clang, {:.3} MB by hotswap", size("clang.hipfb")?, size("ours.hipfb")?);
+        self.limit("hotswap over clang", runs[1].milliseconds / runs[0].milliseconds, 1.1);
+        Ok(())
+    }
+
+    /// What more targets cost in bytes where the library is compressed.
+    fn sizes(&mut self, ggml: &Path) -> Outcome {
+        let path = ggml.display().to_string();
+        println!("\nsizes of GGML's library");
+        let size = |name: &str| fs::metadata(self.folder.join(name)).map(|meta| meta.len() as f64 / 1e6);
+        run::output(&mut self.hotswap(&["compress", &path, "-o", "packed.so"]))?;
+        let packed = size("packed.so")?;
+        println!("  {:<46} {:>9.3} MB", "as Debian ships it, 10 GPUs", size("lib.so")?);
+        println!("  {:<46} {packed:>9.3} MB", "compressed");
+        let common = ["--compress", "--allow-experimental", "--policy", "keep"];
+        let retarget = |to: &[&str]| run::output(&mut self.hotswap(&[&["retarget", &path], to, &common].concat()));
+        retarget(&["--to", ALIASES, "-o", "aliases.so"])?;
+        let more = (size("aliases.so")? / packed - 1.0) * 100.0;
+        println!("  {:<46} {:>9.3} MB  {more:+.2} %", "compressed, 17 GPUs more", size("aliases.so")?);
+        retarget(&["--to", LEAN[0], "--drop", LEAN[1], "-o", "lean.so"])?;
+        let less = (1.0 - size("lean.so")? / packed) * 100.0;
+        println!("  {:<46} {:>9.3} MB  {:+.2} %", "compressed, generics in place of 3 GPUs", size("lean.so")?, -less);
+        self.limit("percent more for 17 GPUs", more, 0.7);
+        self.limit("percent less with generics, negated", -less, -20.0);
+        Ok(())
+    }
+}
+
+/// Entry IDs and files of the images of the largest bundle; `hotswap extract` calls them NAME.NUMBER.TARGET.co.
+fn largest_bundle(folder: &Path) -> Outcome<Vec<(String, String)>> {
+    let mut bundles: BTreeMap<usize, (u64, Vec<(String, String)>)> = BTreeMap::new();
+    for entry in fs::read_dir(folder.join("images")).during("read", folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let parts: Vec<&str> = name.rsplit('.').collect();
+        let (Some(number), Some(target)) = (parts.get(2).and_then(|number| number.parse::<usize>().ok()), parts.get(1))
+        else {
+            continue;
+        };
+        let bundle = bundles.entry((number - 1) / IMAGES).or_default();
+        bundle.0 += entry.metadata()?.len();
+        bundle.1.push((format!("hipv4-amdgcn-amd-amdhsa--{target}"), format!("images/{name}")));
+    }
+    Ok(bundles.into_values().max_by_key(|(size, _)| *size).map(|(_, images)| images).unwrap_or_default())
+}
+
+/// Runs a command that must succeed, and watches its memory.
+fn measure(command: &mut Command) -> Outcome<Run> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let mut child = command.spawn()?;
+    let status_file = format!("/proc/{}/status", child.id());
+    let mut run = Run::default();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        let text = fs::read_to_string(&status_file).unwrap_or_default();
+        run.anonymous = run.anonymous.max(field(&text, "RssAnon:"));
+        run.resident = run.resident.max(field(&text, "VmHWM:"));
+        std::thread::sleep(POLL);
+    };
+    run.milliseconds = start.elapsed().as_secs_f64() * 1000.0;
+    if status.success() { Ok(run) } else { fail(format!("`{}`: {status}", run::line(run::words(command)))) }
+}
+
+/// A number of KiB in `/proc/PID/status`.
+fn field(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+/// Median time, largest peaks.
+fn middle(runs: &[Run]) -> Run {
+    Run {
+        milliseconds: timer::median(runs.iter().map(|run| run.milliseconds).collect()),
+        anonymous: runs.iter().map(|run| run.anonymous).max().unwrap_or_default(),
+        resident: runs.iter().map(|run| run.resident).max().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_from_the_status() {
+        let text = "Name:\tx\nVmHWM:\t    1234 kB\nRssAnon:\t      56 kB\n";
+        assert_eq!((field(text, "VmHWM:"), field(text, "RssAnon:"), field(text, "Rss:")), (1234, 56, 0));
+        assert!(measure(&mut Command::new("/bin/false")).is_err());
+        assert!(measure(&mut Command::new("/bin/true")).is_ok());
+    }
+}
