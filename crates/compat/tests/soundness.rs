@@ -177,6 +177,30 @@ fn features_about_instructions_are_those_of_the_decoder() {
     assert!(compared > 300, "{compared}");
 }
 
+/// Features that stand in the table of processors, too, must have the same owners there.
+#[test]
+fn features_about_kernels_are_those_of_the_processors() {
+    let mut compared = 0;
+    for feature in FEATURES {
+        let families: Vec<_> = feature.processors.iter().map(|name| find(name).unwrap().family).collect();
+        for name in feature.names {
+            let capability = Capability::ALL.iter().find(|capability| capability.llvm() == Some(*name));
+            if capability.is_none() && *name != "sramecc-support" {
+                continue;
+            }
+            for processor in PROCESSORS.iter().filter(|processor| families.contains(&processor.family)) {
+                let has = capability.map_or(processor.sramecc != Support::No, |capability| processor.has(*capability));
+                // The strict stepping is not in LLVM 23.
+                if processor.name != "gfx1250-strict" {
+                    assert_eq!(has, feature.processors.contains(&processor.name), "{name} of {processor}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 20, "{compared}");
+}
+
 /// What kernels start with and may state is equal in every allowed pair, or a check asks about it.
 #[test]
 fn capabilities_of_allowed_pairs_are_equal_or_checked() {
