@@ -12,6 +12,7 @@
 mod archive;
 
 use crate::coff_object;
+use crate::draft::Draft;
 use crate::fatbin::{bundle_size, is_bundle, next_start};
 use crate::host_object::{self, SECTION};
 use crate::linked::{self, Exchange};
@@ -28,23 +29,34 @@ const OFFLOADING: &str = ".llvm.offloading";
 /// # Errors
 /// [`codes::NOT_FOUND`] where no container stands at such an offset; [`codes::NO_PLACE`] where the
 /// file cannot take the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
-pub fn embed(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
-    if exchanges.is_empty() {
-        return Ok(file.to_vec());
-    }
-    let changed = into(file, exchanges)?;
+pub fn embed(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+    let changed = draft(file, exchanges)?.to_vec();
     verify(file, exchanges, &changed)?;
     Ok(changed)
 }
 
-fn into(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+/// As [`embed`], before it is written: what is large is not copied. Whoever writes it asks [`verify`] about what
+/// then is there.
+///
+/// # Errors
+/// As for [`embed`].
+pub fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
+    if exchanges.is_empty() {
+        let mut same = Draft::default();
+        same.push(file);
+        return Ok(same);
+    }
+    into(file, exchanges)
+}
+
+fn into<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
     match file {
         _ if is_bundle(file) => join(file, exchanges, 4096, bundles),
         _ if file.starts_with(offload_binary::MAGIC) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
-        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges),
-        _ if host_object::is_host_object(file) => object(file, exchanges),
-        _ if linked::is_linked(file) => linked::replace_bundles(file, exchanges),
-        _ if coff_object::is_coff_object(file) => coff_object(file, exchanges),
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges).map(Draft::from),
+        _ if host_object::is_host_object(file) => object(file, exchanges).map(Draft::from),
+        _ if linked::is_linked(file) => linked::draft(file, exchanges),
+        _ if coff_object::is_coff_object(file) => coff_object(file, exchanges).map(Draft::from),
         _ => Err(no_place(format!("nothing can be put into {}", kind(file)))),
     }
 }
@@ -98,35 +110,35 @@ fn binaries(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
 }
 
 /// The containers one behind another, each at a multiple of `alignment`.
-fn join(
-    content: &[u8],
-    exchanges: &[Exchange],
+fn join<'a>(
+    content: &'a [u8],
+    exchanges: &'a [Exchange<'a>],
     alignment: u64,
     parts: fn(&[u8]) -> Result<Vec<Part>, Diagnostic>,
-) -> Result<Vec<u8>, Diagnostic> {
+) -> Result<Draft<'a>, Diagnostic> {
     let parts = parts(content)?;
     let is_start = |exchange: &&Exchange| !parts.iter().any(|(start, _)| *start as u64 == exchange.offset);
     if let Some(lost) = exchanges.iter().find(is_start) {
         let what = format!("no container begins at offset {:#x}", lost.offset);
         return Err(Diagnostic::error(codes::NOT_FOUND, what));
     }
-    let mut out = Vec::new();
+    let mut out = Draft::default();
     for (start, size) in parts {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == start as u64);
         let part = exchange.map_or(&content[start..start + size], |exchange| &exchange.new);
         if !part.is_empty() {
-            out.resize(out.len().next_multiple_of(alignment as usize), 0);
-            out.extend_from_slice(part);
+            out.pad(out.size().next_multiple_of(alignment));
+            out.push(part);
         }
     }
-    if out.is_empty() {
+    if out.size() == 0 {
         return Err(no_place("nothing would be left of its device code"));
     }
     Ok(out)
 }
 
 /// A relocatable object: one section holds all of them.
-fn object(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+fn object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     for (name, is_bundles) in [(SECTION, true), (OFFLOADING, false)] {
         let Some(section) = host_object::section_of(file, name)? else { continue };
         if let Some(new) = joined(file, section, is_bundles, exchanges)? {
@@ -137,7 +149,7 @@ fn object(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
 }
 
 /// As [`object`] for COFF, where an object may cut names to 8 characters.
-fn coff_object(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let damaged = |error: object::read::Error| crate::bytes::malformed(format!("COFF object: {error}"), 0);
     let parsed = object::read::coff::CoffFile::<&[u8]>::parse(file).map_err(damaged)?;
     for section in parsed.sections() {
@@ -160,7 +172,7 @@ fn joined(
     file: &[u8],
     section: &[u8],
     is_bundles: bool,
-    exchanges: &[Exchange],
+    exchanges: &[Exchange<'_>],
 ) -> Result<Option<Vec<u8>>, Diagnostic> {
     let start = (section.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
     let range = start..start.saturating_add(section.len() as u64);
@@ -173,22 +185,38 @@ fn joined(
     } else {
         join(section, &inner, offload_binary::ALIGNMENT, binaries)
     };
-    new.map(Some)
+    new.map(|new| Some(new.to_vec()))
 }
 
-fn shifted(exchanges: &[Exchange], by: u64) -> Vec<Exchange> {
-    let shift = |exchange: &Exchange| Exchange { offset: exchange.offset.wrapping_sub(by), new: exchange.new.clone() };
+fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
+    let shift =
+        |exchange: &Exchange<'n>| Exchange { offset: exchange.offset.wrapping_sub(by), new: exchange.new.clone() };
     exchanges.iter().map(shift).collect()
 }
 
-fn verify(file: &[u8], exchanges: &[Exchange], changed: &[u8]) -> Result<(), Diagnostic> {
+/// Whether `changed` has the containers that it should have, and is otherwise what it was.
+///
+/// # Errors
+/// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input has led astray.
+pub fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
+    if exchanges.is_empty() {
+        let is_same = file == changed;
+        return if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the copy differs")) };
+    }
+    let is_linked = linked::is_linked(file);
+    if is_linked {
+        linked::verify(file, exchanges, changed)?;
+    }
     let (before, after) = (crate::open(file), crate::open(changed));
     let planned = before.found.iter().map(|found| {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
         exchange.map_or(found.bytes, |exchange| &exchange.new)
     });
-    let planned = planned.filter(|bytes| !bytes.is_empty());
-    let is_same =
-        after.problems.len() <= before.problems.len() && planned.eq(after.found.iter().map(|found| found.bytes));
+    let planned: Vec<&[u8]> = planned.filter(|bytes| !bytes.is_empty()).collect();
+    // The contents of a linked file have just been compared, byte for byte.
+    let same = |(one, other): (&&[u8], &[u8])| one.len() == other.len() && (is_linked || *one == other);
+    let is_same = after.problems.len() <= before.problems.len()
+        && planned.len() == after.found.len()
+        && planned.iter().zip(after.found.iter().map(|found| found.bytes)).all(same);
     if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the containers differ")) }
 }

@@ -27,18 +27,19 @@ mod program;
 mod shrink;
 mod verify;
 
-use crate::bytes::{malformed, u16_at, u32_at};
+use crate::bytes::{Bytes, malformed, u16_at, u32_at};
+use crate::draft::Draft;
 use hotswap_report::{Diagnostic, codes};
 use layout::Plan;
 use program::Program;
 
 /// A bundle to exchange.
 #[derive(Debug, Clone)]
-pub struct Exchange {
+pub struct Exchange<'n> {
     /// Offset in the file of the bundle that is there.
     pub offset: u64,
     /// Bytes of the bundle that comes in its place.
-    pub new: Vec<u8>,
+    pub new: Bytes<'n>,
 }
 
 const ET_EXEC: u16 = 2;
@@ -60,13 +61,26 @@ pub fn is_linked(bytes: &[u8]) -> bool {
 /// [`codes::NOT_FOUND`] where no bundle stands at such an offset; [`codes::NO_PLACE`] where a bundle
 /// would have to move and nothing says who points to it; [`codes::VERIFY_FAILED`] where the result
 /// does not read back.
-pub fn replace_bundles(file: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+pub fn replace_bundles(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+    let changed = draft(file, exchanges)?.to_vec();
+    verify(file, exchanges, &changed)?;
+    Ok(changed)
+}
+
+/// As [`replace_bundles`], before it is written and verified.
+pub(crate) fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, Diagnostic> {
     let program = Program::read(file)?;
     let plan = Plan::make(&program, exchanges)?;
-    let changed = edit::apply(&program, &plan)?;
-    match verify::check(&program, &plan, &changed) {
+    edit::apply(&program, &plan)
+}
+
+/// Whether `changed` is what was planned.
+pub(crate) fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
+    let program = Program::read(file)?;
+    let plan = Plan::make(&program, exchanges)?;
+    match verify::check(&program, &plan, changed) {
         Err(_) if !program.sections.are_apart(file) => Err(malformed("sections overlap or leave the file", 40)),
-        result => result.map(|()| changed),
+        result => result,
     }
 }
 

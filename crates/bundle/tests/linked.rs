@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
 ];
 
 /// What comes in place of each bundle: the same and one entry more, of that many bytes.
-fn grown(file: &[u8], more: usize) -> Vec<Exchange> {
+fn grown(file: &[u8], more: usize) -> Vec<Exchange<'static>> {
     let contents = open(file);
     assert_eq!(contents.problems, []);
     let exchange = |(number, found): (usize, &hotswap_bundle::Found<'_>)| {
@@ -100,7 +100,7 @@ fn grown(file: &[u8], more: usize) -> Vec<Exchange> {
         bundle.remove(&id("gfx1031"));
         bundle.push(id("gfx1031"), object(number as u8 | 1, more)).unwrap();
         // Code objects made here are no real ones: they are looked up, not loaded.
-        Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned() }
+        Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
     };
     contents.found.iter().enumerate().map(exchange).collect()
 }
@@ -143,7 +143,7 @@ fn check(
     exchanges: &[Exchange],
     what: &str,
 ) {
-    let expected: Vec<_> = exchanges.iter().map(|exchange| exchange.new.clone()).collect();
+    let expected: Vec<_> = exchanges.iter().map(|exchange| exchange.new.to_vec()).collect();
     for command in commands {
         let what = format!("{what}: {command}");
         bench.0.write(name, file);
@@ -204,7 +204,7 @@ fn files_become_smaller_where_their_layout_allows_it() {
             bundle.retain(|entry| !entry.id.ends_with("gfx900"));
             bundle.push(id("gfx1031"), object(3, 20_000)).unwrap();
             bundle.set_compression(Some(Compression::default()));
-            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned() }
+            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
         };
         let exchanges: Vec<_> = open(&file).found.iter().map(exchange).collect();
         let smaller = replace_bundles(&file, &exchanges).unwrap_or_else(|error| panic!("{words}: {error}"));
@@ -218,7 +218,7 @@ fn files_become_smaller_where_their_layout_allows_it() {
         let decompressed = |found: &hotswap_bundle::Found<'_>| {
             let (mut bundle, _) = parse(found.bytes).unwrap();
             bundle.set_compression(None);
-            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned() }
+            Exchange { offset: found.place.file_offset, new: bundle.to_bytes().unwrap().into_owned().into() }
         };
         let plain: Vec<_> = open(&smaller).found.iter().map(decompressed).collect();
         let larger = replace_bundles(&smaller, &plain).unwrap();
@@ -245,7 +245,7 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
         bundle.push(id("gfx1030"), object(seed, 500)).unwrap();
         bundle.to_bytes().unwrap().into_owned()
     };
-    let new = vec![Exchange { offset: found[1], new: small(3) }];
+    let new = vec![Exchange { offset: found[1], new: small(3).into() }];
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
     assert_eq!(bundles(&changed), [bundles(&file)[0].clone(), small(3)]);
@@ -255,10 +255,10 @@ fn smaller_bundles_stay_in_their_slots_and_larger_ones_use_the_room_of_others() 
     let mut larger = Bundle::default();
     larger.push(HOST, Vec::new()).unwrap();
     larger.push(id("gfx1030"), object(7, (found[1] - found[0]) as usize - 4096)).unwrap();
-    let new = vec![Exchange { offset: found[0], new: larger.to_bytes().unwrap().into_owned() }, new[0].clone()];
+    let new = vec![Exchange { offset: found[0], new: larger.to_bytes().unwrap().into_owned().into() }, new[0].clone()];
     let changed = replace_bundles(&file, &new).unwrap();
     assert_eq!(changed.len(), file.len());
-    assert_eq!(bundles(&changed), [new[0].new.clone(), small(3)]);
+    assert_eq!(bundles(&changed), [new[0].new.to_vec(), small(3)]);
     bench.0.write("x", &changed);
     bench.asks_for_a_gpu("bundles one behind another");
 }
@@ -277,10 +277,10 @@ fn what_cannot_be_moved_is_refused() {
     let error = refused(&odd, &larger);
     assert!(error.code == codes::NO_PLACE && error.what.contains("no wrapper points"), "{error}");
     // In its slot it needs none.
-    let same = Exchange { offset: larger[0].offset, new: bundles(&file)[0].clone() };
+    let same = Exchange { offset: larger[0].offset, new: bundles(&file)[0].clone().into() };
     assert_eq!(replace_bundles(&odd, &[same]).unwrap(), odd);
     // Where no bundle begins, and one twice.
-    let error = refused(&file, &[Exchange { offset: larger[0].offset + 8, new: Vec::new() }]);
+    let error = refused(&file, &[Exchange { offset: larger[0].offset + 8, new: Vec::new().into() }]);
     assert_eq!(error.code, codes::NOT_FOUND);
     let error = refused(&file, &[larger[0].clone(), larger[0].clone()]);
     assert_eq!(error.code, codes::NOT_FOUND);

@@ -189,7 +189,7 @@ fn a_library_without_symbols_grows_and_changes_in_place() {
         large.push(common::id("gfx902"), common::object(9, 70_000)).unwrap();
         large.to_bytes().unwrap().into_owned()
     }] {
-        let changed = replace_bundles(&old, &[Exchange { offset: places[0], new: new.clone() }]).unwrap();
+        let changed = replace_bundles(&old, &[Exchange { offset: places[0], new: new.clone().into() }]).unwrap();
         let found = open(&changed).found.into_iter().map(|found| found.bytes.to_vec()).collect::<Vec<_>>();
         assert_eq!(found, [new, two.clone()]);
     }

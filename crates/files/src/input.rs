@@ -48,7 +48,7 @@ fn open_file(path: &Path) -> io::Result<Input> {
 
 /// Maps the file for reading, private to this process.
 #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
-fn map(file: &File) -> io::Result<Mmap> {
+pub(crate) fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the map is never written through and outlives no slice of it (`Input` owns it, the
     // slices borrow). Nothing of ours writes to an input: outputs are new files that are renamed
     // into place. A foreign process that writes into the file meanwhile can change what is read

@@ -7,11 +7,13 @@
 
 mod input;
 mod response;
+mod scratch;
 mod write;
 
 pub use input::{Input, open};
 pub use response::{Word, expand};
-pub use write::{read, replace, replace_like};
+pub use scratch::Scratch;
+pub use write::{Sink, read, replace, replace_blocks, replace_like};
 
 use std::env;
 use std::path::PathBuf;

@@ -1,11 +1,12 @@
 //! Replacing a file as a whole.
 
+use crate::input::{Input, map};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -40,14 +41,59 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
     replace_with(path, bytes, meta.mode() & 0o777)
 }
 
+/// As [`replace_like`], for content that is handed over block by block and read again before it takes its place.
+///
+/// `write` gets a sink for blocks and their offsets, inside of `size`; what it leaves out is zero. Zeros are not stored
+/// where the file system can leave them out. `check` sees the whole file, mapped.
+///
+/// # Errors
+/// As [`replace_like`], and what `check` returns; the old content stays then.
+pub fn replace_blocks(
+    path: &Path,
+    size: u64,
+    model: &Path,
+    write: impl FnOnce(&mut Sink<'_>) -> io::Result<()>,
+    check: impl FnOnce(&[u8]) -> Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let meta =
+        fs::metadata(model).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
+    let mut refused = None;
+    let fill = |file: &mut File| {
+        file.set_len(size)?;
+        write(&mut |at, block| write_sparse(file, at, block))?;
+        let written = if size == 0 { Input::Read(Vec::new()) } else { Input::Mapped(map(file)?) };
+        check(&written).map_err(|error| {
+            refused = Some(error);
+            io::Error::other("what was written is not what was planned")
+        })
+    };
+    let done = replace_filled(path, meta.mode() & 0o777, fill);
+    refused.map_or(done, Err)
+}
+
+/// Takes blocks with their offsets.
+pub type Sink<'s> = dyn FnMut(u64, &[u8]) -> io::Result<()> + 's;
+
+/// Pieces that hold nothing but zeros stay holes.
+fn write_sparse(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
+    const PIECE: usize = 64 << 10;
+    let pieces = block.chunks(PIECE).zip((at..).step_by(PIECE));
+    let mut filled = pieces.filter(|(piece, _)| piece.iter().any(|byte| *byte != 0));
+    filled.try_for_each(|(piece, at)| file.write_all_at(piece, at))
+}
+
 /// `new`: permissions of a file that is not there yet.
 fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
+    replace_filled(path, new, |file| file.write_all(bytes))
+}
+
+fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Diagnostic> {
     let target = resolve(path)?;
     let mode = target_mode(&target, new).map_err(|error| cannot_write(path, &error))?;
     if let Some(kind) = mode.as_ref().err() {
         return Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path));
     }
-    write_beside(&target, bytes, mode.unwrap_or(0o644)).map_err(|error| cannot_write(path, &error))
+    write_beside(&target, mode.unwrap_or(0o644), fill).map_err(|error| cannot_write(path, &error))
 }
 
 /// A link is followed, so that the file behind it is replaced and not the link.
@@ -90,18 +136,34 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
-fn write_beside(target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn write_beside(target: &Path, mode: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    let folder = folder_of(target);
     remove_left_over(folder, target);
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o600)) {
-        Ok(unnamed) => from_unnamed(File::from(unnamed), target, bytes, mode),
-        Err(_) => from_named(target, bytes, mode),
+    match unnamed(folder) {
+        Ok(unnamed) => from_unnamed(unnamed, target, mode, fill),
+        Err(_) => from_named(target, mode, fill),
     }
 }
 
-fn from_unnamed(mut file: File, target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    fill(&mut file, bytes, mode)?;
+/// The folder that a path is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file of that folder without a name, which goes away with the process.
+pub(crate) fn unnamed(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o600))?))
+}
+
+fn from_unnamed(
+    mut file: File,
+    target: &Path,
+    mode: u32,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    fill(&mut file)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
     let source = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
     let temporary = temporary_name(target);
     rustix::fs::linkat(CWD, source, CWD, &temporary, AtFlags::SYMLINK_FOLLOW)?;
@@ -109,9 +171,13 @@ fn from_unnamed(mut file: File, target: &Path, bytes: &[u8], mode: u32) -> io::R
 }
 
 /// For file systems without unnamed files.
-fn from_named(target: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn from_named(target: &Path, mode: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_name(target);
-    let filled = File::create_new(&temporary).and_then(|mut file| fill(&mut file, bytes, mode));
+    let new = File::options().read(true).write(true).create_new(true).open(&temporary);
+    let filled = new.and_then(|mut file| {
+        fill(&mut file)?;
+        file.set_permissions(Permissions::from_mode(mode))
+    });
     filled.and_then(|()| rename(&temporary, target)).inspect_err(|_| {
         // The error that matters is the first one; the file may not exist at all.
         let _ = fs::remove_file(&temporary);
@@ -137,11 +203,6 @@ fn remove_left_over(folder: &Path, target: &Path) {
             let _ = fs::remove_file(entry.path());
         }
     }
-}
-
-fn fill(file: &mut File, bytes: &[u8], mode: u32) -> io::Result<()> {
-    file.write_all(bytes)?;
-    file.set_permissions(Permissions::from_mode(mode))
 }
 
 /// `.NAME.hotswap-tmp.`, to which process and number are added.
@@ -196,7 +257,7 @@ mod tests {
     fn a_file_system_without_unnamed_files_is_served() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("out");
-        from_named(&file, b"whole", 0o640).unwrap();
+        from_named(&file, 0o640, |file| file.write_all(b"whole")).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"whole");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -215,6 +276,29 @@ mod tests {
         let content = fs::read(&file).unwrap();
         assert!(content.len() == 5000 && content.iter().all(|byte| *byte == content[0]));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn blocks_become_a_file_with_holes_that_is_checked_before_it_takes_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, model) = (dir.path().join("out"), dir.path().join("model"));
+        fs::write(&file, "old").unwrap();
+        fs::write(&model, "").unwrap();
+        let mut wanted = vec![0; 3 << 20];
+        wanted[70_000] = 7;
+        wanted[(3 << 20) - 1] = 9;
+        let write = |sink: &mut Sink<'_>| {
+            wanted.chunks(1 << 20).zip((0..).step_by(1 << 20)).try_for_each(|(block, at)| sink(at, block))
+        };
+        let no = |_: &[u8]| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
+        let error = replace_blocks(&file, 3 << 20, &model, write, no).unwrap_err();
+        assert_eq!((error.code, fs::read(&file).unwrap()), (codes::VERIFY_FAILED, b"old".to_vec()));
+        let yes = |written: &[u8]| if written == wanted { Ok(()) } else { no(written) };
+        replace_blocks(&file, 3 << 20, &model, write, yes).unwrap();
+        assert!(fs::read(&file).unwrap() == wanted);
+        // Blocks of 512 bytes; a file system without holes needs 6144.
+        assert!(fs::metadata(&file).unwrap().blocks() <= 6144);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Common {
             let mut container = Opened::read(found).map_err(named)?;
             let done = step(&mut container).map_err(named)?;
             if let Some(new) = container.into_bytes().map_err(named)? {
-                exchanges.push(Exchange { offset: found.place.file_offset, new });
+                exchanges.push(Exchange { offset: found.place.file_offset, new: new.into() });
             }
             changes.extend(done.into_iter().map(|change| (place.clone(), change)));
         }

@@ -15,8 +15,10 @@ use crate::plan::Settings;
 use crate::{Outcome, text};
 use bundles::Work;
 use clap::Args;
+use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Compression, Form, Found};
 use hotswap_compat::Allow;
+use hotswap_files::Sink;
 use hotswap_pipeline::{Fate, Request};
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -88,7 +90,7 @@ impl Arguments {
         Ok(Request {
             targets,
             drop,
-            allow: Allow { experimental: self.settings.allow_experimental },
+            allow: Allow { experimental: settings.experimental },
             compression: self.compress.then(Compression::default),
             policy: settings.policy,
         })
@@ -106,11 +108,12 @@ impl Arguments {
             Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
             Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => Ok((None, Vec::new())),
         };
-        let work: Work<Vec<(String, Fate)>> = bundles::work(&bytes, self.jobs(), &retarget).map_err(in_file)?;
+        let work: Work<Vec<(String, Fate)>> =
+            bundles::work(&bytes, &self.output, self.jobs(), &retarget).map_err(in_file)?;
         let report = Report::new(&work);
         let problems = report.problems(request.policy, &self.file);
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
-        let size = if stops { None } else { Some(self.write(&bytes, work.exchanges)?) };
+        let size = if stops { None } else { Some(self.write(&bytes, &work.exchanges())?) };
         Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
     }
 
@@ -126,27 +129,33 @@ impl Arguments {
         let bytes = hotswap_files::open(&self.file)?;
         let expand = |found: &Found<'_>| expand(found, &plan);
         let work: Work<Outcome> =
-            bundles::work(&bytes, self.jobs(), &expand).map_err(|error| error.in_file(&self.file))?;
+            bundles::work(&bytes, &self.output, self.jobs(), &expand).map_err(|error| error.in_file(&self.file))?;
+        self.write(&bytes, &work.exchanges())?;
         let mut outcome = Outcome::default();
         let several = work.done.len() > 1;
-        for (found, done) in work.done {
-            let place = if several { format!("{}: ", text::plain(&found.place.to_string())) } else { String::new() };
-            done.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
-            outcome.problems.extend(done.problems);
+        for handled in work.done {
+            let place = text::plain(&handled.found.place.to_string());
+            let place = if several { format!("{place}: ") } else { String::new() };
+            handled.said.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
+            outcome.problems.extend(handled.said.problems);
         }
-        self.write(&bytes, work.exchanges)?;
         Ok(outcome)
     }
 
-    /// The new file's size.
-    fn write(&self, bytes: &[u8], exchanges: Vec<hotswap_bundle::linked::Exchange>) -> Result<usize, Diagnostic> {
-        let bare = exchanges.iter().find(|_| hotswap_code_object::is_code_object(bytes));
-        let new = match bare {
-            Some(exchange) => exchange.new.clone(),
-            None => hotswap_bundle::embed(bytes, &exchanges).map_err(|error| error.in_file(&self.file))?,
-        };
-        hotswap_files::replace_like(&self.output, &new, &self.file)?;
-        Ok(new.len())
+    /// Writes the new file, reads it again and puts it in its place; its size.
+    fn write(&self, bytes: &[u8], exchanges: &[Exchange<'_>]) -> Result<u64, Diagnostic> {
+        let in_file = |error: Diagnostic| error.in_file(&self.file);
+        if let [relabelled] = exchanges
+            && hotswap_code_object::is_code_object(bytes)
+        {
+            hotswap_files::replace_like(&self.output, &relabelled.new, &self.file)?;
+            return Ok(relabelled.new.len() as u64);
+        }
+        let draft = hotswap_bundle::draft(bytes, exchanges).map_err(in_file)?;
+        let write = |sink: &mut Sink<'_>| draft.write_to(sink);
+        let check = |new: &[u8]| hotswap_bundle::verify(bytes, exchanges, new).map_err(in_file);
+        hotswap_files::replace_blocks(&self.output, draft.size(), &self.file, write, check)?;
+        Ok(draft.size())
     }
 }
 

@@ -155,6 +155,32 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
     }
 }
 
+/// Results of large files wait on disk; nothing of that stays.
+#[test]
+fn large_files_are_done_bundle_by_bundle() {
+    let folder = Folder::new();
+    let one = |number: u8| {
+        let mut bundle = Bundle::default();
+        bundle.push(id("gfx1030"), object("gfx1030")).unwrap();
+        bundle.push(id("gfx906"), [b"BC\xc0\xde".to_vec(), vec![number; 700_000]].concat()).unwrap();
+        let mut bytes = bundle.to_bytes().unwrap().into_owned();
+        bytes.resize(bytes.len().next_multiple_of(4096), 0);
+        bytes
+    };
+    folder.write("x", &[one(1), one(2), one(3)].concat());
+    folder.run("retarget x --to gfx1031 -o y --jobs 2").success();
+    let made = folder.read("y");
+    let contents = open(&made);
+    let mut wanted = Vec::new();
+    for (number, found) in (1..).zip(&contents.found) {
+        let (bundle, _) = parse(found.bytes).unwrap();
+        assert!(bundle.entry(&id("gfx906")).unwrap().data[4..].iter().all(|byte| *byte == number));
+        wanted.push(bundle.entry(&id("gfx1031")).unwrap().data.to_vec());
+    }
+    assert!(wanted == vec![object("gfx1031"); 3]);
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 2);
+}
+
 #[test]
 fn the_report_says_for_each_target_where_it_comes_from() {
     let folder = Folder::new();

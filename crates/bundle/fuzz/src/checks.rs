@@ -40,7 +40,7 @@ fn change(input: &[u8], contents: &Contents<'_>) {
     for found in contents.found.iter().take(CHANGES) {
         let news = if is_bundle(found.bytes) { [grown(found.bytes), Some(small())] } else { [Some(found.bytes.to_vec()), None] };
         for new in news.into_iter().flatten() {
-            let exchange = Exchange { offset: found.place.file_offset, new: new.clone() };
+            let exchange = Exchange { offset: found.place.file_offset, new: new.clone().into() };
             match embed(input, &[exchange]) {
                 Ok(changed) => assert!(open(&changed).found.iter().any(|found| found.bytes == new)),
                 Err(error) => check(&error),
@@ -143,7 +143,7 @@ pub(crate) fn host_object(input: &[u8]) {
 pub(crate) fn linked(input: &[u8]) {
     file(input);
     // Offsets that nobody found.
-    let wild = Exchange { offset: input.len() as u64 / 2, new: input.to_vec() };
+    let wild = Exchange { offset: input.len() as u64 / 2, new: input.to_vec().into() };
     if let Err(error) = replace_bundles(input, &[wild]) {
         check(&error);
     }

@@ -97,7 +97,7 @@ impl Table {
     }
 }
 
-pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
+pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let members = members(archive)?;
     let mut out = archive[..MAGIC].to_vec();
     let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
@@ -129,8 +129,8 @@ pub(super) fn rewrite(archive: &[u8], exchanges: &[Exchange]) -> Result<Vec<u8>,
 }
 
 /// The member's new data. Objects may have zeros behind them, bundles may not.
-fn changed(member: &Member<'_>, exchanges: &[Exchange]) -> Result<Vec<u8>, Diagnostic> {
-    let mut data = into(member.data, exchanges)?;
+fn changed(member: &Member<'_>, exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+    let mut data = into(member.data, exchanges)?.to_vec();
     if !member.prefix.is_empty() && !is_bundle(&data) {
         let odd = data.len().abs_diff(member.data.len()) % BSD_ALIGNMENT;
         let more = if data.len() > member.data.len() { (BSD_ALIGNMENT - odd) % BSD_ALIGNMENT } else { odd };

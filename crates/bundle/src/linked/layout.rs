@@ -61,7 +61,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn make(program: &Program<'a>, exchanges: &'a [Exchange]) -> Result<Self, Diagnostic> {
+    pub(super) fn make(program: &Program<'a>, exchanges: &'a [Exchange<'a>]) -> Result<Self, Diagnostic> {
         let (index, section) = section_of(program, exchanges)?;
         let slots = slots(program, &section)?;
         for exchange in exchanges {
@@ -174,7 +174,7 @@ struct Slot {
 }
 
 impl Slot {
-    fn piece<'a>(&self, program: &Program<'a>, section: &Section, exchanges: &'a [Exchange]) -> Piece<'a> {
+    fn piece<'a>(&self, program: &Program<'a>, section: &Section, exchanges: &'a [Exchange<'a>]) -> Piece<'a> {
         let old = &program.content(section)[self.start as usize..(self.start + self.size) as usize];
         let exchange = exchanges.iter().find(|exchange| exchange.offset == section.offset + self.start);
         let address = section.address + self.start;
@@ -183,7 +183,7 @@ impl Slot {
 }
 
 /// The section that all bundles to exchange are in.
-fn section_of(program: &Program<'_>, exchanges: &[Exchange]) -> Result<(usize, Section), Diagnostic> {
+fn section_of(program: &Program<'_>, exchanges: &[Exchange<'_>]) -> Result<(usize, Section), Diagnostic> {
     let holds = |section: &Section, offset: u64| section.range().contains(&offset);
     let mut sections = program.sections.all.iter().enumerate();
     let found = sections.find(|(_, section)| {

@@ -15,6 +15,7 @@
 
 use super::layout::Plan;
 use super::program::{Program, SEGMENT_HEADER, Segment};
+use crate::draft::Draft;
 use crate::elf::Section;
 use std::ops::Range;
 
@@ -116,26 +117,26 @@ impl Cut {
     }
 
     /// The file without what is free: bundles in place, headers as they have to be.
-    pub(super) fn apply(&self, program: &Program<'_>, plan: &Plan<'_>) -> Vec<u8> {
+    pub(super) fn apply<'a>(&self, program: &Program<'a>, plan: &Plan<'a>) -> Draft<'a> {
         let section = &program.sections.all[plan.index];
         let bytes = program.bytes;
-        let mut out = Vec::with_capacity(bytes.len() - self.down as usize);
-        out.extend_from_slice(&bytes[..section.offset as usize]);
+        let mut out = Draft::default();
+        out.push(&bytes[..section.offset as usize]);
         for piece in &plan.pieces {
-            out.resize((section.offset + (piece.address - section.address)) as usize, 0);
-            out.extend_from_slice(piece.content);
+            out.pad(section.offset + (piece.address - section.address));
+            out.push(piece.content);
         }
         let tables_end = program.loads[self.segment].file_end();
-        out.resize((self.section_end - self.tables_down) as usize, 0);
-        out.extend_from_slice(&bytes[self.section_end as usize..tables_end.max(self.section_end) as usize]);
-        out.resize((self.rest - self.down) as usize, 0);
-        out.extend_from_slice(&bytes[self.rest as usize..]);
+        out.pad(self.section_end - self.tables_down);
+        out.push(&bytes[self.section_end as usize..tables_end.max(self.section_end) as usize]);
+        out.pad(self.rest - self.down);
+        out.push(&bytes[self.rest as usize..]);
         self.write_segments(&mut out, program, plan, section);
         self.write_sections(&mut out, program, plan, section);
         out
     }
 
-    fn write_segments(&self, out: &mut [u8], program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
+    fn write_segments(&self, out: &mut Draft<'_>, program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
         let next = self.next.map(|next| program.loads[next]);
         // What the next segment takes below its old beginning.
         let more = next.map_or(0, |next| next.address - (section.address + section.size));
@@ -154,19 +155,19 @@ impl Cut {
             }
             let physical = segment.physical.wrapping_sub(segment.address - address);
             for (at, value) in [(8, offset), (16, address), (24, physical), (32, file_size), (40, memory_size)] {
-                super::edit::write(out, segment.header + at, &value.to_le_bytes());
+                super::edit::write(out, segment.header + at, value);
             }
         }
     }
 
-    fn write_sections(&self, out: &mut [u8], program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
-        super::edit::write(out, super::edit::E_SHOFF, &self.moved(program.sections.table).to_le_bytes());
+    fn write_sections(&self, out: &mut Draft<'_>, program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
+        super::edit::write(out, super::edit::E_SHOFF, self.moved(program.sections.table));
         for (number, found) in program.sections.all.iter().enumerate() {
             let header = self.moved(found.header);
             if number == plan.index {
-                super::edit::write(out, header + 32, &(plan.end() - section.address).to_le_bytes());
+                super::edit::write(out, header + 32, plan.end() - section.address);
             } else if found.kind != 0 {
-                super::edit::write(out, header + 24, &self.moved(found.offset).to_le_bytes());
+                super::edit::write(out, header + 24, self.moved(found.offset));
             }
         }
     }

@@ -18,12 +18,14 @@ pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8]) -> Result<()
     object::File::parse(new).map_err(|error| failed(error.to_string()))?;
     check_loaded(old, plan, &changed)?;
     check_sections(old, plan, &changed)?;
-    for piece in &plan.pieces {
-        let offset = changed.offset_of(piece.address, piece.content.len() as u64);
-        let read = offset.and_then(|offset| slice(new, offset, piece.content.len() as u64));
-        if read != Some(piece.content) {
+    let mut planned: Vec<Range<u64>> = Vec::new();
+    for piece in plan.pieces.iter().filter(|piece| !piece.content.is_empty()) {
+        let size = piece.content.len() as u64;
+        let offset = changed.offset_of(piece.address, size);
+        if offset.and_then(|offset| slice(new, offset, size)) != Some(piece.content) {
             return Err(failed(format!("the bundle at address {:#x} is not the one that was planned", piece.address)));
         }
+        planned.extend(offset.map(|offset| offset..offset + size));
     }
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
@@ -33,10 +35,9 @@ pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8]) -> Result<()
         }
     }
     let contents = crate::open(new);
-    let found: Vec<&[u8]> =
-        contents.found.iter().filter(|found| is_here(&found.place)).map(|found| found.bytes).collect();
-    let planned: Vec<&[u8]> = plan.pieces.iter().map(|piece| piece.content).filter(|piece| !piece.is_empty()).collect();
-    if planned.iter().any(|piece| !found.contains(piece)) {
+    let here = contents.found.iter().filter(|found| is_here(&found.place));
+    let found: Vec<_> = here.map(|found| (found.place.file_offset, found.bytes.len() as u64)).collect();
+    if planned.iter().any(|range| !found.contains(&(range.start, range.end - range.start))) {
         return Err(failed("a bundle is not found in the result"));
     }
     Ok(())

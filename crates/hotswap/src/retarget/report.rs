@@ -28,10 +28,10 @@ pub(super) struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub(super) fn new(work: &Work<'a, Vec<(String, Fate)>>) -> Self {
-        let containers = work.done.iter().map(|(found, fates)| {
-            let exchange = work.exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
-            let size = exchange.map_or(found.bytes.len(), |exchange| exchange.new.len());
-            Container { found: found.clone(), size, fates: fates.clone() }
+        let containers = work.done.iter().map(|handled| Container {
+            found: handled.found.clone(),
+            size: handled.size.unwrap_or(handled.found.bytes.len()),
+            fates: handled.said.clone(),
         });
         Self { containers: containers.collect() }
     }
@@ -56,14 +56,14 @@ impl<'a> Report<'a> {
     }
 
     /// `size`: the new file's, if it was written.
-    pub(super) fn show(&self, format: Format, file: &Path, old: usize, size: Option<usize>) -> String {
+    pub(super) fn show(&self, format: Format, file: &Path, old: usize, size: Option<u64>) -> String {
         match format {
             Format::Text => self.table(file, old, size),
             Format::Json => text::json(&self.json(file, old, size)),
         }
     }
 
-    fn table(&self, file: &Path, old: usize, size: Option<usize>) -> String {
+    fn table(&self, file: &Path, old: usize, size: Option<u64>) -> String {
         let mut rows: Vec<(String, String, usize)> = Vec::new();
         for (target, fate) in self.containers.iter().flat_map(|container| &container.fates) {
             // An entry that went is told by its ID, which is longer than a target.
@@ -88,7 +88,7 @@ impl<'a> Report<'a> {
         format!("{}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
     }
 
-    fn json(&self, file: &Path, old: usize, size: Option<usize>) -> Value {
+    fn json(&self, file: &Path, old: usize, size: Option<u64>) -> Value {
         let container = |Container { found, size, fates }: &Container<'_>| {
             json!({
                 "place": found.place.to_string(),
@@ -102,7 +102,7 @@ impl<'a> Report<'a> {
             "schema": 1,
             "file": file.display().to_string(),
             "written": size.is_some(),
-            "sizes": [old, size.unwrap_or(old)],
+            "sizes": [old as u64, size.unwrap_or(old as u64)],
             "containers": containers,
         })
     }

@@ -1,0 +1,83 @@
+//! Bytes that wait for their place in an output: in an unnamed file, so that they need no memory.
+//!
+//! Invariants: threads may keep things at once; nothing is left behind when the process ends or is killed.
+
+use crate::input::{Input, map};
+use crate::write::{folder_of, unnamed};
+use hotswap_report::{Diagnostic, codes};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An unnamed file in the folder of an output.
+#[derive(Debug)]
+pub struct Scratch {
+    file: File,
+    end: AtomicU64,
+    output: PathBuf,
+}
+
+impl Scratch {
+    /// In the folder of that output, or where temporary files go.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_WRITE`].
+    pub fn beside(output: &Path) -> Result<Self, Diagnostic> {
+        let file = unnamed(folder_of(output)).or_else(|_| unnamed(&std::env::temp_dir()));
+        let file = file.map_err(|error| cannot_write(output, &error))?;
+        Ok(Self { file, end: AtomicU64::new(0), output: output.to_owned() })
+    }
+
+    /// Keeps the bytes; says where in [`Scratch::read`] they are.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_WRITE`].
+    pub fn keep(&self, bytes: &[u8]) -> Result<Range<usize>, Diagnostic> {
+        let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(bytes, start).map_err(|error| cannot_write(&self.output, &error))?;
+        Ok(start as usize..start as usize + bytes.len())
+    }
+
+    /// All that was kept.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_READ`].
+    pub fn read(&self) -> Result<Input, Diagnostic> {
+        if self.end.load(Ordering::Relaxed) == 0 {
+            return Ok(Input::Read(Vec::new()));
+        }
+        let failed = |error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&self.output);
+        map(&self.file).map(Input::Mapped).map_err(failed)
+    }
+}
+
+fn cannot_write(output: &Path, error: &io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, format!("temporary file: {error}")).in_file(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_keep_what_is_theirs_and_nothing_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = Scratch::beside(&dir.path().join("out")).unwrap();
+        assert!(scratch.read().unwrap().is_empty());
+        let ranges: Vec<_> = std::thread::scope(|scope| {
+            let scratch = &scratch;
+            let keep = move |byte: u8| (byte, scratch.keep(&vec![byte; 1000 + usize::from(byte)]).unwrap());
+            let threads: Vec<_> = (1..9u8).map(|byte| scope.spawn(move || keep(byte))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let all = scratch.read().unwrap();
+        for (byte, range) in ranges {
+            assert!(range.len() == 1000 + usize::from(byte) && all[range].iter().all(|found| *found == byte));
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(Scratch::beside(Path::new("/nonexistent-folder/out")).is_ok(), "temporary files have a folder");
+    }
+}
