@@ -143,7 +143,11 @@ fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec
 
 /// Writes the bundle and compares what reads back with what was meant; `None` if neither an entry
 /// nor the record is new (a second run that leaves out the same targets as the first).
-pub(crate) fn write(mut bundle: Bundle<'_>, derived: Vec<Derived>, record: &Record) -> Result<Option<Vec<u8>>, Diagnostic> {
+pub(crate) fn write(
+    mut bundle: Bundle<'_>,
+    derived: Vec<Derived>,
+    record: &Record,
+) -> Result<Option<Vec<u8>>, Diagnostic> {
     let record = record.to_json().into_bytes();
     if derived.is_empty() && !bundle.is_changed() && bundle.record() == Some(&record) {
         return Ok(None);
