@@ -35,8 +35,9 @@ struct Words {
 
 const CONTAINERS: &[&str] =
     &["bundle", "compressed", "offload_binary", "host_object", "linked", "archive", "coff", "code_object"];
-/// More memory is a finding; a compressed input of [`Campaign::length`] bytes may expand to an eighth of it.
-const MEMORY: &str = "-rss_limit_mb=1024";
+/// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
+/// them twice.
+const MEMORY: &str = "-rss_limit_mb=2048";
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let words = Words::parse_from(words);

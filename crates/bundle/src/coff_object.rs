@@ -125,11 +125,12 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether nothing overlaps. Of other files nobody can say what a change did to them.
+    /// Whether nothing overlaps nor leaves the file. Of other files nobody can say what a change did to them.
     fn is_apart(&self) -> bool {
         let mut parts = self.parts();
         parts.sort_by_key(|part| part.start);
-        parts.windows(2).all(|pair| pair[0].end <= pair[1].start)
+        let inside = parts.iter().all(|part| part.end <= self.bytes.len() as u64);
+        inside && parts.windows(2).all(|pair| pair[0].end <= pair[1].start)
     }
 
     /// Section and value of a symbol.
