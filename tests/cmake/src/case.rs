@@ -32,6 +32,8 @@ pub enum Step {
     Idle,
     /// The file must hold right code objects for exactly these GPUs.
     Has(&'static str, &'static [&'static str]),
+    /// For each GPU, how many code objects of the file were made from another GPU's.
+    Derived(&'static str, &'static [(&'static str, usize)]),
     /// The file must hold the manifests of that many plans.
     Plans(&'static str, usize),
     /// The report must name these GPUs.

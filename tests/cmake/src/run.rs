@@ -7,7 +7,7 @@ use crate::site::{Site, both};
 use hotswap_tests::artifact::{devices, targets};
 use hotswap_tests::{Bench, Ran};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// Runs all steps of the unit.
@@ -35,6 +35,7 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
         Step::Fails(text) => fail_saying(&site.build(None), text),
         Step::Idle => site.build_ok().and_then(|output| work(&output).map_or(Ok(()), |line| Err(line.to_owned()))),
         Step::Has(file, gpus) => has(site, file, gpus),
+        Step::Derived(file, gpus) => derived(site, file, gpus),
         Step::Plans(file, count) => plans(site, file, count),
         Step::Report(file, gpus) => report(site, file, gpus),
         Step::Runs(file) => runs(site, file),
@@ -100,15 +101,30 @@ fn parse(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))
 }
 
+fn entries_of(listing: &Value) -> impl Iterator<Item = &Value> {
+    let containers = listing["files"].as_array().into_iter().flatten().flat_map(|file| file["containers"].as_array());
+    containers.flatten().flat_map(|container| container["entries"].as_array()).flatten()
+}
+
 /// Every `target` of an entry that is device code.
 fn gpus_of(listing: &Value) -> BTreeSet<String> {
-    let containers = listing["files"].as_array().into_iter().flatten().flat_map(|file| file["containers"].as_array());
-    let entries = containers.flatten().flat_map(|container| container["entries"].as_array()).flatten();
-    entries
+    entries_of(listing)
         .filter_map(|entry| entry["target"].as_str())
         .filter(|name| name.starts_with("gfx"))
         .map(str::to_owned)
         .collect()
+}
+
+/// Counts code objects for which the listing names a source.
+fn derived(site: &Site<'_>, file: &str, gpus: &[(&str, usize)]) -> Result<(), String> {
+    let text = site.hotswap(&["list", "--format", "json", &format!("{}/{file}", site.inside(site.tree))])?;
+    let listing = parse(&text)?;
+    let mut found = BTreeMap::new();
+    for entry in entries_of(&listing).filter(|entry| entry["source"].is_string()) {
+        *found.entry(entry["target"].as_str().unwrap_or_default()).or_insert(0) += 1;
+    }
+    let wanted: BTreeMap<&str, usize> = gpus.iter().copied().collect();
+    if found == wanted { Ok(()) } else { Err(format!("derived are {found:?}, not {wanted:?}: {text}")) }
 }
 
 /// Counts what manifests leave behind: as the record of a fat binary, but without its entries.

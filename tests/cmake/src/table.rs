@@ -4,8 +4,8 @@ use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Ninja, OldCMake};
 use crate::case::Step::{
-    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Fails, Has, Idle, Install, MadeByInstalled,
-    NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Warns,
+    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Derived, Fails, Has, Idle, Install,
+    MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Warns,
 };
 use crate::case::{Case, Step};
 
@@ -18,6 +18,9 @@ const PAIR: &[&str] = &[GFX1030, "gfx1031"];
 const OTHER_PLAN: &[&str] = &["-DRETARGET=gfx1030=>gfx1032,gfx1036"];
 const ALLOWED: &[&str] =
     &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1103", "-DALLOW=ALLOW_EXPERIMENTAL"];
+/// Two siblings, one of which a source asks for by its name, and a GPU without any.
+const SIBLINGS: &str = "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031;gfx1100";
+const SIBLING_GPUS: &[&str] = &["gfx1030", "gfx1031", "gfx1100"];
 const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1103"];
 const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
 
@@ -128,6 +131,18 @@ pub const CASES: &[Case] = &[
     Case { name: "experimental", project: "executable", modes: &[Found], needs: Any, steps: &[
         Refused(EXPERIMENTAL, "gfx1102=>gfx1103 is experimental, which was not allowed"),
         Configure(ALLOWED), Build, Has("app", &["gfx1102", "gfx1103"]), Idle,
+    ] },
+    // `kernel.hip` is compiled once for both siblings, `asks.hip` for each of them.
+    Case { name: "coalesce", project: "coalesce", modes: ALL, needs: Any, steps: &[
+        Configure(&[SIBLINGS]), Build, Has("app", SIBLING_GPUS), Derived("app", &[("gfx1031", 1)]), Plans("app", 1), Runs("app"), Idle,
+    ] },
+    Case { name: "coalesce-and-retarget", project: "coalesce", modes: &[Found], needs: Any, steps: &[
+        Configure(&[SIBLINGS, "-DPAIRS=gfx1030=>gfx1036"]), Build, Has("app", &["gfx1030", "gfx1031", "gfx1036", "gfx1100"]),
+        Derived("app", &[("gfx1031", 1), ("gfx1036", 2)]), Runs("app"), Idle,
+    ] },
+    Case { name: "coalesce-nothing", project: "coalesce", modes: &[Found], needs: Any, steps: &[
+        Configure(&["-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1100"]), Build, Has("app", &["gfx1030", "gfx1100"]),
+        Derived("app", &[]), Plans("app", 0), Runs("app"), Idle,
     ] },
     // Refusals.
     refusal("no-mistake", &[Configure(&["-DMISTAKE=none"]), Build, Has("app", PAIR)]),
