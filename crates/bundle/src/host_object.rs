@@ -14,7 +14,7 @@ mod edit;
 mod verify;
 
 use crate::bytes::{malformed, u16_at};
-use crate::elf::{Section, Sections};
+use crate::elf::{SHT_NOBITS, Section, Sections};
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
@@ -70,6 +70,9 @@ pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> 
 pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let parsed = Object::read(object, name)?;
     let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
+    if section.kind == 0 || section.kind == SHT_NOBITS {
+        return Err(malformed(format!("the header of {name} says that the file holds no bytes of it"), section.header));
+    }
     let old = parsed.content(section)?;
     if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {
         return Err(no_place("it holds several bundles, and symbols point to each"));
