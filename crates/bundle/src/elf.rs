@@ -39,7 +39,7 @@ pub(crate) struct Sections {
     pub(crate) table: u64,
     pub(crate) all: Vec<Section>,
     /// Index of the section that holds the names.
-    names: usize,
+    pub(crate) names: usize,
 }
 
 impl Section {

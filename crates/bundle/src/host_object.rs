@@ -70,6 +70,9 @@ pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> 
 pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let parsed = Object::read(object, name)?;
     let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
+    if parsed.fatbin == Some(parsed.sections.names) {
+        return Err(malformed(format!("{name} holds the names of the sections"), section.header));
+    }
     if section.kind == 0 || section.kind == SHT_NOBITS {
         return Err(malformed(format!("the header of {name} says that the file holds no bytes of it"), section.header));
     }

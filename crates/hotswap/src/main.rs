@@ -70,7 +70,8 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         Ok(()) => {}
     }
     for problem in &outcome.problems {
-        eprintln!("hotswap: {problem}");
+        // Names out of files may hold line ends.
+        eprintln!("hotswap: {}", text::plain(&problem.to_string()));
     }
     let error = outcome.problems.iter().find(|problem| problem.severity == hotswap_report::Severity::Error);
     error.map_or(ExitCode::SUCCESS, |error| ExitCode::from(error.code.exit))

@@ -38,6 +38,8 @@ pub(crate) struct Opened<'a> {
     size: usize,
     /// Entries as they were, for questions that are asked after a change.
     before: Vec<String>,
+    /// What it became, where that had to be known before.
+    written: Option<Vec<u8>>,
 }
 
 enum Content<'a> {
@@ -76,7 +78,7 @@ impl<'a> Opened<'a> {
             }
             Form::Bare => return Err(no_place("a code object is no container")),
         };
-        let mut opened = Self { content, size: found.bytes.len(), before: Vec::new() };
+        let mut opened = Self { content, size: found.bytes.len(), before: Vec::new(), written: None };
         opened.before = opened.ids();
         Ok(opened)
     }
@@ -179,21 +181,27 @@ impl<'a> Opened<'a> {
         let new = match &mut self.content {
             Content::Bundle(bundle) => {
                 bundle.set_compression(how);
-                bundle.is_changed().then(|| bundle.to_bytes()).transpose()?.map(|bytes| bytes.len())
+                bundle.is_changed().then(|| bundle.to_bytes()).transpose()?.map(Into::into)
             }
             Content::Offload(..) if how.is_some() => {
                 return Err(no_place("HotSwap does not compress offload binaries"));
             }
             Content::Offload(binary, changed) => {
                 *changed = binary.compressed;
-                changed.then(|| binary.to_bytes()).transpose()?.map(|bytes| bytes.len())
+                changed.then(|| binary.to_bytes()).transpose()?
             }
         };
-        Ok(new.map(|new| Change { what, id: None, sizes: [size, new] }).into_iter().collect())
+        // Compressing is what takes the time, so it is done once.
+        self.written = new;
+        let change = |new: &Vec<u8>| Change { what, id: None, sizes: [size, new.len()] };
+        Ok(self.written.iter().map(change).collect())
     }
 
     /// The container's new bytes; `None` where nothing changed.
     pub(super) fn into_bytes(self) -> Result<Option<Vec<u8>>, Diagnostic> {
+        if self.written.is_some() {
+            return Ok(self.written);
+        }
         match self.content {
             Content::Bundle(bundle) => Ok(bundle.is_changed().then(|| bundle.to_bytes()).transpose()?.map(Into::into)),
             Content::Offload(_, false) => Ok(None),
