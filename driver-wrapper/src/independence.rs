@@ -29,6 +29,8 @@ const RESOLVED_LATE: [&str; 3] =
 /// Parts of assembly that mean something else for every GPU: predefined symbols of the assembler (of code objects
 /// from V3 on, and before), and the directive that names it.
 const IN_ASSEMBLY: [&str; 3] = ["gfx_generation", "machine_version", "amdgcn_target"];
+/// What a line of the header begins with.
+const POISON: &str = "#pragma GCC poison ";
 /// More text than any translation unit has; what is longer is not compared.
 const TEXT_LIMIT: u64 = 1 << 30;
 
@@ -55,8 +57,14 @@ impl Preprocessor<'_> {
 
     fn asks_nothing(&self, source: &str, others: &[String]) -> bool {
         let Some(header) = self.poison(source, others) else { return false };
-        let include = ["-include".into(), header.into_os_string()];
-        self.text(source, &include).is_some_and(|text| !resolved_late(&text))
+        // A macro that was defined before a name was poisoned may still expand to it, and those of the words are.
+        let named = |name: &str| self.words.iter().any(|word| word.to_string_lossy().contains(name));
+        if fs::read_to_string(&header).map_or(true, |text| text.lines().filter_map(poisoned).any(named)) {
+            return false;
+        }
+        // In front of the user's words, and as macros: what `-imacros` and `-include` name is read in that order.
+        let poison = ["-imacros".into(), header.into_os_string()];
+        self.text(source, &poison).is_some_and(|text| !resolved_late(&text))
     }
 
     fn equal_texts(&self, source: &str, others: &[String]) -> bool {
@@ -65,10 +73,10 @@ impl Preprocessor<'_> {
     }
 
     /// The program's text for that GPU.
-    fn text(&self, arch: &str, more: &[OsString]) -> Option<Vec<u8>> {
+    fn text(&self, arch: &str, first: &[OsString]) -> Option<Vec<u8>> {
         let mut words: Vec<OsString> = self.mode.iter().map(OsString::from).collect();
+        words.extend_from_slice(first);
         words.extend_from_slice(self.words);
-        words.extend_from_slice(more);
         let arch = format!("--offload-arch={arch}");
         // The last of several outputs wins. `-w`: a warning is no difference, nor is it with -Werror.
         words.extend(["--no-offload-arch=all", &arch, "--offload-device-only", "-w", "-E", "-o", "-"].map(Into::into));
@@ -87,7 +95,7 @@ impl Preprocessor<'_> {
             return Some(file);
         }
         let names = self.differing(source, others)?;
-        let lines = names.iter().map(|name| format!("#pragma GCC poison {name}\n"));
+        let lines = names.iter().map(|name| format!("{POISON}{name}\n"));
         store::put(&file, (head + &lines.collect::<String>()).as_bytes()).ok()?;
         Some(file)
     }
@@ -112,6 +120,11 @@ impl Preprocessor<'_> {
         }
         Some(names)
     }
+}
+
+/// The name that a line of the header poisons.
+fn poisoned(line: &str) -> Option<&str> {
+    line.strip_prefix(POISON)
 }
 
 /// Flags after which clang writes a file about dependencies that the compilation itself is to write.
