@@ -17,6 +17,8 @@ pub(crate) const ALLOWED: &[Row] = &[
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa"]),
+    // Runs in the programs of users, and knows nothing of the tools.
+    ("hotswap-profile-drain", &[]),
     // Rows, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     ("hotswap-isa", &["hotswap-isa-meta"]),

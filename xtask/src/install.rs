@@ -29,7 +29,9 @@ struct Options {
 }
 
 /// Packages that have something to install.
-const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families"];
+#[rustfmt::skip]
+const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
+                            "hotswap-profile-drain"];
 
 /// What cargo built, and where each goes.
 #[rustfmt::skip]
@@ -49,8 +51,8 @@ const LINKS: &[(&str, &str)] = &[
     ("libexec/hotswap/hotswap-host-link", "lld"),
 ];
 
-/// Archive that the build script of `hotswap-families` makes.
-const REGISTRY: &str = "libhotswap_registry.a";
+/// Archives for the programs of users, which build scripts make: of `hotswap-families` and `hotswap-profile-drain`.
+const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a"];
 
 /// Files and folders of the workspace, and where each goes. A folder's files keep their names.
 const FILES: &[(&str, &str)] = &[
@@ -91,8 +93,10 @@ pub(crate) fn install(place: &Path, release: bool, clang: Option<&Path>) -> Outc
     for (name, target) in LINKS {
         link(target, &place.join(name))?;
     }
-    let registry = built.registry.ok_or_else(|| missing(REGISTRY))?;
-    copy(&registry, &place.join("lib/hotswap").join(REGISTRY))?;
+    for name in ARCHIVES {
+        let archive = built.archives.iter().find(|path| path.ends_with(name));
+        copy(archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
+    }
     for (source, target) in FILES {
         copy_all(&paths::workspace().join(source), &place.join(target))?;
     }
@@ -118,7 +122,7 @@ fn missing(name: &str) -> Failure {
 #[derive(Default)]
 struct Built {
     programs: Vec<PathBuf>,
-    registry: Option<PathBuf>,
+    archives: Vec<PathBuf>,
 }
 
 /// Runs cargo and reads from its messages what it made and where.
@@ -133,8 +137,8 @@ fn build(release: bool) -> Outcome<Built> {
         match message? {
             Message::CompilerArtifact(artifact) => built.programs.extend(artifact.executable.map(PathBuf::from)),
             Message::BuildScriptExecuted(script) => {
-                built.registry =
-                    Some(PathBuf::from(script.out_dir).join(REGISTRY)).filter(|p| p.exists()).or(built.registry);
+                let paths = ARCHIVES.iter().map(|name| PathBuf::from(&script.out_dir).join(name));
+                built.archives.extend(paths.filter(|path| path.exists()));
             }
             _ => {}
         }

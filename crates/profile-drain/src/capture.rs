@@ -1,0 +1,335 @@
+//! From a loaded code object to what goes into its profile file.
+//!
+//! The places come from the sections of the object's file, which the GPU cannot damage; where the file cannot be
+//! read, from the bounds table that LLVM's device runtime keeps in the memory of the GPU. If both are there and
+//! contradict each other, the file is right and the reader is told.
+
+use crate::elf::{Fault, File, Image, Sections, Span, word};
+use crate::layout::{self, LAYOUTS, Layout};
+use crate::memory::{Bytes, put};
+use crate::raw::{Deltas, Fixed, Parts, names_are_sound};
+use crate::record::{self, Frame};
+use crate::text::Text;
+
+/// A code object does not have more than this of anything; what claims to is damaged.
+pub const LARGEST: u64 = 256 << 20;
+/// Sections that lie this close are copied at once: a copy costs the GPU as much as moving this.
+const WINDOW: u64 = 1 << 20;
+/// Name of the bounds table.
+pub const TABLE: &[u8] = b"__llvm_profile_sections";
+/// Its size: starts and ends of names, counters, records and uniform counters, and where the version is.
+pub const TABLE_SIZE: u64 = 72;
+const VERSION: &[u8] = b"__llvm_profile_raw_version";
+
+/// Memory of a GPU, which only its runtime can copy.
+pub trait Device {
+    /// Copies from an address of the GPU; the error is HSA's status.
+    fn copy(&self, address: u64, into: &mut [u8]) -> Result<(), u32>;
+}
+
+/// A code object in the memory of a GPU.
+#[derive(Debug, Clone, Copy)]
+pub struct Loaded {
+    /// Where its address 0 is.
+    pub base: u64,
+    /// Bytes of its memory.
+    pub size: u64,
+    /// Where HSA says that its bounds table is; asked for only where the file cannot be read.
+    pub table: Option<u64>,
+}
+
+/// A profile that was read.
+pub struct Capture {
+    /// Everything but what counts.
+    pub fixed: Fixed,
+    /// What counts, in the order of the file.
+    pub payload: Bytes,
+    /// Records that were taken out.
+    pub dropped: usize,
+    /// Whether the bounds table contradicts the file.
+    pub table_is_damaged: bool,
+}
+
+/// Why there is nothing to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The object is not instrumented.
+    NoProfile,
+    /// Neither the file nor a table says where the sections are.
+    Unknown(Fault),
+    /// A section of this name lies outside of the object or is too large.
+    Section(&'static [u8], Span),
+    /// HSA did not copy.
+    Copy(u32),
+    /// A version without a layout here.
+    Version(u64),
+    /// Records do not fill the section in any known version.
+    Records(u64),
+    /// All records are damaged.
+    AllDamaged(usize),
+    /// Names are damaged.
+    Names,
+    /// No memory.
+    Memory,
+}
+
+impl Refusal {
+    /// The reason, for a message.
+    pub fn describe<const N: usize>(self, text: &mut Text<N>) {
+        match self {
+            Self::NoProfile => text.push(b"it has no counters"),
+            Self::Unknown(fault) => text.push(fault.text()).push(b", and it has no bounds table"),
+            Self::Section(name, span) => {
+                text.push(b"its section ").push(name).push(b" (address 0x").hex(span.address, 0).push(b", ");
+                text.number(span.size).push(b" bytes) is not inside of it")
+            }
+            Self::Copy(status) => {
+                text.push(b"HSA did not copy its memory (status 0x").hex(u64::from(status), 0).push(b")")
+            }
+            Self::Version(version) => {
+                text.push(b"its profile has version ").number(version & 0xffff_ffff);
+                text.push(b", which this drain does not know; use HotSwap of the compiler's time")
+            }
+            Self::Records(size) => text.push(b"its ").number(size).push(b" bytes of records fit no known version"),
+            Self::AllDamaged(count) => text.push(b"all of its ").number(count as u64).push(b" records are damaged"),
+            Self::Names => text.push(b"its names are damaged"),
+            Self::Memory => text.push(b"there is no memory"),
+        };
+    }
+}
+
+/// The bounds table, its addresses made those of the link.
+struct Table {
+    sections: Sections,
+    version: u64,
+}
+
+impl Table {
+    fn read(bytes: &[u8], base: u64) -> Option<Self> {
+        let span = |first: usize| {
+            let (start, stop) = (word::<8>(bytes, first), word::<8>(bytes, first + 8));
+            // A version without the section leaves zeros.
+            if (start, stop) == (0, 0) {
+                return Some(Span::default());
+            }
+            stop.checked_sub(start).map(|size| Span { address: start.wrapping_sub(base), size })
+        };
+        let (names, counters, data, uniform) = (span(0)?, span(16)?, span(32)?, span(48)?);
+        let sections = Sections { names, counters, data, uniform, ..Sections::default() };
+        Some(Self { sections, version: word::<8>(bytes, 64) })
+    }
+
+    /// Whether it says what the file says.
+    fn agrees(&self, file: &Sections) -> bool {
+        let same = |table: Span, file: Span| table == file || (table.size == 0 && file.size == 0);
+        let (table, names) = (&self.sections, self.sections.names);
+        same(table.data, file.data)
+            && same(table.counters, file.counters)
+            && same(names, file.names)
+            && (table.uniform.size == 0 || same(table.uniform, file.uniform))
+    }
+}
+
+/// Memory of an object, some of it already here.
+struct Reader<'a, D: Device> {
+    device: &'a D,
+    loaded: Loaded,
+    start: u64,
+    window: Bytes,
+}
+
+impl<D: Device> Reader<'_, D> {
+    /// Copies what all these spans cover, if that is not too much.
+    fn prefetch(&mut self, spans: &[Span]) -> Result<(), Refusal> {
+        let spans = || spans.iter().filter(|span| span.size > 0);
+        let Some(first) = spans().map(|span| span.address).min() else { return Ok(()) };
+        let end = spans().filter_map(|span| span.end()).max().unwrap_or(first);
+        if end.saturating_sub(first) > WINDOW {
+            return Ok(());
+        }
+        let mut window = Bytes::zeroed(end.saturating_sub(first) as usize).ok_or(Refusal::Memory)?;
+        self.device.copy(self.loaded.base.wrapping_add(first), &mut window).map_err(Refusal::Copy)?;
+        (self.start, self.window) = (first, window);
+        Ok(())
+    }
+
+    /// Bytes at an address of the link.
+    fn fetch(&self, address: u64, into: &mut [u8]) -> Result<(), Refusal> {
+        let at = usize::try_from(address.wrapping_sub(self.start)).ok();
+        let here = at.and_then(|at| self.window.get(at..at.checked_add(into.len())?));
+        match here {
+            Some(bytes) => put(into, 0, bytes).ok_or(Refusal::Memory),
+            None if into.is_empty() => Ok(()),
+            None => self.device.copy(self.loaded.base.wrapping_add(address), into).map_err(Refusal::Copy),
+        }
+    }
+
+    fn bytes(&self, span: Span) -> Result<Bytes, Refusal> {
+        let mut bytes = Bytes::zeroed(span.size as usize).ok_or(Refusal::Memory)?;
+        self.fetch(span.address, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// What is known of an object before its counters are copied.
+struct Places {
+    sections: Sections,
+    /// Address of the version variable, as the link fixed it.
+    version: Option<u64>,
+    table: Option<u64>,
+}
+
+/// Reads the profile of an object; `file` is its ELF, where that can be read.
+pub fn capture<D: Device, I: Image>(
+    device: &D,
+    loaded: Loaded,
+    file: &Result<File<'_, I>, Fault>,
+) -> Result<Capture, Refusal> {
+    let mut reader = Reader { device, loaded, start: 0, window: Bytes::EMPTY };
+    let mut places = find(&reader, file)?;
+    check(&places.sections, loaded.size)?;
+    let sections = places.sections;
+    let table = Span { address: places.table.unwrap_or(0), size: places.table.map_or(0, |_| TABLE_SIZE) };
+    reader.prefetch(&[table, sections.data, sections.counters, sections.uniform, sections.bits])?;
+    let mut table_is_damaged = false;
+    if let (Ok(_), Some(address)) = (file, places.table) {
+        let mut bytes = [0u8; TABLE_SIZE as usize];
+        reader.fetch(address, &mut bytes)?;
+        match Table::read(&bytes, loaded.base).filter(|table| table.agrees(&sections)) {
+            Some(table) => places.version = places.version.or(version_address(table.version, loaded)),
+            None => table_is_damaged = true,
+        }
+    }
+    let version = places.version.map(|address| read_version(&reader, address)).transpose()?;
+    let (fixed, payload, dropped) = read(&reader, &sections, version, file.as_ref().ok())?;
+    Ok(Capture { fixed, payload, dropped, table_is_damaged })
+}
+
+fn read_version<D: Device>(reader: &Reader<'_, D>, address: u64) -> Result<u64, Refusal> {
+    let mut bytes = [0u8; 8];
+    reader.fetch(address, &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn version_address(address: u64, loaded: Loaded) -> Option<u64> {
+    let own = address.wrapping_sub(loaded.base);
+    Span { address: 0, size: loaded.size }.holds(own, 8).then_some(own)
+}
+
+fn find<D: Device, I: Image>(reader: &Reader<'_, D>, file: &Result<File<'_, I>, Fault>) -> Result<Places, Refusal> {
+    match file {
+        Ok(file) => {
+            let sections = file.sections().map_err(Refusal::Unknown)?;
+            if sections.data.size == 0 || sections.counters.size == 0 {
+                return Err(Refusal::NoProfile);
+            }
+            let symbol = |name| file.symbol(name).filter(|span| span.size == 8 || span.size == TABLE_SIZE);
+            let version = symbol(VERSION).map(|span| span.address);
+            Ok(Places { sections, version, table: symbol(TABLE).map(|span| span.address) })
+        }
+        Err(Fault::Foreign) => Err(Refusal::NoProfile),
+        Err(fault) => {
+            let address = reader.loaded.table.ok_or(Refusal::Unknown(*fault))?;
+            let own = address.wrapping_sub(reader.loaded.base);
+            let mut bytes = [0u8; TABLE_SIZE as usize];
+            reader.fetch(own, &mut bytes)?;
+            let table = Table::read(&bytes, reader.loaded.base);
+            let table = table.ok_or(Refusal::Section(TABLE, Span { address: own, size: TABLE_SIZE }))?;
+            let version = version_address(table.version, reader.loaded);
+            if table.sections.data.size == 0 || table.sections.counters.size == 0 {
+                return Err(Refusal::NoProfile);
+            }
+            Ok(Places { sections: table.sections, version, table: Some(own) })
+        }
+    }
+}
+
+/// Everything must be inside the memory of the object.
+fn check(sections: &Sections, size: u64) -> Result<(), Refusal> {
+    let Sections { data, counters, uniform, bits, names, .. } = *sections;
+    let named: [(&'static [u8], Span); 5] = [
+        (b"__llvm_prf_data", data),
+        (b"__llvm_prf_cnts", counters),
+        (b"__llvm_prf_ucnts", uniform),
+        (b"__llvm_prf_bits", bits),
+        (b"__llvm_prf_names", names),
+    ];
+    let memory = Span { address: 0, size };
+    let bad =
+        named.iter().find(|(_, span)| span.size > LARGEST || (span.size > 0 && !memory.holds(span.address, span.size)));
+    bad.map_or(Ok(()), |(name, span)| Err(Refusal::Section(name, *span)))
+}
+
+/// The layout that a version says, or else the one in which most records are sound.
+fn choose(version: Option<u64>, data: &[u8], frame: Frame<'_>) -> Result<(&'static Layout, u64), Refusal> {
+    if let Some(version) = version {
+        let layout = layout::of_version(version).ok_or(Refusal::Version(version))?;
+        return Ok((layout, version));
+    }
+    let rated = LAYOUTS.iter().filter_map(|layout| Some((record::sound(data, layout, frame)?, layout)));
+    let best = rated.max_by_key(|(sound, _)| *sound).ok_or(Refusal::Records(data.len() as u64))?;
+    Ok((best.1, u64::from(best.1.version)))
+}
+
+type Read = (Fixed, Bytes, usize);
+
+fn read<D: Device, I: Image>(
+    reader: &Reader<'_, D>,
+    sections: &Sections,
+    version: Option<u64>,
+    file: Option<&File<'_, I>>,
+) -> Result<Read, Refusal> {
+    let mut data = reader.bytes(sections.data)?;
+    let byte_coverage = version.is_some_and(|version| version & layout::BYTE_COVERAGE != 0);
+    let frame = Frame { sections, counter: if byte_coverage { 1 } else { 8 } };
+    let (layout, version) = choose(version, &data, frame)?;
+    if data.len() % layout.record.max(1) != 0 {
+        return Err(Refusal::Records(data.len() as u64));
+    }
+    let count = record::clean(&mut data, layout, frame);
+    if count.kept == 0 {
+        return Err(Refusal::AllDamaged(count.dropped));
+    }
+    data.truncate(count.kept.wrapping_mul(layout.record));
+    let uniform = if layout.uniform.is_some() { sections.uniform } else { Span::default() };
+    let parts = Parts {
+        counters: sections.counters.size as usize,
+        bits: sections.bits.size as usize,
+        uniform: uniform.size as usize,
+    };
+    let mut payload = Bytes::zeroed(parts.size()).ok_or(Refusal::Memory)?;
+    fetch_part(reader, &mut payload, 0, sections.counters)?;
+    fetch_part(reader, &mut payload, parts.bits_at(), sections.bits)?;
+    fetch_part(reader, &mut payload, parts.uniform_at(), uniform)?;
+    let delta = |span: Span| if span.size == 0 { 0 } else { span.address.wrapping_sub(sections.data.address) };
+    let deltas = Deltas { counters: delta(sections.counters), bits: delta(sections.bits), uniform: delta(uniform) };
+    let (names, names_size) = read_names(reader, sections, file)?;
+    Ok((Fixed { version, data, names, names_size, parts, deltas }, payload, count.dropped))
+}
+
+fn fetch_part<D: Device>(reader: &Reader<'_, D>, payload: &mut Bytes, at: usize, span: Span) -> Result<(), Refusal> {
+    let end = at.wrapping_add(span.size as usize);
+    reader.fetch(span.address, payload.get_mut(at..end).unwrap_or_default())
+}
+
+/// Names never change: from the file where it is there, which needs no copy of the GPU.
+fn read_names<D: Device, I: Image>(
+    reader: &Reader<'_, D>,
+    sections: &Sections,
+    file: Option<&File<'_, I>>,
+) -> Result<(Bytes, usize), Refusal> {
+    let size = sections.names.size as usize;
+    let mut names = Bytes::zeroed(crate::raw::padded(size)).ok_or(Refusal::Memory)?;
+    let own = names.get_mut(..size).unwrap_or_default();
+    let from_file = |own: &mut [u8]| {
+        let offset = Some(sections.names_offset).filter(|offset| *offset != 0);
+        file.zip(offset).is_some_and(|(file, offset)| file.read(offset, own)) && names_are_sound(own)
+    };
+    if !from_file(own) {
+        reader.fetch(sections.names.address, own)?;
+        if !names_are_sound(own) {
+            return Err(Refusal::Names);
+        }
+    }
+    Ok((names, size))
+}

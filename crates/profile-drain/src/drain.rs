@@ -1,0 +1,267 @@
+//! One drain: every code object that HSA has loaded, into the store, and from there into files.
+//!
+//! What goes wrong is said once, with what is lost by it, and never stops the rest.
+
+use crate::capture::{self, Loaded, Refusal, TABLE_SIZE, capture};
+use crate::elf::File;
+use crate::hsa::{self, Agent, Hsa, Segment};
+use crate::libc::{OwnMemory, host_name, process_id, say, variable};
+use crate::memory::List;
+use crate::name::{self, Path, Process};
+use crate::raw::fnv;
+use crate::store::{Store, Written};
+use crate::text::Text;
+
+/// What all copies of the drain in a process share.
+pub struct Shared {
+    /// Profiles so far.
+    pub store: Store,
+    /// Warnings that were given.
+    said: List<u64>,
+    /// Whether an exit handler drained with success.
+    exit_was_drained: bool,
+}
+
+impl Shared {
+    /// Nothing drained yet.
+    pub const EMPTY: Self = Self { store: Store::EMPTY, said: List::EMPTY, exit_was_drained: false };
+}
+
+/// Why a drain runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// The program ends, or this image is unloaded.
+    Exit,
+    /// The program asks for it.
+    Call,
+    /// Code objects are about to be destroyed: the caller knows that their work is done.
+    Unload,
+}
+
+/// Where the host's profile goes, as far as this image knows.
+#[derive(Default)]
+pub struct HostName {
+    /// The pattern of the command line.
+    pub pattern: Option<Text<1024>>,
+    /// The file that the host's runtime will write, if it is there and says so.
+    pub file: Option<Path>,
+}
+
+/// Messages of a drain.
+struct Log<'a> {
+    said: &'a mut List<u64>,
+    verbose: bool,
+    lost: u32,
+}
+
+type Line = Text<1024>;
+
+impl Log<'_> {
+    /// Something is lost.
+    fn warn(&mut self, what: impl FnOnce(&mut Line)) {
+        self.lost += 1;
+        let mut line = Line::new(b"hotswap-profile-drain: warning: ");
+        what(&mut line);
+        line.push(b"\n");
+        let hash = fnv(0, line.bytes());
+        if !self.said.contains(&hash) && self.said.push(hash).is_some() {
+            say(line.bytes());
+        }
+    }
+
+    fn note(&self, what: impl FnOnce(&mut Line)) {
+        if self.verbose {
+            let mut line = Line::new(b"hotswap-profile-drain: ");
+            what(&mut line);
+            line.push(b"\n");
+            say(line.bytes());
+        }
+    }
+}
+
+/// Drains everything; how many things were lost.
+pub fn drain(shared: &mut Shared, occasion: Occasion, host: &HostName) -> u32 {
+    let verbose = variable::<8>(c"HOTSWAP_PROFILE_VERBOSE").is_some_and(|value| value.bytes() != b"0");
+    let mut log = Log { said: &mut shared.said, verbose, lost: 0 };
+    let hsa = match Hsa::find() {
+        Ok(hsa) => hsa,
+        Err(refusal) => {
+            no_hsa(&mut log, refusal, occasion, shared.exit_was_drained, &shared.store);
+            return log.lost;
+        }
+    };
+    collect(&hsa, &mut shared.store, occasion, &mut log);
+    write(&mut shared.store, host, &mut log);
+    if occasion == Occasion::Exit && log.lost == 0 {
+        shared.exit_was_drained = true;
+    }
+    log.lost
+}
+
+fn no_hsa(log: &mut Log<'_>, refusal: hsa::Refusal, occasion: Occasion, exit_was_drained: bool, store: &Store) {
+    let loads = store.loads() as u64;
+    if refusal == hsa::Refusal::NotUp && (occasion != Occasion::Exit || exit_was_drained || loads == 0) {
+        log.note(|line| {
+            line.push(b"nothing to drain: HSA is not initialised");
+        });
+    } else if refusal == hsa::Refusal::NotUp {
+        log.warn(|line| {
+            line.push(b"HSA was shut down before the program's end: what ").number(loads);
+            line.push(b" code objects counted after the last drain is lost; call hotswap_profile_drain() before");
+        });
+    } else {
+        log.warn(|line| {
+            refusal.describe(line);
+            line.push(b": the device profiles of this process are lost");
+        });
+    }
+}
+
+fn collect(hsa: &Hsa, store: &mut Store, occasion: Occasion, log: &mut Log<'_>) {
+    let count = |segments: &hsa::Segments| segments.iter().count() as u64;
+    let segments = hsa.segments().inspect(|segments| {
+        if occasion != Occasion::Unload && count(segments) > 0 {
+            hsa::finish_work();
+        }
+    });
+    let segments = match segments {
+        Ok(segments) => segments,
+        Err(refusal) => {
+            log.warn(|line| {
+                refusal.describe(line);
+                line.push(b": which code is loaded is not known, and its profiles are lost");
+            });
+            return;
+        }
+    };
+    log.note(|line| {
+        line.number(count(&segments)).push(b" segments of code are loaded");
+    });
+    let mut agents = List::EMPTY;
+    for segment in segments.iter() {
+        match agent(hsa, segment.agent, &mut agents) {
+            Ok(Some(agent)) => collect_one(hsa, store, segment, agent, log),
+            Ok(None) => {}
+            Err(refusal) => log.warn(|line| {
+                refusal.describe(line);
+                line.push(b": the profile of a code object at 0x").hex(segment.base, 0).push(b" is lost");
+            }),
+        }
+    }
+    retire(&segments, store);
+}
+
+/// Loads that HSA does not know any more are over.
+fn retire(segments: &hsa::Segments, store: &mut Store) {
+    store.retire(|load| {
+        segments.iter().any(|segment| (segment.executable, segment.base) == (load.executable, load.base))
+    });
+}
+
+/// After code objects were destroyed: their handles may come again.
+pub fn forget_destroyed(shared: &mut Shared) {
+    if let Ok(segments) = Hsa::find().and_then(|hsa| hsa.segments()) {
+        retire(&segments, &mut shared.store);
+    }
+}
+
+type Known = (u64, Option<Agent>);
+
+fn agent(hsa: &Hsa, handle: u64, known: &mut List<Known>) -> Result<Option<Agent>, hsa::Refusal> {
+    if let Some((_, agent)) = known.iter().find(|(own, _)| *own == handle) {
+        return Ok(*agent);
+    }
+    let agent = hsa.agent(handle)?;
+    let _ = known.push((handle, agent)); // without memory, HSA is asked again
+    Ok(agent)
+}
+
+fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log: &mut Log<'_>) {
+    let (start, size) = segment.file.unwrap_or((0, 0));
+    let memory = OwnMemory::at(start);
+    let file = match segment.file {
+        Some(_) => File::open(&memory, size),
+        None => Err(crate::elf::Fault::Unreadable),
+    };
+    let name = c"__llvm_profile_sections";
+    let ask = || hsa.variable(segment.executable, segment.agent, name, TABLE_SIZE);
+    let table = if file.is_err() { ask() } else { None };
+    let loaded = Loaded { base: segment.base, size: segment.size, table };
+    let who = |line: &mut Line| {
+        line.push(crate::elf::until_zero(&agent.processor)).push(b" code object at 0x").hex(segment.base, 0);
+        line.push(b" on node ").number(u64::from(agent.node)).push(b": ");
+    };
+    match capture(hsa, loaded, &file) {
+        Ok(captured) => {
+            report(&captured, who, log);
+            let load = (segment.executable, segment.base);
+            if store.take(captured, load, agent.processor, agent.node).is_none() {
+                log.warn(|line| {
+                    who(line);
+                    line.push(b"there is no memory; its profile is lost");
+                });
+            }
+        }
+        // Code without counters, and what a program loaded from memory that it then freed.
+        Err(Refusal::NoProfile | Refusal::Unknown(_)) => log.note(|line| {
+            who(line);
+            line.push(b"no profile");
+        }),
+        Err(refusal) => log.warn(|line| {
+            who(line);
+            refusal.describe(line);
+            line.push(b"; its profile is lost");
+        }),
+    }
+}
+
+fn report(captured: &capture::Capture, who: impl Fn(&mut Line), log: &mut Log<'_>) {
+    if captured.dropped > 0 {
+        log.warn(|line| {
+            who(line);
+            line.number(captured.dropped as u64).push(b" damaged records are left out; the others are kept");
+        });
+    }
+    if captured.table_is_damaged {
+        log.warn(|line| {
+            who(line);
+            line.push(b"its bounds table is damaged; the sections of its file are used instead");
+        });
+    }
+}
+
+fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
+    let (name, temporary) = (host_name(), variable::<1024>(c"TMPDIR").unwrap_or_default());
+    let process = Process { id: process_id(), host: name.bytes(), temporary: temporary.bytes() };
+    let variable = variable::<1024>(c"LLVM_PROFILE_FILE");
+    let pattern = variable.or(host.pattern);
+    let pattern = pattern.as_ref().map_or(name::DEFAULT, Text::bytes);
+    let merge = name::merges(pattern);
+    for entry in store.entries() {
+        // The host's runtime knows what the program told it; but its `%m` means the host's own code.
+        let expanded = match &host.file {
+            Some(file) if !merge => *file,
+            _ => name::expand(pattern, process, entry.content),
+        };
+        let mut path = name::beside(expanded.bytes(), entry.device(), None);
+        let mut written = entry.write(&path, merge, process.id);
+        if written == Ok(Written::Taken) {
+            path = name::beside(expanded.bytes(), entry.device(), Some(process.id));
+            log.note(|line| {
+                line.push(b"a file of other code is in the way; instead: ").push(path.bytes());
+            });
+            written = entry.write(&path, false, process.id);
+        }
+        match written {
+            Ok(Written::Yes) => log.note(|line| {
+                line.push(b"wrote ").push(path.bytes()).push(b": ").number(entry.records() as u64).push(b" functions");
+            }),
+            Ok(_) => {}
+            Err(error) => log.warn(|line| {
+                line.push(b"cannot write ").push(path.bytes()).push(b": ");
+                error.describe(line);
+                line.push(b"; this profile is lost");
+            }),
+        }
+    }
+}

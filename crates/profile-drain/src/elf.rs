@@ -1,0 +1,256 @@
+//! What a drain needs of a linked device ELF: where its profile sections are, and two of its symbols.
+//!
+//! The file is read piece by piece through [`Image`], because the loader's copy of it may be gone: nobody
+//! promises that a program keeps the memory that it loaded a code object from. Nothing is trusted.
+//! Absent: everything else in the file; whole files are the business of `hotswap-code-object`.
+
+use crate::memory::Bytes;
+
+/// Something that can be read, or not, at an offset.
+pub trait Image {
+    /// Fills all of `into`, or says that it cannot.
+    fn read(&self, offset: u64, into: &mut [u8]) -> bool;
+}
+
+impl Image for &[u8] {
+    fn read(&self, offset: u64, into: &mut [u8]) -> bool {
+        let end = offset.checked_add(into.len() as u64).and_then(|end| usize::try_from(end).ok());
+        let range = usize::try_from(offset).ok().zip(end).and_then(|(start, end)| self.get(start..end));
+        let Some(range) = range else { return false };
+        into.iter_mut().zip(range).for_each(|(place, byte)| *place = *byte);
+        true
+    }
+}
+
+/// A part of the address space of a code object, as its link fixed it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+impl Span {
+    /// The address behind it; `None` where it wraps around.
+    pub fn end(self) -> Option<u64> {
+        self.address.checked_add(self.size)
+    }
+
+    /// Whether these bytes lie in it.
+    pub fn holds(self, address: u64, size: u64) -> bool {
+        let end = address.checked_add(size);
+        address >= self.address && end.is_some_and(|end| self.end().is_some_and(|own| end <= own))
+    }
+}
+
+/// The profile sections of a code object; empty ones are not there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sections {
+    /// `__llvm_prf_data`: one record for each function.
+    pub data: Span,
+    /// `__llvm_prf_cnts`.
+    pub counters: Span,
+    /// `__llvm_prf_ucnts`: how often whole waves came by.
+    pub uniform: Span,
+    /// `__llvm_prf_bits`: of MC/DC coverage.
+    pub bits: Span,
+    /// `__llvm_prf_names`.
+    pub names: Span,
+    /// Where the names begin in the file; zero where that is not known.
+    pub names_offset: u64,
+}
+
+/// Why a file is no code object with profile sections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The memory cannot be read.
+    Unreadable,
+    /// Not an ELF of 64 bits for an AMD GPU.
+    Foreign,
+    /// Section headers that lie outside of the file or have another size.
+    Headers,
+    /// No memory.
+    Memory,
+}
+
+impl Fault {
+    /// For a message.
+    pub fn text(self) -> &'static [u8] {
+        match self {
+            Self::Unreadable => b"its file in memory cannot be read",
+            Self::Foreign => b"it is no ELF of an AMD GPU",
+            Self::Headers => b"its section headers are damaged",
+            Self::Memory => b"there is no memory",
+        }
+    }
+}
+
+/// e_machine of AMD GPUs.
+const EM_AMDGPU: u16 = 224;
+const SHF_ALLOC: u64 = 2;
+const SHT_HASH: u32 = 5;
+const SHT_DYNSYM: u32 = 11;
+const SECTION_HEADER: usize = 64;
+const SYMBOL: u64 = 24;
+/// No name that is looked for is longer.
+const NAME: usize = 32;
+
+/// A word of two, four or eight bytes, low byte first; zero where the bytes end before it.
+pub fn word<const N: usize>(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0u8; 8];
+    let range = at.checked_add(N.min(8)).and_then(|end| bytes.get(at..end)).unwrap_or_default();
+    word.iter_mut().zip(range).for_each(|(place, byte)| *place = *byte);
+    u64::from_le_bytes(word)
+}
+
+/// A file whose headers were read.
+pub struct File<'a, I: Image> {
+    image: &'a I,
+    size: u64,
+    headers: Bytes,
+    /// Offset and size of the section that holds the names of the sections.
+    names: Span,
+}
+
+impl<'a, I: Image> File<'a, I> {
+    /// Reads the headers of a file of `size` bytes.
+    pub fn open(image: &'a I, size: u64) -> Result<Self, Fault> {
+        let mut header = [0u8; 64];
+        if size < header.len() as u64 {
+            return Err(Fault::Foreign);
+        }
+        if !image.read(0, &mut header) {
+            return Err(Fault::Unreadable);
+        }
+        // ELF, 64 bits, low byte first.
+        if !header.starts_with(b"\x7fELF\x02\x01") || word::<2>(&header, 18) != u64::from(EM_AMDGPU) {
+            return Err(Fault::Foreign);
+        }
+        let (offset, count) = (word::<8>(&header, 40), word::<2>(&header, 60));
+        let length = count as usize * SECTION_HEADER;
+        let file = Span { address: 0, size };
+        if word::<2>(&header, 58) != SECTION_HEADER as u64 || !file.holds(offset, length as u64) {
+            return Err(Fault::Headers);
+        }
+        let mut headers = Bytes::zeroed(length).ok_or(Fault::Memory)?;
+        if !image.read(offset, &mut headers) {
+            return Err(Fault::Unreadable);
+        }
+        let mut made = Self { image, size, headers, names: Span::default() };
+        let names = made.header(word::<2>(&header, 62) as usize).ok_or(Fault::Headers)?;
+        made.names = made.place(names).ok_or(Fault::Headers)?;
+        Ok(made)
+    }
+
+    fn header(&self, index: usize) -> Option<&[u8]> {
+        let start = index.checked_mul(SECTION_HEADER)?;
+        self.headers.get(start..start.checked_add(SECTION_HEADER)?)
+    }
+
+    /// Where a section's bytes are in the file.
+    fn place(&self, header: &[u8]) -> Option<Span> {
+        let place = Span { address: word::<8>(header, 24), size: word::<8>(header, 32) };
+        Span { address: 0, size: self.size }.holds(place.address, place.size).then_some(place)
+    }
+
+    /// Up to [`NAME`] bytes of a text that ends with zero, in a table of the file.
+    fn text(&self, table: Span, offset: u64) -> Option<[u8; NAME]> {
+        let mut text = [0u8; NAME];
+        let left = table.size.checked_sub(offset)?.min(NAME as u64) as usize;
+        let read = self.image.read(table.address.checked_add(offset)?, text.get_mut(..left)?);
+        read.then_some(text)
+    }
+
+    /// The profile sections, each with its address.
+    pub fn sections(&self) -> Result<Sections, Fault> {
+        let mut sections = Sections::default();
+        for header in self.headers.chunks_exact(SECTION_HEADER) {
+            let name = self.text(self.names, word::<4>(header, 0)).ok_or(Fault::Unreadable)?;
+            let Some(place) = slot(&mut sections, &name) else { continue };
+            // Without the flag, they are for tools, and not in the memory of the GPU.
+            if word::<8>(header, 8) & SHF_ALLOC == 0 {
+                continue;
+            }
+            *place = Span { address: word::<8>(header, 16), size: word::<8>(header, 32) };
+            if until_zero(&name) == NAMES {
+                sections.names_offset = self.place(header).map_or(0, |place| place.address);
+            }
+        }
+        Ok(sections)
+    }
+
+    /// Bytes of the file itself.
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> bool {
+        let inside = Span { address: 0, size: self.size }.holds(offset, into.len() as u64);
+        inside && self.image.read(offset, into)
+    }
+
+    /// Address and size of a symbol of the dynamic table, which survives `strip`.
+    pub fn symbol(&self, wanted: &[u8]) -> Option<Span> {
+        let kind = |wanted: u32| {
+            let of = move |header: &&[u8]| word::<4>(header, 4) == u64::from(wanted);
+            self.headers.chunks_exact(SECTION_HEADER).find(of)
+        };
+        let symbols = kind(SHT_DYNSYM)?;
+        let texts = self.place(self.header(word::<4>(symbols, 40) as usize)?)?;
+        let symbols = self.place(symbols)?;
+        let hash = kind(SHT_HASH).and_then(|header| self.place(header))?;
+        // nbucket, nchain, buckets, chains: four bytes each.
+        let entry = |index: u64| self.number(hash, index);
+        let (buckets, chains) = (entry(0)?, entry(1)?);
+        let mut index = entry(2 + u64::from(hash_of(wanted)).checked_rem(buckets)?)?;
+        // A damaged chain may be a circle: no more steps than it has entries.
+        for _ in 0..chains {
+            if index == 0 {
+                return None;
+            }
+            let mut symbol = [0u8; SYMBOL as usize];
+            let at = index.checked_mul(SYMBOL)?;
+            let inside = Span { address: 0, size: symbols.size }.holds(at, SYMBOL);
+            if !inside || !self.image.read(symbols.address.checked_add(at)?, &mut symbol) {
+                return None;
+            }
+            let name = self.text(texts, word::<4>(&symbol, 0))?;
+            if until_zero(&name) == wanted && word::<2>(&symbol, 6) != 0 {
+                return Some(Span { address: word::<8>(&symbol, 8), size: word::<8>(&symbol, 16) });
+            }
+            index = entry(2 + buckets + index)?;
+        }
+        None
+    }
+
+    fn number(&self, table: Span, index: u64) -> Option<u64> {
+        let mut bytes = [0u8; 4];
+        let at = index.checked_mul(4)?;
+        let inside = Span { address: 0, size: table.size }.holds(at, 4);
+        (inside && self.image.read(table.address.checked_add(at)?, &mut bytes)).then(|| word::<4>(&bytes, 0))
+    }
+}
+
+const NAMES: &[u8] = b"__llvm_prf_names";
+
+/// The text before the first zero.
+pub fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+fn slot<'a>(sections: &'a mut Sections, name: &[u8]) -> Option<&'a mut Span> {
+    match until_zero(name) {
+        b"__llvm_prf_data" => Some(&mut sections.data),
+        b"__llvm_prf_cnts" => Some(&mut sections.counters),
+        b"__llvm_prf_ucnts" => Some(&mut sections.uniform),
+        b"__llvm_prf_bits" => Some(&mut sections.bits),
+        NAMES => Some(&mut sections.names),
+        _ => None,
+    }
+}
+
+/// The hash of the System V ABI.
+fn hash_of(name: &[u8]) -> u32 {
+    name.iter().fold(0u32, |hash, byte| {
+        let hash = (hash << 4).wrapping_add(u32::from(*byte));
+        let high = hash & 0xf000_0000;
+        (hash ^ (high >> 24)) & !high
+    })
+}

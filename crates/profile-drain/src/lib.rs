@@ -1,0 +1,46 @@
+//! The profile drain: at the exit of a HIP program, counters of its device code become raw profiles of LLVM.
+//!
+//! Compiled twice: without `std`, as the object of [`ARCHIVE`], which the link of a user's program forces in; and as
+//! a library, for the tests of its parts. What runs in users' programs: `entry` (constructor, exit handler) calls
+//! `drain` (the walk), which asks `hsa` what is loaded, `capture` reads and judges one code object, `store`
+//! adds up and writes files.
+//!
+//! Invariants: never ends or changes the program (no panic is reachable, which the build script checks by the symbols of
+//! the object; `errno` and signals stay); never loads or initialises a runtime; a file is complete or not there;
+//! what is lost is said on standard error. Draining is idempotent.
+//!
+//! Absent: `_exit`, `quick_exit`, `abort` and signals, which no handler sees; programs that are linked with a
+//! static HIP; HIP on Windows.
+#![cfg_attr(hotswap_archive, no_std)]
+
+pub mod capture;
+pub mod drain;
+pub mod elf;
+#[cfg(hotswap_archive)]
+mod entry;
+pub mod hsa;
+pub mod layout;
+pub mod libc;
+pub mod memory;
+pub mod name;
+pub mod raw;
+pub mod record;
+pub mod store;
+pub mod symbols;
+pub mod text;
+
+/// `libhotswap-profile-drain.a` for the machine that HotSwap was built for; empty where there is no HIP.
+#[cfg(not(hotswap_archive))]
+pub const ARCHIVE: &[u8] = include_bytes!(env!("HOTSWAP_PROFILE_DRAIN_ARCHIVE"));
+
+/// Never linked in: were a panic reachable, this function would stand undefined in our object, and the build
+/// script would refuse it.
+#[cfg(hotswap_archive)]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    #[allow(unsafe_code)]
+    unsafe extern "C" {
+        safe fn hotswap_profile_drain_can_panic() -> !;
+    }
+    hotswap_profile_drain_can_panic()
+}

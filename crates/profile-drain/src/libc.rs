@@ -1,0 +1,501 @@
+//! The border to libc: files, memory, signals, loaded libraries. Safe functions around each call.
+//!
+//! Declared by hand: the object that goes into users' programs has no dependency, and needs few functions. The
+//! constants are Linux's, the same on x86-64 and AArch64.
+#![allow(unsafe_code)] // calls of libc, each with its proof
+
+use crate::elf::{Image, Span};
+use crate::text::Text;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+
+unsafe extern "C" {
+    pub(crate) fn calloc(count: usize, size: usize) -> *mut c_void;
+    pub(crate) fn free(memory: *mut c_void);
+    pub(crate) fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dlopen(name: *const c_char, mode: c_int) -> *mut c_void;
+    fn dlclose(handle: *mut c_void) -> c_int;
+    fn dl_iterate_phdr(callback: PhdrCallback, data: *mut c_void) -> c_int;
+    fn __errno_location() -> *mut c_int;
+    fn close(file: c_int) -> c_int;
+    fn flock(file: c_int, operation: c_int) -> c_int;
+    fn fstat(file: c_int, into: *mut [u64; 32]) -> c_int;
+    fn getenv(name: *const c_char) -> *const c_char;
+    fn gethostname(into: *mut u8, size: usize) -> c_int;
+    fn getpid() -> c_int;
+    fn mkdir(path: *const u8, mode: u32) -> c_int;
+    fn open(path: *const u8, flags: c_int, ...) -> c_int;
+    fn pread(file: c_int, into: *mut u8, size: usize, offset: i64) -> isize;
+    fn process_vm_readv(id: c_int, to: *const Part, n: usize, from: *const Part, m: usize, flags: usize) -> isize;
+    fn pthread_self() -> usize;
+    fn pthread_sigmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int;
+    fn read(file: c_int, into: *mut u8, size: usize) -> isize;
+    fn rename(from: *const u8, to: *const u8) -> c_int;
+    fn sched_yield() -> c_int;
+    fn sigaddset(set: *mut SignalSet, signal: c_int) -> c_int;
+    fn sigemptyset(set: *mut SignalSet) -> c_int;
+    fn sigismember(set: *const SignalSet, signal: c_int) -> c_int;
+    fn sigpending(set: *mut SignalSet) -> c_int;
+    fn sigtimedwait(set: *const SignalSet, info: *mut c_void, time: *const [i64; 2]) -> c_int;
+    fn unlink(path: *const u8) -> c_int;
+    fn usleep(microseconds: u32) -> c_int;
+    fn write(file: c_int, from: *const u8, size: usize) -> isize;
+    fn writev(file: c_int, parts: *const Part, count: c_int) -> isize;
+}
+
+/// `struct iovec`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Part {
+    start: *const u8,
+    size: usize,
+}
+
+type SignalSet = [u64; 16];
+type PhdrCallback = extern "C" fn(*const PhdrInfo, usize, *mut c_void) -> c_int;
+
+/// The first fields of `struct dl_phdr_info`.
+#[repr(C)]
+struct PhdrInfo {
+    base: usize,
+    name: *const c_char,
+    headers: *const ProgramHeader,
+    count: u16,
+}
+
+/// `Elf64_Phdr`.
+#[repr(C)]
+struct ProgramHeader {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    physical: u64,
+    file_size: u64,
+    memory_size: u64,
+    alignment: u64,
+}
+
+const RTLD_LAZY: c_int = 1;
+const RTLD_NOLOAD: c_int = 4;
+const O_WRONLY: c_int = 1;
+const O_RDWR: c_int = 2;
+const O_CREAT: c_int = 0o100;
+const O_EXCL: c_int = 0o200;
+const O_CLOEXEC: c_int = 0o2_000_000;
+const LOCK_EX: c_int = 2;
+const EINTR: c_int = 4;
+const SIGPIPE: c_int = 13;
+const SIGXFSZ: c_int = 25;
+const SIG_BLOCK: c_int = 0;
+const SIG_SETMASK: c_int = 2;
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+
+/// An error number of libc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Errno(pub c_int);
+
+/// ENOENT.
+pub const NOT_THERE: Errno = Errno(2);
+/// ENAMETOOLONG.
+pub const TOO_LONG: Errno = Errno(36);
+
+/// The names that people know, for messages.
+const ERRORS: &[(c_int, &[u8])] = &[
+    (1, b"operation not permitted"),
+    (2, b"no such file or directory"),
+    (5, b"input/output error"),
+    (13, b"permission denied"),
+    (17, b"file exists"),
+    (20, b"not a directory"),
+    (21, b"is a directory"),
+    (24, b"too many open files"),
+    (27, b"file too large"),
+    (28, b"no space left on device"),
+    (30, b"read-only file system"),
+    (36, b"file name too long"),
+    (122, b"disk quota exceeded"),
+];
+
+impl Errno {
+    /// For a message.
+    pub fn describe<const N: usize>(self, text: &mut Text<N>) {
+        match ERRORS.iter().find(|(number, _)| *number == self.0) {
+            Some((_, name)) => text.push(name),
+            None => text.push(b"error ").number(u64::from(self.0.unsigned_abs())),
+        };
+    }
+
+    fn last() -> Self {
+        // SAFETY: libc gives a place that is valid in this thread.
+        Self(unsafe { *__errno_location() })
+    }
+
+    fn check(result: c_int) -> Result<c_int, Self> {
+        if result < 0 { Err(Self::last()) } else { Ok(result) }
+    }
+}
+
+/// Leaves `errno`, and the signals of failed writes, as the program had them.
+pub struct Untouched {
+    errno: Errno,
+    mask: Option<SignalSet>,
+    /// Signals that waited before, and must go on waiting.
+    waiting: SignalSet,
+}
+
+const WRITE_SIGNALS: [c_int; 2] = [SIGPIPE, SIGXFSZ];
+
+impl Untouched {
+    /// From here on, a closed pipe or a limit of file sizes is an error number and kills nobody.
+    pub fn begin() -> Self {
+        let mut made = Self { errno: Errno::last(), mask: None, waiting: [0; 16] };
+        let (mut set, mut old) = ([0; 16], [0; 16]);
+        // SAFETY: all pointers are to sets of the size that libc has (128 bytes), which live through the calls.
+        unsafe {
+            sigpending(&mut made.waiting);
+            sigemptyset(&mut set);
+            for signal in WRITE_SIGNALS {
+                sigaddset(&mut set, signal);
+            }
+            if pthread_sigmask(SIG_BLOCK, &set, &mut old) == 0 {
+                made.mask = Some(old);
+            }
+        }
+        made
+    }
+}
+
+impl Drop for Untouched {
+    fn drop(&mut self) {
+        if let Some(mask) = &self.mask {
+            for signal in WRITE_SIGNALS {
+                let mut set = [0; 16];
+                // SAFETY: sets as above; a null info is allowed; the time is two words of zero: do not wait.
+                unsafe {
+                    if sigismember(&self.waiting, signal) == 0 {
+                        sigemptyset(&mut set);
+                        sigaddset(&mut set, signal);
+                        sigtimedwait(&set, ptr::null_mut(), &[0, 0]);
+                    }
+                }
+            }
+            // SAFETY: the mask is the one that was read; a null place for the old one is allowed.
+            unsafe { pthread_sigmask(SIG_SETMASK, mask, ptr::null_mut()) };
+        }
+        // SAFETY: libc gives a place that is valid in this thread.
+        unsafe { *__errno_location() = self.errno.0 };
+    }
+}
+
+/// Writes a message to standard error, as far as that is there.
+pub fn say(message: &[u8]) {
+    // SAFETY: the pointer and the size are those of a slice. Nothing can be done about a failure.
+    unsafe { write(2, message.as_ptr(), message.len()) };
+}
+
+/// A variable of the environment; empty is as good as not set.
+pub fn variable<const N: usize>(name: &CStr) -> Option<Text<N>> {
+    // SAFETY: a text with its zero. The result is copied at once, as later calls may change the environment.
+    let value = unsafe { getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so a text with its zero, which stays where it is as long as nobody changes it.
+    let value = unsafe { CStr::from_ptr(value) }.to_bytes();
+    (!value.is_empty()).then(|| Text::new(value))
+}
+
+/// The number of this process.
+pub fn process_id() -> u64 {
+    // SAFETY: always possible.
+    u64::from(unsafe { getpid() }.unsigned_abs())
+}
+
+/// A number that no other thread of the process has.
+pub fn thread_id() -> usize {
+    // SAFETY: always possible.
+    unsafe { pthread_self() }
+}
+
+/// Lets other threads run.
+pub fn pause(microseconds: u32) {
+    // SAFETY: both may be called at any time.
+    unsafe { if microseconds == 0 { sched_yield() } else { usleep(microseconds) } };
+}
+
+/// The machine's name.
+pub fn host_name() -> Text<256> {
+    let mut name = [0u8; 256];
+    // SAFETY: libc writes at most the size that it is told, and the last byte stays zero.
+    unsafe { gethostname(name.as_mut_ptr(), name.len() - 1) };
+    Text::new(crate::elf::until_zero(&name))
+}
+
+/// An open file, closed when dropped.
+pub struct File(c_int);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: we opened it and nobody else closes it.
+        unsafe { close(self.0) };
+    }
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy)]
+pub enum Open {
+    /// For reading and locking; made where it is not there.
+    Shared,
+    /// For writing; must not be there yet.
+    New,
+}
+
+impl File {
+    /// Opens a file; `path` ends with zero.
+    pub fn open<const N: usize>(path: &Text<N>, how: Open) -> Result<Self, Errno> {
+        if path.is_cut() {
+            return Err(TOO_LONG);
+        }
+        let flags = match how {
+            Open::Shared => O_RDWR | O_CREAT,
+            Open::New => O_WRONLY | O_CREAT | O_EXCL,
+        };
+        // SAFETY: a text with its zero, and the mode that O_CREAT asks for.
+        Errno::check(unsafe { open(path.c_string().as_ptr(), flags | O_CLOEXEC, 0o666 as c_int) }).map(Self)
+    }
+
+    /// Device, number and size of the file.
+    pub fn status(&self) -> Result<[u64; 3], Errno> {
+        let mut status = [0u64; 32];
+        // SAFETY: `struct stat` has 144 (x86-64) or 128 (AArch64) bytes; there is room for 256.
+        Errno::check(unsafe { fstat(self.0, &mut status) })?;
+        // Both begin with st_dev and st_ino and have st_size at byte 48.
+        Ok([status[0], status[1], status[6]])
+    }
+
+    /// Waits until nobody else holds the lock of the file.
+    pub fn lock(&self) -> Result<(), Errno> {
+        loop {
+            // SAFETY: an open file.
+            match Errno::check(unsafe { flock(self.0, LOCK_EX) }) {
+                Err(Errno(EINTR)) => {}
+                result => return result.map(drop),
+            }
+        }
+    }
+
+    /// Reads until `into` is full or the file ends; how much it was.
+    pub fn read(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            // SAFETY: pointer and size of a slice.
+            match unsafe { read(self.0, rest.as_mut_ptr(), rest.len()) } {
+                0 => break,
+                count if count > 0 => done += count.unsigned_abs(),
+                _ if Errno::last().0 == EINTR => {}
+                _ => return Err(Errno::last()),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes all parts, one behind the other.
+    pub fn write(&self, parts: [&[u8]; 4]) -> Result<(), Errno> {
+        let mut parts = parts.map(|part| Part { start: part.as_ptr(), size: part.len() });
+        while parts.iter().any(|part| part.size > 0) {
+            // SAFETY: each part is what is left of a slice that lives through this function.
+            let written = unsafe { writev(self.0, parts.as_ptr(), parts.len() as c_int) };
+            if written < 0 && Errno::last().0 != EINTR {
+                return Err(Errno::last());
+            }
+            let mut written = usize::try_from(written).unwrap_or(0);
+            for part in &mut parts {
+                let done = written.min(part.size);
+                // `done` is not more than what is left of the slice, so the pointer stays in it or at its end.
+                part.start = part.start.wrapping_add(done);
+                part.size -= done;
+                written -= done;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the file; some file systems tell of a full disk only here.
+    pub fn close(self) -> Result<(), Errno> {
+        let file = self.0;
+        core::mem::forget(self);
+        // SAFETY: we opened it, and `drop` will not close it again.
+        Errno::check(unsafe { close(file) }).map(drop)
+    }
+}
+
+/// Renames a file over another.
+pub fn rename_file<const N: usize>(from: &Text<N>, to: &Text<N>) -> Result<(), Errno> {
+    // SAFETY: texts with their zeros.
+    Errno::check(unsafe { rename(from.c_string().as_ptr(), to.c_string().as_ptr()) }).map(drop)
+}
+
+/// Removes a file, if it is there.
+pub fn remove_file<const N: usize>(path: &Text<N>) {
+    // SAFETY: a text with its zero.
+    unsafe { unlink(path.c_string().as_ptr()) };
+}
+
+/// Makes the folders of a file. Whether that worked is found out by who opens the file.
+pub fn make_folders<const N: usize>(file: &Text<N>) {
+    for (at, _) in file.bytes().iter().enumerate().filter(|(at, byte)| *at > 0 && **byte == b'/') {
+        let folder = Text::<N>::new(file.bytes().get(..at).unwrap_or_default());
+        // SAFETY: a text with its zero.
+        unsafe { mkdir(folder.c_string().as_ptr(), 0o755) };
+    }
+}
+
+/// Memory of this process that may not be there any more: read by the kernel, which does not fault.
+pub struct OwnMemory {
+    start: usize,
+}
+
+impl OwnMemory {
+    /// The memory that begins there.
+    pub fn at(start: usize) -> Self {
+        Self { start }
+    }
+}
+
+impl Image for OwnMemory {
+    fn read(&self, offset: u64, into: &mut [u8]) -> bool {
+        let Some(from) = usize::try_from(offset).ok().and_then(|offset| self.start.checked_add(offset)) else {
+            return false;
+        };
+        let to = Part { start: into.as_mut_ptr(), size: into.len() };
+        let part = Part { start: from as *const u8, size: into.len() };
+        // SAFETY: the kernel writes to `to` only, which is a slice that nobody else uses; `part` is read by the
+        // kernel, which says EFAULT where nothing is there.
+        let read = unsafe { process_vm_readv(getpid(), &to, 1, &part, 1, 0) };
+        usize::try_from(read) == Ok(into.len()) || read_through_proc(from, into)
+    }
+}
+
+/// Where containers forbid `process_vm_readv`.
+fn read_through_proc(from: usize, into: &mut [u8]) -> bool {
+    // SAFETY: a text with its zero; no file is made.
+    let Ok(memory) = Errno::check(unsafe { open(c"/proc/self/mem".as_ptr().cast(), O_CLOEXEC) }).map(File) else {
+        return false;
+    };
+    let Ok(offset) = i64::try_from(from) else { return false };
+    // SAFETY: pointer and size of a slice.
+    let read = unsafe { pread(memory.0, into.as_mut_ptr(), into.len(), offset) };
+    usize::try_from(read) == Ok(into.len())
+}
+
+/// A library that the program loaded; we never load one.
+pub struct Library {
+    handle: *mut c_void,
+}
+
+impl Library {
+    /// The loaded library whose file name begins with this, whatever version follows.
+    pub fn find(name: &[u8]) -> Option<Self> {
+        let mut search = Search { name, path: Text::default(), found: false };
+        // SAFETY: the callback gets this pointer back during the call only, and knows its type.
+        unsafe { dl_iterate_phdr(is_library, (&raw mut search).cast()) };
+        if !search.found || search.path.is_cut() {
+            return None;
+        }
+        // SAFETY: a text with its zero. RTLD_NOLOAD: no code of the library runs.
+        let handle = unsafe { dlopen(search.path.c_string().as_ptr().cast(), RTLD_LAZY | RTLD_NOLOAD) };
+        (!handle.is_null()).then_some(Self { handle })
+    }
+
+    /// Address of a symbol; null where there is none.
+    pub fn symbol(&self, name: &CStr) -> *mut c_void {
+        // SAFETY: an open handle and a text with its zero.
+        unsafe { dlsym(self.handle, name.as_ptr()) }
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from dlopen and is given back once.
+        unsafe { dlclose(self.handle) };
+    }
+}
+
+struct Search<'a> {
+    name: &'a [u8],
+    path: Text<4096>,
+    found: bool,
+}
+
+extern "C" fn is_library(info: *const PhdrInfo, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader's entry is valid during the call, and `data` is the search that `find` passed.
+    let (info, search) = unsafe { (&*info, &mut *data.cast::<Search<'_>>()) };
+    if info.name.is_null() {
+        return 0;
+    }
+    // SAFETY: the loader's names are texts with zeros.
+    let path = unsafe { CStr::from_ptr(info.name) }.to_bytes();
+    let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    if !base.starts_with(search.name) {
+        return 0;
+    }
+    search.path = Text::new(path);
+    search.found = true;
+    1
+}
+
+/// What [`notes`] calls: whether the image is the program itself, and a pointer to the note's content.
+pub type NoteVisitor<'a> = &'a mut dyn FnMut(bool, *const u8);
+
+struct Notes<'a> {
+    name: &'a [u8],
+    size: u32,
+    visit: NoteVisitor<'a>,
+}
+
+/// Visits the ELF notes of this name (with its zero) and size in all loaded images, in the order of their loading.
+pub fn notes(name: &[u8], size: u32, visit: NoteVisitor<'_>) {
+    let mut notes = Notes { name, size, visit };
+    // SAFETY: the callback gets this pointer back during the call only, and knows its type.
+    unsafe { dl_iterate_phdr(visit_notes, (&raw mut notes).cast()) };
+}
+
+extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader's entry is valid during the call, and `data` is what `notes` passed.
+    let (info, notes) = unsafe { (&*info, &mut *data.cast::<Notes<'_>>()) };
+    // SAFETY: the program has no name, or an empty one.
+    let program = info.name.is_null() || unsafe { *info.name } == 0;
+    if info.headers.is_null() {
+        return 0;
+    }
+    // SAFETY: the loader's table has `count` program headers.
+    let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) };
+    let loaded = |header: &ProgramHeader| Span { address: header.address, size: header.memory_size };
+    for header in headers.iter().filter(|header| header.kind == PT_NOTE) {
+        let mut loads = headers.iter().filter(|header| header.kind == PT_LOAD);
+        if !loads.any(|load| loaded(load).holds(header.address, header.memory_size)) {
+            continue;
+        }
+        let start = (info.base.wrapping_add(header.address as usize)) as *const u8;
+        // SAFETY: the segment is in a loaded part of an image, which the loader's lock keeps loaded.
+        let bytes = unsafe { core::slice::from_raw_parts(start, header.memory_size as usize) };
+        visit_segment(bytes, program, notes);
+    }
+    0
+}
+
+fn visit_segment(bytes: &[u8], program: bool, notes: &mut Notes<'_>) {
+    let mut rest = bytes;
+    while let Some((head, after)) = rest.split_at_checked(12) {
+        let size = |at| crate::elf::word::<4>(head, at) as usize;
+        let aligned = |size: usize| size.wrapping_add(3) & !3;
+        let Some((name, after)) = after.split_at_checked(aligned(size(0))) else { return };
+        let Some((content, after)) = after.split_at_checked(aligned(size(4)).min(after.len())) else { return };
+        if name.get(..size(0)) == Some(notes.name) && size(4) == notes.size as usize {
+            (notes.visit)(program, content.as_ptr());
+        }
+        rest = after;
+    }
+}

@@ -1,0 +1,151 @@
+//! Names of profile files: LLVM's patterns, and what makes a device's file unlike any other.
+//!
+//! A file is `DIR/PROCESSOR.CONTENT.nNODE.BASE` beside the host's `DIR/BASE`: content and GPU are an identity that
+//! every process and every copy of the drain finds alike. No colons: some services refuse files with them.
+
+use crate::text::Text;
+
+/// A path, with its zero.
+pub type Path = Text<4096>;
+
+/// LLVM's default.
+pub const DEFAULT: &[u8] = b"default.profraw";
+
+/// What patterns are expanded with.
+#[derive(Debug, Clone, Copy)]
+pub struct Process<'a> {
+    /// `%p`.
+    pub id: u64,
+    /// `%h`.
+    pub host: &'a [u8],
+    /// `%t`.
+    pub temporary: &'a [u8],
+}
+
+/// What distinguishes the file of a device.
+#[derive(Debug, Clone, Copy)]
+pub struct Device<'a> {
+    /// The GPU's processor, for example `gfx90a`.
+    pub processor: &'a [u8],
+    /// The number of its node in the machine.
+    pub node: u32,
+    /// The hash of names and shapes of its functions.
+    pub content: u64,
+}
+
+/// Whether files of this pattern are to be merged: `%m`, `%1m` to `%9m`.
+pub fn merges(pattern: &[u8]) -> bool {
+    specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_)))
+}
+
+enum Specifier {
+    Process,
+    Host,
+    Temporary,
+    Merge(u64),
+    Build,
+    Continuous,
+    Text,
+}
+
+/// The pieces of a pattern: bytes as they stand, and what they mean.
+fn specifiers(pattern: &[u8]) -> impl Iterator<Item = (&[u8], Specifier)> {
+    let mut rest = pattern;
+    core::iter::from_fn(move || {
+        let (length, specifier) = match rest {
+            [] => return None,
+            [b'%', b'p', ..] => (2, Specifier::Process),
+            [b'%', b'h', ..] => (2, Specifier::Host),
+            [b'%', b't', ..] => (2, Specifier::Temporary),
+            [b'%', b'm', ..] => (2, Specifier::Merge(1)),
+            [b'%', digit @ b'1'..=b'9', b'm', ..] => (3, Specifier::Merge(u64::from(digit - b'0'))),
+            [b'%', b'b', ..] => (2, Specifier::Build),
+            [b'%', b'c', ..] => (2, Specifier::Continuous),
+            _ => (1, Specifier::Text),
+        };
+        let (piece, left) = rest.split_at_checked(length)?;
+        rest = left;
+        Some((piece, specifier))
+    })
+}
+
+/// A pattern with everything filled in.
+pub fn expand(pattern: &[u8], process: Process<'_>, content: u64) -> Path {
+    let mut path = Path::default();
+    for (piece, specifier) in specifiers(pattern) {
+        match specifier {
+            Specifier::Process => path.number(process.id),
+            Specifier::Host => path.push(process.host),
+            Specifier::Temporary => path.push(process.temporary),
+            // A pool of files: processes spread over it.
+            Specifier::Merge(pool) => {
+                path.hex(content, 16).push(b"_").number(process.id.checked_rem(pool).unwrap_or(0))
+            }
+            Specifier::Build => path.hex(content, 16),
+            // Continuous mode maps the host's counters; a device's are copied.
+            Specifier::Continuous => &mut path,
+            Specifier::Text => path.push(piece),
+        };
+    }
+    path
+}
+
+/// The device's file beside the host's file; `apart` is put before the name's end where files must not meet.
+pub fn beside(host: &[u8], device: Device<'_>, apart: Option<u64>) -> Path {
+    let cut = host.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    let (folder, base) = host.split_at_checked(cut).unwrap_or((&[], host));
+    let mut path = Path::new(folder);
+    for byte in device.processor {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+');
+        path.push(if plain { core::slice::from_ref(byte) } else { b"_" });
+    }
+    path.push(b".").hex(device.content, 16).push(b".n").number(u64::from(device.node));
+    if let Some(process) = apart {
+        path.push(b".p").number(process);
+    }
+    path.push(b".").push(if base.is_empty() { DEFAULT } else { base });
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::String;
+
+    const PROCESS: Process<'_> = Process { id: 1234, host: b"box", temporary: b"/scratch" };
+
+    fn expanded(pattern: &str) -> String {
+        String::from_utf8(expand(pattern.as_bytes(), PROCESS, 0xabc).bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn patterns_are_llvms() {
+        for (pattern, path, merged) in [
+            ("p.%p.profraw", "p.1234.profraw", false),
+            ("%t/%h/x", "/scratch/box/x", false),
+            ("%m.profraw", "0000000000000abc_0.profraw", true),
+            ("%4m", "0000000000000abc_2", true),
+            ("%c%p%b", "12340000000000000abc", false),
+            ("100%", "100%", false),
+            ("%0m%x%%m", "%0m%x%0000000000000abc_0", true),
+            ("", "", false),
+        ] {
+            assert_eq!((expanded(pattern).as_str(), merges(pattern.as_bytes())), (path, merged), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_devices_file_lies_beside_the_hosts() {
+        let device = Device { processor: b"gfx90a:xnack+", node: 3, content: 0x1f };
+        let path =
+            |host: &str, apart| String::from_utf8(beside(host.as_bytes(), device, apart).bytes().to_vec()).unwrap();
+        assert_eq!(path("default.profraw", None), "gfx90a_xnack+.000000000000001f.n3.default.profraw");
+        assert_eq!(path("a.b/c", Some(7)), "a.b/gfx90a_xnack+.000000000000001f.n3.p7.c");
+        assert_eq!(path("/x/", None), "/x/gfx90a_xnack+.000000000000001f.n3.default.profraw");
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_is_cut_and_known_to_be() {
+        assert!(expand(&[b'%', b'h'].repeat(4000), PROCESS, 0).is_cut());
+    }
+}

@@ -1,0 +1,212 @@
+//! A raw profile: header, records, then what counts (counters, bitmaps, counters of uniform waves), then names.
+//!
+//! Invariant: the parts lie in [`Capture`] as in the file, padded, so that writing copies nothing.
+
+use crate::elf::word;
+use crate::layout::{BYTE_COVERAGE, KEY, Layout};
+use crate::memory::Bytes;
+
+/// `\xfflprofr\x81` of 64-bit profiles.
+pub const MAGIC: u64 = 0xff6c_7072_6f66_7281;
+/// Kinds of value profiling that the header announces, minus one; the same in all known versions.
+const LAST_VALUE_KIND: u64 = 2;
+/// A header has no more words than this.
+const WORDS: usize = 19;
+
+/// Bytes of the three parts that count, without padding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Counters.
+    pub counters: usize,
+    /// Bitmaps.
+    pub bits: usize,
+    /// Counters of uniform waves.
+    pub uniform: usize,
+}
+
+/// Up to the next multiple of eight.
+pub const fn padded(size: usize) -> usize {
+    size.wrapping_add(7) & !7
+}
+
+impl Parts {
+    /// Where the bitmaps begin in a payload.
+    pub fn bits_at(self) -> usize {
+        padded(self.counters)
+    }
+
+    /// Where the counters of uniform waves begin in a payload.
+    pub fn uniform_at(self) -> usize {
+        self.bits_at().wrapping_add(padded(self.bits))
+    }
+
+    /// Bytes of a payload.
+    pub fn size(self) -> usize {
+        self.uniform_at().wrapping_add(padded(self.uniform))
+    }
+}
+
+/// Distances from the data section, as the header has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deltas {
+    /// To the counters.
+    pub counters: u64,
+    /// To the bitmaps.
+    pub bits: u64,
+    /// To the counters of uniform waves.
+    pub uniform: u64,
+}
+
+/// What does not change while device code runs: all of a file but what counts.
+pub struct Fixed {
+    /// The version word, with the flags of the device's own version variable.
+    pub version: u64,
+    /// Sound records, distances corrected.
+    pub data: Bytes,
+    /// Names, padded with zeros.
+    pub names: Bytes,
+    /// Bytes of names without padding.
+    pub names_size: usize,
+    /// Sizes of the payload's parts.
+    pub parts: Parts,
+    /// Distances.
+    pub deltas: Deltas,
+}
+
+/// The words of a header.
+pub struct Header {
+    bytes: [u8; WORDS * 8],
+    used: usize,
+}
+
+impl Header {
+    /// As bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.used).unwrap_or_default()
+    }
+
+    fn add(&mut self, words: &[u64]) {
+        for word in words {
+            for byte in word.to_le_bytes() {
+                if let Some(place) = self.bytes.get_mut(self.used) {
+                    *place = byte;
+                    self.used += 1;
+                }
+            }
+        }
+    }
+}
+
+impl Fixed {
+    /// The header of the file.
+    pub fn header(&self, layout: &Layout) -> Header {
+        let mut header = Header { bytes: [0; WORDS * 8], used: 0 };
+        let records = self.data.len().checked_div(layout.record).unwrap_or(0);
+        let per_counter = if self.is_byte_coverage() { 1 } else { 8 };
+        let (Parts { counters, bits, uniform }, deltas) = (self.parts, self.deltas);
+        let padding = |size: usize| (padded(size) - size) as u64;
+        // No ids of binaries; no padding before the counters.
+        header.add(&[MAGIC, self.version, 0, records as u64, 0, (counters / per_counter) as u64, padding(counters)]);
+        header.add(&[bits as u64, padding(bits)]);
+        if layout.uniform.is_some() {
+            header.add(&[(uniform / 8) as u64, padding(uniform), deltas.uniform]);
+        }
+        // Distance of names, tables of virtual functions and their names: none.
+        header.add(&[self.names_size as u64, deltas.counters, deltas.bits, 0, 0, 0, LAST_VALUE_KIND]);
+        header
+    }
+
+    /// Whether counters are single bytes.
+    pub fn is_byte_coverage(&self) -> bool {
+        self.version & BYTE_COVERAGE != 0
+    }
+
+    /// A hash of what the profile is of: names, and of each function its name and shape. It is the same in every
+    /// process and on every GPU.
+    pub fn identity(&self, layout: &Layout) -> u64 {
+        let mut hash = fnv(FNV_START, &self.version.to_le_bytes());
+        hash = fnv(hash, self.names.get(..self.names_size).unwrap_or_default());
+        for record in layout.records(&self.data) {
+            hash = fnv(hash, record.get(..KEY).unwrap_or_default());
+            hash = fnv(hash, &word::<4>(record, layout.counter_count).to_le_bytes());
+        }
+        hash
+    }
+}
+
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a of 64 bits.
+pub fn fnv(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Adds what one payload counted to another of the same parts. Counters stop at their end.
+pub fn add(into: &mut [u8], from: &[u8], parts: Parts, byte_coverage: bool) {
+    let mut range = |start: usize, size: usize, wide: bool, merge: fn(u8, u8) -> u8| {
+        let into = into.get_mut(start..start.wrapping_add(size)).unwrap_or_default();
+        let from = from.get(start..start.wrapping_add(size)).unwrap_or_default();
+        if wide {
+            each_word(into, from, u64::saturating_add);
+        } else {
+            into.iter_mut().zip(from).for_each(|(into, from)| *into = merge(*into, *from));
+        }
+    };
+    range(0, parts.counters, !byte_coverage, |a, b| a & b);
+    range(parts.bits_at(), parts.bits, false, |a, b| a | b);
+    range(parts.uniform_at(), parts.uniform, true, |a, _| a);
+}
+
+/// Takes back what [`add`] added; bits that were set stay.
+pub fn subtract(from: &mut [u8], what: &[u8], parts: Parts, byte_coverage: bool) {
+    if !byte_coverage {
+        let counters = from.get_mut(..parts.counters).unwrap_or_default();
+        each_word(counters, what, u64::saturating_sub);
+    }
+    let range = parts.uniform_at()..parts.size();
+    let uniform = from.get_mut(range.clone()).unwrap_or_default();
+    each_word(uniform, what.get(range).unwrap_or_default(), u64::saturating_sub);
+}
+
+fn each_word(into: &mut [u8], from: &[u8], merge: fn(u64, u64) -> u64) {
+    for (into, from) in into.chunks_exact_mut(8).zip(from.chunks_exact(8)) {
+        let merged = merge(word::<8>(into, 0), word::<8>(from, 0)).to_le_bytes();
+        into.iter_mut().zip(merged).for_each(|(place, byte)| *place = byte);
+    }
+}
+
+/// Whether any counter of a later payload is below the earlier one's: then it is of another load of the same code.
+pub fn shrinks(earlier: &[u8], later: &[u8], parts: Parts) -> bool {
+    let counters = earlier.chunks_exact(8).zip(later.chunks_exact(8)).take(parts.counters / 8);
+    counters.into_iter().any(|(earlier, later)| word::<8>(later, 0) < word::<8>(earlier, 0))
+}
+
+/// Whether names are chunks as LLVM writes them: size, size when compressed or zero, bytes; zeros between them.
+pub fn names_are_sound(names: &[u8]) -> bool {
+    let mut rest = names;
+    while let Some(first) = rest.first() {
+        if *first == 0 {
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        }
+        let chunk = number(rest).and_then(|(size, rest)| number(rest).map(|(packed, rest)| (size, packed, rest)));
+        let Some((size, packed, after)) = chunk else { return false };
+        let length = if packed == 0 { size } else { packed };
+        let next = usize::try_from(length).ok().and_then(|length| after.get(length..));
+        let Some(next) = next else { return false };
+        rest = next;
+    }
+    true
+}
+
+/// A ULEB128 number and what follows.
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    for (index, byte) in bytes.iter().enumerate().take(9) {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Some((value, bytes.get(index + 1..)?));
+        }
+    }
+    None
+}

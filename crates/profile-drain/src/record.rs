@@ -1,0 +1,118 @@
+//! Records of functions: which are sound, and a data section without the others.
+//!
+//! llvm-profdata refuses a whole file for one bad record, so bad ones are taken out. The distances of a later
+//! record are then corrected by the bytes that went before it, because the reader expects each distance to
+//! shrink by one record per record.
+
+use crate::elf::{Sections, Span, word};
+use crate::layout::Layout;
+use crate::memory::put;
+
+/// What is in a data section.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Records that stay.
+    pub kept: usize,
+    /// Records that were taken out.
+    pub dropped: usize,
+}
+
+/// Where the things are that records point to, and how long a counter is.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// Addresses as the link fixed them; records hold distances, so the load address does not matter.
+    pub sections: &'a Sections,
+    /// Bytes of a counter: 8, or 1.
+    pub counter: u64,
+}
+
+/// Whether LLVM's reader would accept the record at this address.
+fn is_sound(record: &[u8], address: u64, layout: &Layout, frame: Frame<'_>) -> bool {
+    let count = word::<4>(record, layout.counter_count);
+    let points_into = |field: usize, span: Span, size: u64, aligned: u64| {
+        let target = address.wrapping_add(word::<8>(record, field));
+        span.holds(target, size) && target.wrapping_sub(span.address) & (aligned - 1) == 0
+    };
+    let sections = frame.sections;
+    let counters = count > 0 && points_into(layout.counters, sections.counters, count * frame.counter, frame.counter);
+    let uniform = layout.uniform.filter(|_| sections.uniform.size > 0);
+    let uniform = uniform.is_none_or(|field| points_into(field, sections.uniform, count * 8, 8));
+    let bits = word::<4>(record, layout.bit_count);
+    counters && uniform && (bits == 0 || points_into(layout.bits, sections.bits, bits, 1))
+}
+
+/// How many records of the data section are sound in this layout; `None` where records do not fill it.
+pub fn sound(data: &[u8], layout: &Layout, frame: Frame<'_>) -> Option<usize> {
+    let records = layout.records(data);
+    if !records.remainder().is_empty() {
+        return None;
+    }
+    let mut address = frame.sections.data.address;
+    let mut sound = 0;
+    for record in records {
+        sound += usize::from(is_sound(record, address, layout, frame));
+        address = address.wrapping_add(layout.record as u64);
+    }
+    Some(sound)
+}
+
+/// Moves the sound records to the front, ready for a file. What is behind them means nothing any more.
+pub fn clean(data: &mut [u8], layout: &Layout, frame: Frame<'_>) -> Count {
+    let size = layout.record;
+    let mut count = Count::default();
+    let mut address = frame.sections.data.address;
+    let mut buffer = [0u8; 128];
+    let Some(buffer) = buffer.get_mut(..size) else { return count };
+    for index in 0..data.len().checked_div(size).unwrap_or(0) {
+        let Some(record) = data.get(index * size..(index + 1) * size) else { break };
+        let good = is_sound(record, address, layout, frame);
+        address = address.wrapping_add(size as u64);
+        if !good {
+            count.dropped += 1;
+            continue;
+        }
+        let _ = put(buffer, 0, record);
+        finish(buffer, (count.dropped * size) as u64, layout, frame);
+        let _ = put(data, count.kept * size, buffer);
+        count.kept += 1;
+    }
+    count
+}
+
+/// A record as it goes into the file, `moved` bytes before its place in memory.
+fn finish(record: &mut [u8], moved: u64, layout: &Layout, frame: Frame<'_>) {
+    let there = |span: Span| span.size > 0;
+    let mut pointer = |field: usize, there: bool| {
+        let value = if there { word::<8>(record, field).wrapping_add(moved) } else { 0 };
+        let _ = put(record, field, &value.to_le_bytes());
+    };
+    pointer(layout.counters, true);
+    if let Some(field) = layout.uniform {
+        pointer(field, there(frame.sections.uniform));
+    }
+    pointer(layout.bits, there(frame.sections.bits));
+    // Addresses differ from run to run, and values of value profiling are not collected on a device.
+    let _ = put(record, layout.addresses, &[0; 16]);
+    let _ = put(record, layout.sites, &[0; 6]);
+}
+
+/// Whether two data sections of files say the same, but for the size of waves, which only code that ran knows.
+/// Where `into` does not know it, it takes it over.
+pub fn agree(into: &mut [u8], other: &[u8], layout: &Layout) -> bool {
+    if into.len() != other.len() {
+        return false;
+    }
+    let mut equal = true;
+    for (own, other) in into.chunks_exact_mut(layout.record.max(1)).zip(layout.records(other)) {
+        if let Some(at) = layout.wave {
+            let (mine, theirs) = (word::<2>(own, at), word::<2>(other, at));
+            let known = if mine == 0 { theirs } else { mine };
+            let _ = put(own, at, &(known as u16).to_le_bytes());
+            equal &= theirs == 0 || theirs == known;
+        }
+        let wave = |index: usize| layout.wave.is_some_and(|at| index == at || index == at + 1);
+        let mut bytes = own.iter().zip(other).enumerate();
+        equal &= bytes.all(|(index, (own, other))| own == other || wave(index));
+    }
+    equal
+}

@@ -1,0 +1,295 @@
+//! What a process knows of the profiles that it drained: sums over all loads of the same code on the same GPU.
+//!
+//! Invariants: an entry's total is what all loads of its code ever counted, those that are gone (`retired`) and
+//! those that are there (`loads`), each load with its last payload. So draining again changes nothing, a load
+//! that disappeared loses nothing that was seen, and two loads of one code never write to each other's file.
+//! Everything is plain data in libc's memory: any copy of the drain may use it, also when the copy that made it
+//! was unloaded.
+
+use crate::capture::Capture;
+use crate::layout;
+use crate::libc::{Errno, File, NOT_THERE, Open, make_folders, remove_file, rename_file};
+use crate::memory::{Bytes, List};
+use crate::name::{Device, Path};
+use crate::raw::{Fixed, add, fnv, shrinks, subtract};
+use crate::record;
+
+/// One load of a code object.
+pub struct Load {
+    /// HSA's handle of its executable.
+    pub executable: u64,
+    /// Where its memory begins.
+    pub base: u64,
+    payload: Bytes,
+}
+
+/// All loads of one code on one GPU.
+pub struct Entry {
+    /// The hash of its content.
+    pub content: u64,
+    /// The GPU's node.
+    pub node: u32,
+    processor: [u8; 64],
+    fixed: Fixed,
+    loads: List<Load>,
+    retired: Option<Bytes>,
+    /// Whether something was counted since the last file.
+    is_new: bool,
+    /// The hash of the path that was written last.
+    path: u64,
+    /// What this process already added to a file that is merged.
+    merged: Option<Bytes>,
+}
+
+/// All entries of a process.
+pub struct Store {
+    entries: List<Entry>,
+}
+
+impl Store {
+    /// Nothing drained yet.
+    pub const EMPTY: Self = Self { entries: List::EMPTY };
+
+    /// The entries.
+    pub fn entries(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+
+    /// Takes in what was read of a load; `None` where there is no memory.
+    pub fn take(&mut self, capture: Capture, load: (u64, u64), processor: [u8; 64], node: u32) -> Option<()> {
+        let Capture { fixed, payload, .. } = capture;
+        let layout = layout::of_version(fixed.version)?;
+        let content = fixed.identity(layout);
+        let is_it = |entry: &Entry| (entry.content, entry.node, &entry.processor) == (content, node, &processor);
+        let same = |entry: &Entry| entry.fixed.parts == fixed.parts && entry.fixed.deltas == fixed.deltas;
+        let place = self.entries.iter().position(|entry| is_it(entry) && same(entry));
+        let (executable, base) = load;
+        if let Some(entry) = place.and_then(|at| self.entries.get_mut(at)) {
+            record::agree(&mut entry.fixed.data, &fixed.data, layout);
+            return entry.update(Load { executable, base, payload });
+        }
+        let mut loads = List::EMPTY;
+        loads.push(Load { executable, base, payload })?;
+        let entry =
+            Entry { content, node, processor, fixed, loads, retired: None, is_new: true, path: 0, merged: None };
+        self.entries.push(entry).map(drop)
+    }
+
+    /// Loads that are not there any more count as gone: `is_there` is asked for each.
+    pub fn retire(&mut self, is_there: impl Fn(&Load) -> bool) {
+        for entry in self.entries.iter_mut() {
+            let mut index = 0;
+            while let Some(load) = entry.loads.get(index) {
+                if is_there(load) {
+                    index += 1;
+                } else if let Some(load) = entry.loads.swap_remove(index) {
+                    entry.retire(load.payload);
+                }
+            }
+        }
+    }
+
+    /// How many loads were there when they were last read.
+    pub fn loads(&self) -> usize {
+        self.entries.iter().map(|entry| entry.loads.len()).sum()
+    }
+}
+
+/// What became of an entry's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It is new, or newer.
+    Yes,
+    /// It already says all of this.
+    Unchanged,
+    /// Another file of that name is of other code: it stays, ours needs another name.
+    Taken,
+}
+
+impl Entry {
+    /// Names and numbers for its file.
+    pub fn device(&self) -> Device<'_> {
+        let processor = crate::elf::until_zero(&self.processor);
+        Device { processor, node: self.node, content: self.content }
+    }
+
+    /// Records of its file.
+    pub fn records(&self) -> usize {
+        let size = layout::of_version(self.fixed.version).map_or(1, |layout| layout.record);
+        self.fixed.data.len().checked_div(size).unwrap_or(0)
+    }
+
+    fn update(&mut self, load: Load) -> Option<()> {
+        let known = |own: &Load| (own.executable, own.base) == (load.executable, load.base);
+        let place = self.loads.iter().position(known);
+        let Some(old) = place.and_then(|at| self.loads.get_mut(at)) else {
+            self.is_new = true;
+            return self.loads.push(load).map(drop);
+        };
+        if *old.payload == *load.payload {
+            return Some(());
+        }
+        self.is_new = true;
+        let shrinks = !self.fixed.is_byte_coverage() && shrinks(&old.payload, &load.payload, self.fixed.parts);
+        let earlier = core::mem::replace(&mut old.payload, load.payload);
+        if shrinks {
+            self.retire(earlier);
+        }
+        Some(())
+    }
+
+    fn retire(&mut self, payload: Bytes) {
+        match &mut self.retired {
+            Some(retired) => add(retired, &payload, self.fixed.parts, self.fixed.is_byte_coverage()),
+            none => *none = Some(payload),
+        }
+    }
+
+    /// The sum of all loads. Borrowed where there is only one, because payloads may be large.
+    fn total(&self) -> Option<Total<'_>> {
+        let all = || self.loads.iter().map(|load| &*load.payload).chain(self.retired.as_deref());
+        let mut payloads = all();
+        let first = payloads.next()?;
+        if payloads.next().is_none() {
+            return Some(Total::Of(first));
+        }
+        let mut sum = Bytes::copy(first)?;
+        for payload in all().skip(1) {
+            add(&mut sum, payload, self.fixed.parts, self.fixed.is_byte_coverage());
+        }
+        Some(Total::Sum(sum))
+    }
+
+    /// Writes the file, or adds to it. The old content stays until the new one is complete.
+    pub fn write(&mut self, path: &Path, merge: bool, process: u64) -> Result<Written, Errno> {
+        let hash = fnv(0, path.bytes());
+        if !self.is_new && self.path == hash {
+            return Ok(Written::Unchanged);
+        }
+        if merge {
+            if self.path != hash {
+                self.merged = None;
+            }
+            if self.merge(path, process)? == Written::Taken {
+                return Ok(Written::Taken);
+            }
+        } else {
+            let total = self.total().ok_or(NO_MEMORY)?;
+            replace(path, process, |file| self.write_to(file, total.bytes()))?;
+        }
+        (self.is_new, self.path) = (false, hash);
+        Ok(Written::Yes)
+    }
+
+    fn write_to(&self, file: &File, payload: &[u8]) -> Result<(), Errno> {
+        let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
+        file.write([self.fixed.header(layout).bytes(), &self.fixed.data, payload, &self.fixed.names])
+    }
+
+    /// Adds what is new to the file of all processes.
+    fn merge(&mut self, path: &Path, process: u64) -> Result<Written, Errno> {
+        let (file, size) = lock(path)?;
+        let result = self.merge_locked(path, process, &file, size);
+        if result.is_err() && size == 0 {
+            remove_file(path); // made by `lock`, and nobody else has it: an empty file is no profile
+        }
+        result
+    }
+
+    fn merge_locked(&mut self, path: &Path, process: u64, file: &File, size: u64) -> Result<Written, Errno> {
+        let (parts, byte_coverage) = (self.fixed.parts, self.fixed.is_byte_coverage());
+        let total = Bytes::copy(self.total().ok_or(NO_MEMORY)?.bytes()).ok_or(NO_MEMORY)?;
+        let mut sum = Bytes::copy(&total).ok_or(NO_MEMORY)?;
+        if let Some(merged) = &self.merged {
+            subtract(&mut sum, merged, parts, byte_coverage);
+        }
+        if size > 0 {
+            let Some(there) = self.read_payload(file, size)? else { return Ok(Written::Taken) };
+            add(&mut sum, &there, parts, byte_coverage);
+        }
+        replace(path, process, |file| self.write_to(file, &sum))?;
+        self.merged = Some(total);
+        Ok(Written::Yes)
+    }
+
+    /// What a file of the same code counted; `None` if it is of other code.
+    fn read_payload(&mut self, file: &File, size: u64) -> Result<Option<Bytes>, Errno> {
+        let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
+        let header = self.fixed.header(layout);
+        let lengths = [header.bytes().len(), self.fixed.data.len(), self.fixed.parts.size(), self.fixed.names.len()];
+        if lengths.iter().sum::<usize>() as u64 != size {
+            return Ok(None);
+        }
+        let read = |index: usize| {
+            let mut bytes = Bytes::zeroed(lengths.get(index).copied().unwrap_or(0)).ok_or(NO_MEMORY)?;
+            let length = file.read(&mut bytes)?;
+            bytes.truncate(length);
+            Ok(bytes)
+        };
+        let (head, data, payload, names) = (read(0)?, read(1)?, read(2)?, read(3)?);
+        let same = *head == *header.bytes() && *names == *self.fixed.names;
+        let same = same && payload.len() == self.fixed.parts.size();
+        Ok((same && record::agree(&mut self.fixed.data, &data, layout)).then_some(payload))
+    }
+}
+
+/// ENOMEM.
+const NO_MEMORY: Errno = Errno(12);
+
+enum Total<'a> {
+    Of(&'a [u8]),
+    Sum(Bytes),
+}
+
+impl Total<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Of(bytes) => bytes,
+            Self::Sum(bytes) => bytes,
+        }
+    }
+}
+
+/// Opens a file, with its folders where they are missing, as LLVM's runtime does for the host's file.
+fn open(path: &Path, how: Open) -> Result<File, Errno> {
+    match File::open(path, how) {
+        Err(NOT_THERE) => {
+            make_folders(path);
+            File::open(path, how)
+        }
+        result => result,
+    }
+}
+
+/// The file, locked, and its size. A writer puts a new file in the place of the one that it had locked: who
+/// waited for the old one starts again.
+fn lock(path: &Path) -> Result<(File, u64), Errno> {
+    loop {
+        let file = open(path, Open::Shared)?;
+        file.lock()?;
+        let [device, number, size] = file.status()?;
+        let [same_device, same_number, _] = open(path, Open::Shared)?.status()?;
+        if (device, number) == (same_device, same_number) {
+            return Ok((file, size));
+        }
+    }
+}
+
+/// Writes a file beside its place and renames it. Nothing is left behind where that fails.
+fn replace(path: &Path, process: u64, write: impl Fn(&File) -> Result<(), Errno>) -> Result<(), Errno> {
+    const EXISTS: Errno = Errno(17);
+    for attempt in 0..100 {
+        let mut beside = *path;
+        beside.push(b".").number(process).push(b".").number(attempt).push(b".tmp");
+        let file = match open(&beside, Open::New) {
+            Err(EXISTS) => continue, // of a killed process, or of one with our number on another machine
+            file => file?,
+        };
+        let result = write(&file).and_then(|()| file.close()).and_then(|()| rename_file(&beside, path));
+        if result.is_err() {
+            remove_file(&beside);
+        }
+        return result;
+    }
+    Err(EXISTS)
+}

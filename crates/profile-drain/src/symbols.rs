@@ -1,0 +1,72 @@
+//! The names by which the archive meets the rest of a link: read by the build script, the drain and its tests.
+
+/// File name of the archive, in `lib/hotswap` of an installation.
+pub const ARCHIVE_NAME: &str = "libhotswap-profile-drain.a";
+
+/// The symbol that a link forces in (`-u`), and the function that a program may call itself.
+pub const FORCED: &str = "hotswap_profile_drain";
+
+/// What LLVM's device profiling of version 23 and later expects of a host runtime. Registrations do nothing: we
+/// read what HSA has loaded. The last one is how the host's profile runtime asks for a drain.
+pub const LEGACY: &[&str] = &[
+    "__llvm_profile_offload_register_shadow_variable",
+    "__llvm_profile_offload_register_section_shadow_variable",
+    "__llvm_profile_offload_register_dynamic_module",
+    "__llvm_profile_offload_unregister_dynamic_module",
+    "__llvm_profile_hip_collect_device_data",
+];
+
+/// Functions that destroy code objects: calls of this image are bound to ours, which drains and passes the
+/// call on. With each the result that it gives where the real function is not in the process.
+pub const WRAPPED: &[(&str, u32)] = &[
+    // hipErrorSharedObjectSymbolNotFound
+    ("hipModuleUnload", 302),
+    ("hipLibraryUnload", 302),
+    ("__hipUnregisterFatBinary", 0),
+];
+
+/// What the object may leave undefined: libc, the loader, and what the host's profile runtime may define.
+pub const UNDEFINED: &[&str] = &[
+    "__errno_location",
+    "__llvm_profile_filename",
+    "__llvm_profile_get_filename",
+    "_GLOBAL_OFFSET_TABLE_",
+    "atexit",
+    "bcmp",
+    "calloc",
+    "close",
+    "dl_iterate_phdr",
+    "dlclose",
+    "dlopen",
+    "dlsym",
+    "flock",
+    "free",
+    "fstat",
+    "getenv",
+    "gethostname",
+    "getpid",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "memset",
+    "mkdir",
+    "open",
+    "pread",
+    "process_vm_readv",
+    "pthread_atfork",
+    "pthread_self",
+    "pthread_sigmask",
+    "read",
+    "rename",
+    "sched_yield",
+    "sigaddset",
+    "sigemptyset",
+    "sigismember",
+    "sigpending",
+    "sigtimedwait",
+    "strlen",
+    "unlink",
+    "usleep",
+    "write",
+    "writev",
+];

@@ -1,0 +1,174 @@
+//! The bench of the profile drain: programs with real device code, without a GPU.
+//!
+//! Real clangs build them; stand-ins of HSA and HIP (`standin/`), compiled at test time, load the code objects and
+//! count launches instead of running them. LLVM's own tools of the same version judge what comes out.
+//!
+//! Invariants: one scratch folder for a test, one folder in it for a run; programs see the stand-ins through
+//! `LD_LIBRARY_PATH`, compilers and linkers never do.
+
+mod profile;
+
+pub use profile::{Counts, Profile};
+
+use hotswap_userland::Workbench;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Sources of the stand-ins and of the cases, as file name and text.
+const FILES: &[(&str, &str)] = &[
+    ("standin.h", include_str!("../standin/standin.h")),
+    ("hsa.c", include_str!("../standin/hsa.c")),
+    ("hsa.map", include_str!("../standin/hsa.map")),
+    ("hip.c", include_str!("../standin/hip.c")),
+    ("hip.map", include_str!("../standin/hip.map")),
+    ("device_runtime.c", include_str!("../standin/device_runtime.c")),
+    ("hip.h", include_str!("../cases/hip.h")),
+    ("saxpy.hip", include_str!("../cases/saxpy.hip")),
+];
+
+/// What a build instruments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instrument {
+    /// Host and device, for coverage.
+    Coverage,
+    /// Host and device, with LLVM's own instrumentation.
+    Ir,
+    /// Device only, for coverage.
+    DeviceCoverage,
+    /// Device only, with LLVM's own instrumentation.
+    DeviceIr,
+}
+
+/// Words that select the drain in a link, as HotSwap's driver gives them: the archive is the last input.
+pub const DRAIN: &str = "-Xlinker -u -Xlinker hotswap_profile_drain drain.a";
+
+/// Compilers, stand-ins and a folder.
+#[derive(Debug)]
+pub struct Bench {
+    /// The folder, and the compilers that are there.
+    pub work: Workbench,
+}
+
+/// What a program did.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// What it said on standard error.
+    pub error: String,
+    /// Names of the files of its folder.
+    pub files: Vec<String>,
+    /// The folder, in that of the bench.
+    pub folder: String,
+}
+
+impl Ran {
+    /// Files with profiles of devices.
+    pub fn devices(&self) -> Vec<String> {
+        self.files.iter().filter(|name| name.starts_with("gfx")).cloned().collect()
+    }
+
+    /// Warnings of our drain.
+    pub fn warnings(&self) -> Vec<&str> {
+        self.error.lines().filter(|line| line.starts_with("hotswap-profile-drain: warning: ")).collect()
+    }
+}
+
+impl Bench {
+    /// `None` without a userland, after a line that says so.
+    pub fn new(test: &str) -> Option<Self> {
+        let work = Workbench::new(test)?;
+        for (name, text) in FILES {
+            work.write(name, text.as_bytes());
+        }
+        work.write("drain.a", hotswap_profile_drain::ARCHIVE);
+        let mut script = String::from(
+            "set -e; mkdir lib
+            shared() { clang-22 -O1 -shared -fPIC -Wall -Wextra -Werror \"$1.c\" -o \"lib/$2\" -Wl,-soname,\"$2\" \\
+                -Wl,--version-script=\"$1.map\" $3; }
+            shared hsa libhsa-runtime64.so.1; shared hip libamdhip64.so.7 lib/libhsa-runtime64.so.1\n",
+        );
+        for version in work.versions.iter().filter(|version| **version > 22) {
+            let _ = writeln!(
+                script,
+                "clang-{version} --target=amdgcn-amd-amdhsa -nogpulib -nostdlibinc -ffreestanding -flto \
+                 -Xclang -mcode-object-version=none -fPIC -fvisibility=hidden -O2 -c device_runtime.c -o runtime.o
+                 llvm-ar-{version} crs runtime-{version}.a runtime.o"
+            );
+        }
+        work.run(&script);
+        Some(Self { work })
+    }
+
+    /// The command that compiles HIP with that clang, up to its inputs; a link needs [`Bench::link`] behind them.
+    pub fn clang(&self, version: u32, instrument: Instrument) -> String {
+        let mut words = format!("clang++-{version} -nogpulib -nogpuinc -I. -O1");
+        if version > 22 {
+            let _ = write!(words, " ${{ROCM:+--rocm-path=$ROCM}} -Xoffload-linker $PWD/runtime-{version}.a");
+            words += " -Xarch_device -mllvm=-offload-pgo-sampling=0";
+        } else {
+            words += " -Xarch_device -fprofile-update=atomic -Xarch_device -mllvm=-disable-vp";
+        }
+        words += match instrument {
+            Instrument::Coverage => " -fprofile-instr-generate -fcoverage-mapping",
+            Instrument::Ir => " -fprofile-generate",
+            Instrument::DeviceCoverage => " -Xarch_device -fprofile-instr-generate -Xarch_device -fcoverage-mapping",
+            Instrument::DeviceIr => " -Xarch_device -fprofile-generate",
+        };
+        words
+    }
+
+    /// Words behind the inputs of a link: with the drain, or with what clang itself brings.
+    pub fn link(drain: bool) -> String {
+        format!("-x none {} -lamdhip64", if drain { DRAIN } else { "" })
+    }
+
+    /// Builds a program of one source for gfx90a.
+    pub fn program(&self, version: u32, instrument: Instrument, source: &str, output: &str, drain: bool) {
+        let (clang, link) = (self.clang(version, instrument), Self::link(drain));
+        self.work.run(&format!("{clang} --offload-arch=gfx90a -x hip {source} {link} -o {output}"));
+    }
+
+    /// Runs a command in a new folder, on the stand-ins; `$B` is the folder of the bench.
+    ///
+    /// # Panics
+    /// If the folder was used before.
+    pub fn start(&self, folder: &str, variables: &str, command: &str) -> Ran {
+        self.work.run(&format!("mkdir {folder}"));
+        self.again(folder, variables, command)
+    }
+
+    /// The same in a folder that is there.
+    ///
+    /// # Panics
+    /// If the folder cannot be read.
+    pub fn again(&self, folder: &str, variables: &str, command: &str) -> Ran {
+        let script = format!("export B=$PWD; cd {folder} && export LD_LIBRARY_PATH=$B/lib {variables}; exec {command}");
+        let output = self.work.shell(&script);
+        let entries = std::fs::read_dir(self.work.path(folder)).expect("the folder was made");
+        let mut files: Vec<String> =
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        files.sort();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ran { code: output.status.code(), error, files, folder: folder.to_owned() }
+    }
+
+    /// What llvm-profdata of that version reads in each of the files, added up.
+    pub fn counts(&self, version: u32, ran: &Ran, files: &[String]) -> Counts {
+        self.profile(version, ran, files).counts
+    }
+
+    /// The files merged, and shown.
+    pub fn profile(&self, version: u32, ran: &Ran, files: &[String]) -> Profile {
+        if files.is_empty() {
+            return Profile { level: String::new(), counts: BTreeMap::new() };
+        }
+        let script = format!(
+            "cd {} && llvm-profdata-{version} merge --failure-mode=any -o merged.profdata {} && \
+             llvm-profdata-{version} show --all-functions --counts merged.profdata",
+            ran.folder,
+            files.join(" ")
+        );
+        profile::parse(&self.work.run(&script))
+    }
+}
