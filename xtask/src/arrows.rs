@@ -22,6 +22,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     // Rows, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     ("hotswap-isa", &["hotswap-isa-meta"]),
+    ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     // The wrapper judges words and plans; what is in an object is the interposer's business.
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),

@@ -64,6 +64,19 @@ impl RegSet {
         self.words[(word + 1) & 31] |= high;
     }
 
+    /// Its bits, 64 registers a word: VGPRs from word 0, AGPRs from 16, SGPRs with VCC from 20, trap temporaries in 22,
+    /// special registers in 23. For solvers that keep many sets in fewer words.
+    #[must_use]
+    pub const fn words(&self) -> &[u64; WORDS] {
+        &self.words
+    }
+
+    /// The set with those bits, see [`RegSet::words`].
+    #[must_use]
+    pub const fn from_words(words: [u64; WORDS]) -> Self {
+        Self { words }
+    }
+
     /// Takes every 32-bit register of `reg` out.
     #[inline]
     pub fn remove(&mut self, reg: Reg) {
@@ -175,6 +188,15 @@ impl<'a> IntoIterator for &'a RegSet {
 
     fn into_iter(self) -> Iter<'a> {
         self.iter()
+    }
+}
+
+impl Reg {
+    /// The word of [`RegSet::words`] in which it begins, its bits there, and its bits in the next word.
+    #[inline]
+    #[must_use]
+    pub fn set_bits(self) -> (usize, u64, u64) {
+        bits(self)
     }
 }
 

@@ -1,0 +1,114 @@
+//! Calls: who is called from where.
+
+use crate::place::Place;
+
+/// Who is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Callee {
+    /// A function of this section.
+    Function {
+        /// Its number in [`Program::functions`](crate::Program::functions).
+        function: u32,
+        /// Offset in the section of the entry.
+        entry: u32,
+    },
+    /// Something outside of this section.
+    Outside(Place),
+    /// An address that is not known.
+    Unknown,
+}
+
+/// A call, or a jump into another function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallSite {
+    /// Offset of the instruction.
+    pub offset: u32,
+    /// Who is called.
+    pub callee: Callee,
+    /// First register of the pair that gets the return address; `None` for a jump, from which nobody comes back here.
+    pub link: Option<u8>,
+}
+
+impl CallSite {
+    /// Whether it is a jump into another function rather than a call.
+    #[must_use]
+    pub const fn is_tail(&self) -> bool {
+        self.link.is_none()
+    }
+}
+
+/// Groups of functions that call each other, callees before callers, without recursion of our own.
+///
+/// `callees` gives the functions that a function calls.
+pub(crate) fn bottom_up<'f, I>(count: usize, callees: impl Fn(usize) -> I) -> Vec<Vec<u32>>
+where
+    I: Iterator<Item = u32> + 'f,
+{
+    // Tarjan's algorithm; an index of 0 means "not seen".
+    let (mut index, mut low, mut on_stack) = (vec![0u32; count], vec![0u32; count], vec![false; count]);
+    let (mut stack, mut groups, mut next) = (Vec::new(), Vec::new(), 1);
+    for root in 0..count {
+        if index[root] != 0 {
+            continue;
+        }
+        let mut path: Vec<(usize, I)> = Vec::new();
+        let mut enter = Some(root);
+        loop {
+            if let Some(node) = enter.take() {
+                (index[node], low[node], on_stack[node]) = (next, next, true);
+                next += 1;
+                stack.push(node as u32);
+                path.push((node, callees(node)));
+            }
+            let Some((node, rest)) = path.last_mut() else { break };
+            let node = *node;
+            match rest.next() {
+                Some(callee) if index[callee as usize] == 0 => enter = Some(callee as usize),
+                Some(callee) if on_stack[callee as usize] => low[node] = low[node].min(index[callee as usize]),
+                Some(_) => {}
+                None => {
+                    path.pop();
+                    if let Some((caller, _)) = path.last() {
+                        low[*caller] = low[*caller].min(low[node]);
+                    }
+                    if low[node] == index[node] {
+                        groups.push(group(&mut stack, &mut on_stack, node as u32));
+                    }
+                }
+            }
+        }
+    }
+    groups
+}
+
+fn group(stack: &mut Vec<u32>, on_stack: &mut [bool], root: u32) -> Vec<u32> {
+    let mut group = Vec::new();
+    while let Some(node) = stack.pop() {
+        on_stack[node as usize] = false;
+        group.push(node);
+        if node == root {
+            break;
+        }
+    }
+    group.sort_unstable();
+    group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callees_come_first_and_cycles_are_one_group() {
+        let calls: [&[u32]; 6] = [&[1, 4], &[2], &[1, 3], &[], &[4], &[]];
+        let groups = bottom_up(6, |node| calls[node].iter().copied());
+        assert_eq!(groups, [vec![3], vec![1, 2], vec![4], vec![0], vec![5]]);
+    }
+
+    #[test]
+    fn a_long_chain_needs_no_deep_stack() {
+        let count = 300_000;
+        let groups = bottom_up(count, |node| (node + 1 < count).then_some(node as u32 + 1).into_iter());
+        assert_eq!((groups.len(), &groups[0][..]), (count, &[count as u32 - 1][..]));
+    }
+}

@@ -1,0 +1,71 @@
+//! A program as text, for tests and for people who look for an error.
+
+use crate::block::Exit;
+use crate::calls::Callee;
+use crate::function::Function;
+use crate::program::Program;
+use std::fmt::{self, Write};
+
+/// Writes functions, entries, blocks, calls and problems, one a line; offsets are in hexadecimal.
+///
+/// # Errors
+/// Those of `out`.
+pub fn dump(program: &Program<'_>, out: &mut impl Write) -> fmt::Result {
+    for function in &program.functions {
+        header(program, function, out)?;
+        for (number, block) in function.blocks.iter().enumerate() {
+            write!(out, "  {:#x}..{:#x} {}", block.start, block.end, exit_name(block.exit))?;
+            for to in function.successors(number) {
+                write!(out, " {:#x}", function.blocks[*to as usize].start)?;
+            }
+            writeln!(out)?;
+        }
+        for call in &function.calls {
+            write!(out, "  {} {:#x} ", if call.is_tail() { "tail" } else { "call" }, call.offset)?;
+            match call.callee {
+                Callee::Function { function, entry } => {
+                    let callee = &program.functions[function as usize];
+                    write!(out, "{}", program.name(callee))?;
+                    if entry != callee.start {
+                        write!(out, " + {:#x}", entry - callee.start)?;
+                    }
+                }
+                Callee::Outside(place) => write!(out, "outside {:#x}:{:#x}", place.base, place.at)?,
+                Callee::Unknown => write!(out, "unknown")?,
+            }
+            writeln!(out)?;
+        }
+        for problem in &function.problems {
+            writeln!(out, "  problem {:#x} {}", problem.offset, problem.reason)?;
+        }
+    }
+    Ok(())
+}
+
+fn header(program: &Program<'_>, function: &Function, out: &mut impl Write) -> fmt::Result {
+    write!(out, "{} {:#x}..{:#x}", program.name(function), function.start, function.end)?;
+    for entry in &function.entries {
+        write!(out, " {:?}", entry.kind)?;
+        if entry.offset != function.start {
+            write!(out, "@{:#x}", entry.offset)?;
+        }
+        if entry.open {
+            out.write_str("(open)")?;
+        }
+    }
+    writeln!(out)
+}
+
+fn exit_name(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Fall => "fall",
+        Exit::Branch => "branch",
+        Exit::Conditional => "cond",
+        Exit::Call => "call",
+        Exit::Jump => "jump",
+        Exit::Return => "return",
+        Exit::Tail => "tail",
+        Exit::End => "end",
+        Exit::Unknown => "unknown",
+    }
+}

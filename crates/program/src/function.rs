@@ -1,0 +1,227 @@
+//! A function: a stretch of the section, its entries, blocks and edges.
+
+use crate::bits::Bits;
+use crate::block::Block;
+use crate::calls::CallSite;
+use crate::problem::Problem;
+use crate::track::PcValue;
+use hotswap_isa::regset::RegSet;
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum EntryKind {
+    /// A kernel.
+    Kernel,
+    /// Where a kernel begins on hardware that preloads its arguments.
+    Preloaded,
+    /// A function symbol.
+    Function,
+    /// An address that a word outside of the code, or a computation in it, holds.
+    Address,
+    /// The target of a call or a jump from elsewhere.
+    Target,
+}
+
+/// Where execution may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Offset in the section.
+    pub offset: u32,
+    /// Why it is one; if there are several reasons, the first of them in the order of [`EntryKind`].
+    pub kind: EntryKind,
+    /// Who enters here is not known completely: the address is taken, or other files see the name.
+    pub open: bool,
+}
+
+impl Entry {
+    /// Whether the hardware begins here: no one returns from it, and nothing is live but what it sets up.
+    #[must_use]
+    pub const fn is_kernel(&self) -> bool {
+        matches!(self.kind, EntryKind::Kernel | EntryKind::Preloaded)
+    }
+}
+
+/// A stretch of the section whose code belongs together.
+#[derive(Debug, Clone)]
+pub struct Function {
+    /// Offset of its first byte.
+    pub start: u32,
+    /// Offset behind its last byte: where the next function begins.
+    pub end: u32,
+    /// Number of the mark that names it, in [`Source::marks`](crate::Source::marks).
+    pub mark: Option<u32>,
+    /// Its entries by offset.
+    pub entries: Vec<Entry>,
+    /// Its blocks by offset.
+    pub blocks: Vec<Block>,
+    pub(crate) edges: Vec<u32>,
+    /// Its calls, and jumps into other functions, by offset.
+    pub calls: Vec<CallSite>,
+    /// What is not known of it, by offset.
+    pub problems: Vec<Problem>,
+    /// Addresses that it computes from the program counter, by offset.
+    pub pc_values: Vec<PcValue>,
+    /// Offsets of instructions.
+    pub(crate) starts: Bits,
+    /// Registers that its own instructions name, as if every bank were the first.
+    pub(crate) reads: Box<RegSet>,
+    pub(crate) writes: Box<RegSet>,
+    /// It sets the bank mode.
+    pub(crate) banked: bool,
+    /// It has instructions whose registers the index mode of gfx9 chooses.
+    pub(crate) indexed: bool,
+    /// The address of one of its instructions, or of another function, goes where it is not followed.
+    pub(crate) escapes: bool,
+}
+
+impl Function {
+    /// Whether everything is known of its control flow.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Whether one of its entries is a kernel's.
+    #[must_use]
+    pub fn is_kernel(&self) -> bool {
+        self.entries.iter().any(Entry::is_kernel)
+    }
+
+    /// Numbers of the blocks that follow block number `block`, the taken branch first.
+    #[must_use]
+    pub fn successors(&self, block: usize) -> &[u32] {
+        let Some(block) = self.blocks.get(block) else { return &[] };
+        let first = block.first_edge as usize;
+        self.edges.get(first..first + usize::from(block.edges)).unwrap_or_default()
+    }
+
+    /// Number of the block that holds an offset.
+    #[must_use]
+    pub fn block_at(&self, offset: u32) -> Option<usize> {
+        let number = self.blocks.partition_point(|block| block.start <= offset).checked_sub(1)?;
+        self.blocks.get(number).filter(|block| offset < block.end).map(|_| number)
+    }
+
+    /// Whether an instruction that execution reaches begins at an offset.
+    #[must_use]
+    pub fn is_instruction(&self, offset: u32) -> bool {
+        offset.is_multiple_of(4) && offset >= self.start && self.starts.get((offset - self.start) as usize / 4)
+    }
+
+    /// Whether something other than the instruction before leads to an offset: a branch, an entry, a return from a call
+    /// counts as one.
+    #[must_use]
+    pub fn is_target(&self, offset: u32) -> bool {
+        self.blocks.binary_search_by_key(&offset, |block| block.start).is_ok()
+    }
+
+    /// The call or the jump into another function at an offset.
+    #[must_use]
+    pub fn call_at(&self, offset: u32) -> Option<&CallSite> {
+        let found = self.calls.binary_search_by_key(&offset, |call| call.offset).ok()?;
+        self.calls.get(found)
+    }
+
+    /// Number of its instructions that an entry reaches.
+    #[must_use]
+    pub fn instruction_count(&self) -> usize {
+        self.starts.count()
+    }
+
+    /// Registers that its own instructions name as read, as if every bank were the first.
+    #[must_use]
+    pub fn reads(&self) -> &RegSet {
+        &self.reads
+    }
+
+    /// Registers that its own instructions name as written, as if every bank were the first.
+    #[must_use]
+    pub fn writes(&self) -> &RegSet {
+        &self.writes
+    }
+
+    /// Whether an address in code goes from here to where it is not followed: then anything may be called by someone.
+    #[must_use]
+    pub fn lets_addresses_escape(&self) -> bool {
+        self.escapes
+    }
+
+    /// Whether instructions set the bank mode of VGPRs, or may.
+    #[must_use]
+    pub fn sets_banks(&self) -> bool {
+        self.banked
+    }
+
+    /// Whether registers are chosen by an index that is state of the wave.
+    #[must_use]
+    pub fn uses_index_mode(&self) -> bool {
+        self.indexed
+    }
+
+    /// For each block the numbers of its predecessors: where they begin, and the numbers.
+    #[must_use]
+    pub fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut first = vec![0u32; self.blocks.len() + 1];
+        for to in &self.edges {
+            if let Some(count) = first.get_mut(*to as usize + 1) {
+                *count += 1;
+            }
+        }
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
+        }
+        let (mut next, mut from) = (first.clone(), vec![0u32; self.edges.len()]);
+        for block in 0..self.blocks.len() {
+            for to in self.successors(block) {
+                let slot = &mut next[*to as usize];
+                from[*slot as usize] = block as u32;
+                *slot += 1;
+            }
+        }
+        (first, from)
+    }
+
+    /// Blocks in reverse postorder from the entries; all that are there, because only what is reached is a block.
+    #[must_use]
+    pub fn reverse_postorder(&self) -> Vec<u32> {
+        let mut seen = Bits::new(self.blocks.len());
+        let mut order = Vec::with_capacity(self.blocks.len());
+        let mut stack: Vec<(u32, u8)> = Vec::new();
+        let entries = self.entries.iter().filter_map(|entry| self.block_at(entry.offset));
+        for root in entries.chain(0..self.blocks.len()) {
+            if !seen.set(root) {
+                continue;
+            }
+            stack.push((root as u32, 0));
+            while let Some((block, next)) = stack.last_mut() {
+                let successor = self.successors(*block as usize).get(usize::from(*next)).copied();
+                *next += 1;
+                match successor {
+                    Some(to) if seen.set(to as usize) => stack.push((to, 0)),
+                    Some(_) => {}
+                    None => {
+                        order.push(*block);
+                        stack.pop();
+                    }
+                }
+            }
+        }
+        order.reverse();
+        order
+    }
+
+    /// Bytes that it takes in memory, allocations included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of::<Self>()
+            + self.entries.capacity() * size_of::<Entry>()
+            + self.blocks.capacity() * size_of::<Block>()
+            + self.edges.capacity() * 4
+            + self.calls.capacity() * size_of::<CallSite>()
+            + self.problems.capacity() * size_of::<Problem>()
+            + self.pc_values.capacity() * size_of::<PcValue>()
+            + self.starts.bytes()
+            + 2 * size_of::<RegSet>()
+    }
+}

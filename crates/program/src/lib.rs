@@ -1,0 +1,36 @@
+//! The program in a section of AMDGPU machine code: functions, basic blocks, edges, calls, and what is live where.
+//!
+//! Terms: an *entry* is an offset at which execution may begin: a kernel, the second entry of a kernel with preloaded
+//! arguments (256 bytes on), a function, the target of a call. A *function* is a stretch of the section with one
+//! entry or several; bytes that no symbol covers are functions without a name, if something leads into them. A *problem*
+//! is what could not be found out, with its offset; it bounds what is known of its function and of no other.
+//!
+//! Invariants: functions are disjoint and sorted; only what an entry reaches is code, so data between functions is
+//! never taken for instructions; an edge that is not certain is a problem, never a guess; no input makes anything here
+//! panic, and work is linear in the code but for loops in loops of one function.
+//!
+//! Absent on purpose: changing code, files (a [`Source`] is plain data that [`Source::read`] can fill), and the order in
+//! which results of memory come back.
+
+mod bits;
+mod block;
+mod calls;
+mod dump;
+mod function;
+mod ops;
+mod place;
+mod problem;
+mod program;
+mod scan;
+mod source;
+mod track;
+
+pub use block::{Block, Exit};
+pub use calls::{CallSite, Callee};
+pub use dump::dump;
+pub use function::{Entry, EntryKind, Function};
+pub use place::Place;
+pub use problem::{Problem, Reason};
+pub use program::{Facts, Program};
+pub use source::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
+pub use track::PcValue;

@@ -1,0 +1,143 @@
+//! What an instruction is to control flow, to addresses in scalar registers and to EXEC: one look-up by its entry.
+//!
+//! Invariants: mnemonics are compared once, when the table is made; an instruction without a line in [`op`] is
+//! [`Op::Other`], which claims nothing.
+
+use hotswap_isa::{Entry, Flag, Inst};
+
+/// What an instruction does to addresses, control flow or EXEC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Op {
+    Other,
+    /// Where it goes on is not behind it, or not only: none of the following.
+    Branch,
+    /// It may set the bank mode or the index mode.
+    Mode,
+    GetPc,
+    SetPc,
+    SwapPc,
+    Call,
+    AddPc,
+    Add,
+    /// SCC is not the carry.
+    AddSigned,
+    AddWithCarry,
+    Sub,
+    SubWithBorrow,
+    Add64,
+    Sub64,
+    Move,
+    Move64,
+    SignExtend16,
+    Absolute,
+    Select,
+    Load,
+    WriteLane,
+    ReadLane,
+    /// The lanes after it are some of those before it, whatever its operands are.
+    Shrinks,
+    /// The lanes before it are some of those after it.
+    Grows,
+    /// One of both if EXEC is among its sources.
+    AndExec,
+    OrExec,
+    AndNotExec,
+}
+
+/// The table.
+#[derive(Debug, Clone)]
+pub(crate) struct Ops {
+    table: Box<[Op]>,
+}
+
+impl Ops {
+    pub(crate) fn new() -> Self {
+        let last = Entry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
+        let mut table = vec![Op::Other; last + 1];
+        for entry in Entry::all() {
+            if let Some(slot) = table.get_mut(usize::from(entry.id())) {
+                *slot = op(entry);
+            }
+        }
+        Self { table: table.into() }
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, inst: &Inst) -> Op {
+        self.table.get(usize::from(inst.entry().id())).copied().unwrap_or(Op::Other)
+    }
+}
+
+fn op(entry: Entry) -> Op {
+    let name = entry.mnemonic();
+    match name {
+        "s_getpc_b64" | "s_get_pc_i64" => Op::GetPc,
+        "s_setpc_b64" | "s_set_pc_i64" => Op::SetPc,
+        "s_swappc_b64" | "s_swap_pc_i64" => Op::SwapPc,
+        "s_call_b64" | "s_call_i64" => Op::Call,
+        "s_add_pc_i64" => Op::AddPc,
+        "s_add_u32" | "s_add_co_u32" => Op::Add,
+        "s_add_i32" | "s_add_co_i32" => Op::AddSigned,
+        "s_addc_u32" | "s_add_co_ci_u32" => Op::AddWithCarry,
+        "s_sub_u32" | "s_sub_co_u32" => Op::Sub,
+        "s_subb_u32" | "s_sub_co_ci_u32" => Op::SubWithBorrow,
+        "s_add_nc_u64" | "s_add_u64" => Op::Add64,
+        "s_sub_nc_u64" | "s_sub_u64" => Op::Sub64,
+        "s_mov_b32" | "s_movk_i32" => Op::Move,
+        "s_mov_b64" => Op::Move64,
+        "s_sext_i32_i16" => Op::SignExtend16,
+        "s_abs_i32" => Op::Absolute,
+        "s_set_vgpr_msb" | "s_setreg_b32" | "s_setreg_imm32_b32" | "s_set_gpr_idx_on" => Op::Mode,
+        "s_cselect_b32" => Op::Select,
+        "v_writelane_b32" => Op::WriteLane,
+        "v_readlane_b32" => Op::ReadLane,
+        "s_and_b32" | "s_and_b64" => Op::AndExec,
+        "s_or_b32" | "s_or_b64" => Op::OrExec,
+        "s_andn2_b32" | "s_andn2_b64" | "s_and_not1_b32" | "s_and_not1_b64" => Op::AndNotExec,
+        "s_and_saveexec_b32"
+        | "s_and_saveexec_b64"
+        | "s_andn1_saveexec_b32"
+        | "s_andn1_saveexec_b64"
+        | "s_and_not0_saveexec_b32"
+        | "s_and_not0_saveexec_b64" => Op::Shrinks,
+        "s_or_saveexec_b32" | "s_or_saveexec_b64" => Op::Grows,
+        _ if name.starts_with("v_cmpx_") => Op::Shrinks,
+        _ if entry.is(Flag::Smrd) && (name.starts_with("s_load_dword") || name.starts_with("s_load_b")) => Op::Load,
+        _ if goes_elsewhere(entry) => Op::Branch,
+        _ => Op::Other,
+    }
+}
+
+fn goes_elsewhere(entry: Entry) -> bool {
+    [Flag::Branch, Flag::Call, Flag::Return, Flag::NoFallthrough].into_iter().any(|flag| entry.is(flag))
+}
+
+impl Op {
+    /// Whether addresses in scalar registers may come from it or go through it.
+    pub(crate) const fn moves_addresses(self) -> bool {
+        matches!(
+            self,
+            Self::GetPc
+                | Self::SetPc
+                | Self::SwapPc
+                | Self::Call
+                | Self::AddPc
+                | Self::Add
+                | Self::AddSigned
+                | Self::AddWithCarry
+                | Self::Sub
+                | Self::SubWithBorrow
+                | Self::Add64
+                | Self::Sub64
+                | Self::Move
+                | Self::Move64
+                | Self::SignExtend16
+                | Self::Absolute
+                | Self::Select
+                | Self::Load
+                | Self::WriteLane
+                | Self::ReadLane
+        )
+    }
+}

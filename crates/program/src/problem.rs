@@ -1,0 +1,84 @@
+//! What could not be found out about a function.
+
+use hotswap_report::{Diagnostic, codes};
+use std::fmt;
+
+/// Why something is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// Execution reaches bytes that are no instruction.
+    Undecodable,
+    /// Execution runs over the end of the section.
+    LeavesSection,
+    /// A branch leads out of the section, or to an address that is no multiple of four.
+    TargetOutside,
+    /// Two paths see the same bytes as different instructions.
+    Overlap,
+    /// A jump goes to an address that is not known.
+    UnknownJump,
+    /// A jump goes to the address that a register had at an entry, but no caller is known to have put a return
+    /// address there.
+    UnknownReturn,
+    /// An instruction of the trap handler or of the fork stack goes on somewhere.
+    Exception,
+    /// Code leads into code that other code leads into, deeper than is followed.
+    TooDeep,
+    /// The branch is a linker's to fill in and leads to a symbol that the file does not define.
+    Undefined,
+}
+
+impl Reason {
+    /// All, in a fixed order.
+    pub const ALL: [Self; 9] = [
+        Self::Undecodable,
+        Self::LeavesSection,
+        Self::TargetOutside,
+        Self::Overlap,
+        Self::UnknownJump,
+        Self::UnknownReturn,
+        Self::Exception,
+        Self::TooDeep,
+        Self::Undefined,
+    ];
+
+    /// In a few words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Undecodable => "execution reaches bytes that are no instruction",
+            Self::LeavesSection => "execution runs over the end of the section",
+            Self::TargetOutside => "the branch leads out of the section or between dwords",
+            Self::Overlap => "two paths see the same bytes as different instructions",
+            Self::UnknownJump => "the address of the jump is not known",
+            Self::UnknownReturn => "no caller is known to put a return address into the register of the jump",
+            Self::Exception => "the instruction goes on where the trap handler or the fork stack says",
+            Self::TooDeep => "too many entries lead to each other",
+            Self::Undefined => "the branch leads to a symbol that is not defined here",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.text())
+    }
+}
+
+/// What is not known, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Problem {
+    /// Offset in the section of the instruction, or of the bytes that are none.
+    pub offset: u32,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Problem {
+    /// As a diagnostic: the function's name, the offset, the reason.
+    #[must_use]
+    pub fn diagnostic(self, function: &str) -> Diagnostic {
+        Diagnostic::error(codes::NOT_SAFE, format!("the control flow of `{function}` is not known: {}", self.reason))
+            .at(u64::from(self.offset))
+    }
+}

@@ -1,0 +1,192 @@
+//! What a file says about one section of code: the input of everything here, as plain data.
+//!
+//! Invariants: offsets count from the section's first byte and fit 32 bits; marks, fixups and slots are sorted by where
+//! they are ([`Source::sort`] does it).
+
+mod read;
+
+use crate::place::Place;
+use hotswap_isa::Isa;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// One section of code with all that its file says about it.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    /// What the bytes mean on.
+    pub isa: Isa,
+    /// Address of the first byte; 0 in a relocatable file.
+    pub address: u64,
+    /// The section.
+    pub bytes: &'a [u8],
+    /// Whether literals hold their final values. Otherwise those with a fixup hold nothing.
+    pub linked: bool,
+    /// Names.
+    pub marks: Vec<Mark<'a>>,
+    /// Places in the section that a linker fills, or filled.
+    pub fixups: Vec<Fixup>,
+    /// The symbols that fixups name.
+    pub symbols: Vec<Place>,
+    /// Words outside of the section that hold an address when the program runs.
+    pub slots: Vec<Slot>,
+}
+
+/// A name in the section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark<'a> {
+    /// Offset.
+    pub offset: u32,
+    /// Bytes; 0 where the file does not say.
+    pub size: u32,
+    /// What it stands for.
+    pub kind: MarkKind,
+    /// The name.
+    pub name: Cow<'a, str>,
+    /// Whether other files can call it.
+    pub exported: bool,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkKind {
+    /// Entry of a kernel.
+    Kernel(KernelNeeds),
+    /// Another function.
+    Function,
+    /// Data.
+    Object,
+    /// A place without a type.
+    Label,
+}
+
+/// What a kernel asks of the hardware, and how it begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KernelNeeds {
+    /// Lanes of a wave, 32 or 64.
+    pub lanes: u8,
+    /// Kernel arguments are preloaded: there is a second entry 256 bytes on.
+    pub preloads: bool,
+    /// Vector registers, AGPRs of a unified file not counted.
+    pub vgprs: Option<u32>,
+    /// Accumulation registers.
+    pub agprs: Option<u32>,
+    /// Scalar registers.
+    pub sgprs: Option<u32>,
+    /// Static LDS of a work-group, bytes.
+    pub lds: u32,
+    /// Largest work-group, work-items.
+    pub workgroup: Option<u32>,
+    /// The waves of a work-group share a work-group processor: two compute units.
+    pub wgp: bool,
+}
+
+/// A place in the section that a linker fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fixup {
+    /// Offset of the bytes that it fills.
+    pub offset: u32,
+    /// How.
+    pub kind: FixupKind,
+    /// Number in [`Source::symbols`].
+    pub symbol: u32,
+    /// What is added to the symbol.
+    pub addend: i64,
+}
+
+/// How a linker computes what it fills in; numbers are those of the ELF relocation types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FixupKind {
+    /// Low half of the address.
+    Abs32Lo = 1,
+    /// High half of the address.
+    Abs32Hi = 2,
+    /// The address.
+    Abs64 = 3,
+    /// Low half of the distance from here.
+    Rel32 = 4,
+    /// The distance from here.
+    Rel64 = 5,
+    /// The address, which must fit 32 bits.
+    Abs32 = 6,
+    /// Distance to the GOT's word, which must fit 32 bits.
+    GotRel = 7,
+    /// Low half of the distance to the GOT's word.
+    GotRelLo = 8,
+    /// High half of the distance to the GOT's word.
+    GotRelHi = 9,
+    /// Low half of the distance from here.
+    RelLo = 10,
+    /// High half of the distance from here.
+    RelHi = 11,
+    /// Distance of a branch in dwords, from behind it.
+    Rel16 = 14,
+}
+
+impl FixupKind {
+    /// The kind with that number of `R_AMDGPU_*`.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        use FixupKind::*;
+        let all = [Abs32Lo, Abs32Hi, Abs64, Rel32, Rel64, Abs32, GotRel, GotRelLo, GotRelHi, RelLo, RelHi, Rel16];
+        all.into_iter().find(|kind| *kind as u32 == number)
+    }
+}
+
+/// A word outside of the section that holds an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// The word.
+    pub place: Place,
+    /// The address that it holds.
+    pub to: Place,
+    /// Nothing writes it when the program runs.
+    pub constant: bool,
+}
+
+impl Source<'_> {
+    /// Puts marks, fixups and slots in order.
+    pub fn sort(&mut self) {
+        self.marks.sort_by_key(|mark| mark.offset);
+        self.fixups.sort_by_key(|fixup| fixup.offset);
+        self.slots.sort_by_key(|slot| slot.place);
+    }
+
+    /// The offset in the section, if the place is in it.
+    #[must_use]
+    pub fn offset_of(&self, place: Place) -> Option<u32> {
+        let offset = place.at.checked_sub(self.address).filter(|_| place.base == Place::CODE)?;
+        u32::try_from(offset).ok().filter(|offset| (*offset as usize) < self.bytes.len())
+    }
+
+    /// The place of an offset.
+    #[must_use]
+    pub fn place_of(&self, offset: u32) -> Place {
+        Place { base: Place::CODE, at: self.address.wrapping_add(u64::from(offset)) }
+    }
+
+    /// The fixups of bytes of the section.
+    #[must_use]
+    pub fn fixups_in(&self, range: Range<u32>) -> &[Fixup] {
+        let first = self.fixups.partition_point(|fixup| fixup.offset < range.start);
+        let rest = self.fixups.get(first..).unwrap_or_default();
+        let count = rest.partition_point(|fixup| fixup.offset < range.end);
+        rest.get(..count).unwrap_or_default()
+    }
+
+    /// Where a fixup points to: symbol and addend.
+    #[must_use]
+    pub fn target(&self, fixup: &Fixup) -> Option<Place> {
+        Some(self.symbols.get(fixup.symbol as usize)?.plus(fixup.addend as u64))
+    }
+
+    /// What a word outside of the section is certain to hold.
+    #[must_use]
+    pub fn loaded(&self, place: Place) -> Option<Place> {
+        if place.base & Place::GOT != 0 {
+            return self.symbols.get((place.base & !Place::GOT) as usize).copied().filter(|_| place.at == 0);
+        }
+        let found = self.slots.binary_search_by_key(&place, |slot| slot.place).ok()?;
+        self.slots.get(found).filter(|slot| slot.constant).map(|slot| slot.to)
+    }
+}

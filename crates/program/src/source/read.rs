@@ -1,0 +1,260 @@
+//! A [`Source`] of an ELF file: one for each section of code.
+//!
+//! Names and kernels are those of [`CodeMap`]; relocations, the loader's and those that a linker left, are read here.
+//! What is damaged is left out, which costs knowledge and nothing else.
+
+use super::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
+use crate::place::Place;
+use hotswap_code_object::{CodeMap, CodeObject, CodeSection, Kind, Symbol, SymbolKind};
+use hotswap_isa::{Isa, Target, Wave};
+use hotswap_report::{Diagnostic, codes};
+use object::read::elf::{ElfFile64, ElfSection64};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, elf};
+use std::collections::HashMap;
+
+type File<'a> = ElfFile64<'a, LittleEndian>;
+const RELATIVE64: u32 = 13;
+/// Bytes 58 and 59 of a descriptor: how many dwords of the arguments are preloaded, in the low seven bits.
+const PRELOAD: usize = 58;
+
+impl<'a> Source<'a> {
+    /// What an ELF file says about its sections of code.
+    ///
+    /// # Errors
+    /// As [`CodeMap::read`] has them; `UNKNOWN_FORMAT` for a processor whose instructions are not known, and for
+    /// sections of more than 4 GiB.
+    pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
+        let map = CodeMap::read(data)?;
+        let name = map.processor.map_or("", |processor| processor.name);
+        let Some(target) = Target::find(name) else {
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("machine {:#x} is not known", map.machine)));
+        };
+        let file = File::parse(data).ok();
+        let facts = file.as_ref().map(|file| Facts::read(file, data)).unwrap_or_default();
+        map.sections.iter().map(|section| facts.source(&map, section, Isa::new(target), file.as_ref())).collect()
+    }
+}
+
+/// What the file says beyond names.
+#[derive(Default)]
+struct Facts {
+    /// Whether waves have 64 lanes, where the kernels agree; and what each kernel asks for, by name.
+    kernels: HashMap<String, KernelNeeds>,
+}
+
+impl Facts {
+    fn read(file: &File<'_>, data: &[u8]) -> Self {
+        let mut kernels: HashMap<String, KernelNeeds> = HashMap::new();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
+            let preloads = descriptor(file, &symbol).is_some_and(|bytes| bytes[PRELOAD] & 0x7f != 0);
+            kernels.entry(name.to_owned()).or_default().preloads |= preloads;
+        }
+        for kernel in CodeObject::parse(data).iter().flat_map(|object| &object.note().kernels) {
+            let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
+            let needs = kernels.entry(name.to_owned()).or_default();
+            needs.workgroup = kernel.max_flat_workgroup_size.and_then(|count| u32::try_from(count).ok());
+            needs.wgp = kernel.workgroup_processor_mode.unwrap_or(false);
+        }
+        Self { kernels }
+    }
+
+    fn source<'a>(
+        &self,
+        map: &CodeMap<'a>,
+        section: &CodeSection<'a>,
+        isa: Isa,
+        file: Option<&File<'a>>,
+    ) -> Result<Source<'a>, Diagnostic> {
+        if u32::try_from(section.bytes.len()).is_err() {
+            let what = format!("section `{}` has more than 4 GiB", section.name);
+            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(section.range.start as u64));
+        }
+        let linked = map.kind == Kind::Linked;
+        let mut source = Source {
+            isa,
+            address: if linked { section.address } else { 0 },
+            bytes: section.bytes,
+            linked,
+            marks: section.symbols.iter().map(|symbol| self.mark(symbol)).collect(),
+            fixups: Vec::new(),
+            symbols: Vec::new(),
+            slots: Vec::new(),
+        };
+        let lanes = source.marks.iter().filter_map(|mark| match mark.kind {
+            MarkKind::Kernel(needs) => Some(needs.lanes),
+            _ => None,
+        });
+        // A file has one wave size unless someone joined two; then each kernel's own counts where it matters.
+        if let Some(lanes) = lanes.max() {
+            source.isa = isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 });
+        }
+        if let Some(file) = file {
+            relocations(file, section, &mut source);
+        }
+        source.sort();
+        Ok(source)
+    }
+
+    fn mark<'a>(&self, symbol: &Symbol<'a>) -> Mark<'a> {
+        let kind = match &symbol.kind {
+            SymbolKind::Kernel(facts) => {
+                let known = self.kernels.get(&*symbol.name).copied().unwrap_or_default();
+                let count = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
+                MarkKind::Kernel(KernelNeeds {
+                    lanes: facts.lanes,
+                    lds: facts.lds,
+                    vgprs: count(facts.vgprs),
+                    agprs: count(facts.agprs),
+                    sgprs: count(facts.sgprs),
+                    ..known
+                })
+            }
+            SymbolKind::Function => MarkKind::Function,
+            SymbolKind::Object => MarkKind::Object,
+            SymbolKind::Label => MarkKind::Label,
+        };
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (offset, size) = (number(symbol.offset), number(symbol.size));
+        Mark { offset, size, kind, name: symbol.name.clone(), exported: symbol.is_global }
+    }
+}
+
+/// The 64 bytes behind a symbol.
+fn descriptor<'a>(file: &File<'a>, symbol: &object::read::elf::ElfSymbol64<'a, '_, LittleEndian>) -> Option<&'a [u8]> {
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let offset = match is_relocatable(file) {
+        true => symbol.address(),
+        false => symbol.address().checked_sub(section.address())?,
+    };
+    let start = usize::try_from(offset).ok()?;
+    section.data().ok()?.get(start..)?.get(..64)
+}
+
+fn is_relocatable(file: &File<'_>) -> bool {
+    file.elf_header().e_type.get(LittleEndian) == elf::ET_REL
+}
+
+/// Relocations of the section, and words of other sections that hold addresses.
+fn relocations(file: &File<'_>, code: &CodeSection<'_>, source: &mut Source<'_>) {
+    let own = file.sections().find(|section| section.file_range().is_some_and(|(at, _)| at == code.range.start as u64));
+    let Some(own) = own.filter(|own| own.kind() == object::SectionKind::Text) else { return };
+    let places = Places { file, own: own.index().0, linked: source.linked };
+    source.symbols = places.symbols();
+    for (offset, relocation) in own.relocations() {
+        let offset = if source.linked { offset.wrapping_sub(own.address()) } else { offset };
+        let (RelocationFlags::Elf { r_type }, RelocationTarget::Symbol(symbol)) =
+            (relocation.flags(), relocation.target())
+        else {
+            continue;
+        };
+        let (Ok(offset), Some(kind)) = (u32::try_from(offset), FixupKind::from_number(r_type)) else { continue };
+        let symbol = u32::try_from(symbol.0).unwrap_or(u32::MAX);
+        source.fixups.push(Fixup { offset, kind, symbol, addend: relocation.addend() });
+    }
+    if source.linked {
+        places.loader_slots(&mut source.slots);
+    } else {
+        places.section_slots(&mut source.slots);
+    }
+}
+
+struct Places<'f, 'a> {
+    file: &'f File<'a>,
+    own: usize,
+    linked: bool,
+}
+
+impl Places<'_, '_> {
+    /// The place of each symbol, by number.
+    fn symbols(&self) -> Vec<Place> {
+        let count = self.file.symbols().map(|symbol| symbol.index().0 + 1).max().unwrap_or(0);
+        let mut places: Vec<Place> = (0..count as u32).map(undefined).collect();
+        for symbol in self.file.symbols() {
+            if let Some(place) = places.get_mut(symbol.index().0) {
+                *place = self.place(symbol.index().0, symbol.section_index().map(|index| index.0), symbol.address());
+            }
+        }
+        places
+    }
+
+    fn place(&self, number: usize, section: Option<usize>, value: u64) -> Place {
+        match section {
+            None => undefined(number as u32),
+            Some(_) if self.linked => Place { base: Place::CODE, at: value },
+            Some(section) => Place { base: self.base(section), at: value },
+        }
+    }
+
+    fn base(&self, section: usize) -> u32 {
+        match section {
+            _ if section == self.own => Place::CODE,
+            _ => (section as u32 + 1) & (Place::EXTERN - 1),
+        }
+    }
+
+    /// What the loader writes.
+    fn loader_slots(&self, slots: &mut Vec<Slot>) {
+        for (address, relocation) in self.file.dynamic_relocations().into_iter().flatten() {
+            let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
+            let symbol = match relocation.target() {
+                RelocationTarget::Symbol(index) => self.file.dynamic_symbol_table().and_then(|table| {
+                    use object::ObjectSymbolTable;
+                    table.symbol_by_index(index).ok().filter(|symbol| !symbol.is_undefined())
+                }),
+                _ => None,
+            };
+            let to = match (r_type, symbol) {
+                (RELATIVE64, _) => relocation.addend() as u64,
+                (3, Some(symbol)) => symbol.address().wrapping_add_signed(relocation.addend()),
+                _ => continue,
+            };
+            let place = Place { base: Place::CODE, at: address };
+            slots.push(Slot { place, to: Place { base: Place::CODE, at: to }, constant: self.is_constant_at(address) });
+        }
+    }
+
+    /// Sections that nothing writes once the loader is done.
+    fn is_constant_at(&self, address: u64) -> bool {
+        let inside = |section: &ElfSection64<'_, '_, LittleEndian>| {
+            section.address() <= address && address - section.address() < section.size()
+        };
+        self.file.sections().find(|section| is_loaded(section) && inside(section)).is_some_and(|s| is_constant(&s))
+    }
+
+    /// What a linker writes into other sections.
+    fn section_slots(&self, slots: &mut Vec<Slot>) {
+        for section in self.file.sections().filter(|section| section.index().0 != self.own && is_loaded(section)) {
+            let constant = is_constant(&section);
+            for (offset, relocation) in section.relocations() {
+                let (RelocationFlags::Elf { r_type: 3 }, RelocationTarget::Symbol(index)) =
+                    (relocation.flags(), relocation.target())
+                else {
+                    continue;
+                };
+                let Ok(symbol) = self.file.symbol_by_index(index) else { continue };
+                let to = self.place(index.0, symbol.section_index().map(|index| index.0), symbol.address());
+                let place = Place { base: self.base(section.index().0), at: offset };
+                slots.push(Slot { place, to: to.plus(relocation.addend() as u64), constant });
+            }
+        }
+    }
+}
+
+fn undefined(number: u32) -> Place {
+    Place { base: Place::EXTERN | number & (Place::EXTERN - 1), at: 0 }
+}
+
+fn flags(section: &ElfSection64<'_, '_, LittleEndian>) -> u64 {
+    section.elf_section_header().sh_flags.get(LittleEndian)
+}
+
+fn is_loaded(section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
+    flags(section) & u64::from(elf::SHF_ALLOC) != 0
+}
+
+/// Read-only, or made so by the loader: the GOT and what is constant but for addresses.
+fn is_constant(section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
+    let name = section.name().unwrap_or_default();
+    flags(section) & u64::from(elf::SHF_WRITE) == 0 || name == ".got" || name.starts_with(".data.rel.ro")
+}

@@ -1,0 +1,71 @@
+//! Addresses in scalar registers: which value a jump or a call to a register goes to.
+//!
+//! Values are followed forward through the function's blocks, only in registers that a jump, a call or a program counter
+//! can get to ([`steps`]). An address is known up to where the image is loaded, so its halves are symbols of one another
+//! ([`value`]); what two paths disagree on is not known.
+//!
+//! Evidence: a known callee leaves what neither it nor its callees write, and callee-saved registers that it writes and
+//! loads again ([`Clobbers`]); an unknown one leaves callee-saved registers, as LLVM's calling convention has it.
+
+mod clobbers;
+mod flow;
+mod steps;
+mod value;
+
+pub(crate) use clobbers::Clobbers;
+
+use crate::place::Place;
+use crate::scan::{Context, Draft};
+use hotswap_isa::reg::RegFile;
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Inst, Isa};
+
+/// An address that code computes from the program counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PcValue {
+    /// Offset of the instruction that reads the program counter.
+    pub pc: u32,
+    /// Offset of the instruction that adds the low half of the distance, or all of it.
+    pub low: u32,
+    /// Offset of the instruction that adds the high half; the same as `low` where one instruction adds all.
+    pub high: u32,
+    /// The address.
+    pub to: Place,
+}
+
+/// Where a jump to a register goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Jump {
+    To(Place),
+    /// To what the register and the next one held at the function's entry.
+    Return(u8),
+    Unknown,
+}
+
+/// What following addresses found.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tracked {
+    /// By offset.
+    pub(crate) jumps: Vec<(u32, Jump)>,
+    /// By offset, with the first register of the return address.
+    pub(crate) calls: Vec<(u32, Option<Place>, u8)>,
+    pub(crate) values: Vec<PcValue>,
+    /// Code whose address goes where it is not followed.
+    pub(crate) taken: Vec<u32>,
+    /// An address in code goes where it is not followed, before it is one of a function.
+    pub(crate) escapes: bool,
+    /// Registers that are loaded from scratch or from lanes: it may have saved them.
+    pub(crate) restored: RegSet,
+}
+
+/// Follows the addresses of a function.
+pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft) -> Tracked {
+    let steps = steps::Steps::read(context, draft);
+    flow::solve(context, draft, &steps)
+}
+
+/// The first of the scalar registers that an instruction writes; 255 if it writes none.
+pub(crate) fn destination(inst: &Inst, isa: Isa) -> u8 {
+    let written = inst.writes(isa).find(|effect| effect.reg.file == RegFile::Sgpr);
+    written.map_or(255, |effect| effect.reg.index.min(255) as u8)
+}

@@ -1,0 +1,85 @@
+//! What a call leaves in registers.
+//!
+//! LLVM allocates registers across functions: a caller keeps values in any register that a callee does not write, and a
+//! function that nobody else can call need not save what the convention asks it to save. So the code itself counts.
+
+use crate::calls::bottom_up;
+use crate::place::Place;
+use crate::scan::Draft;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+
+/// For each stretch of the section the registers that a call into it may change.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Clobbers {
+    spans: Vec<(u32, u32)>,
+    sets: Vec<Option<Box<RegSet>>>,
+    convention: Box<RegSet>,
+}
+
+/// What LLVM's calling convention lets a function change.
+fn convention() -> RegSet {
+    let vector = |file, index: u16| (index < 40 || index % 16 < 8).then_some(Reg::new(file, index, 1));
+    let mut set: RegSet = (0..256).filter_map(|index| vector(RegFile::Vgpr, index)).collect();
+    set.extend((256..1024).map(|index| Reg::new(RegFile::Vgpr, index, 1)));
+    set.extend((0..256).map(|index| Reg::new(RegFile::Agpr, index, 1)));
+    let saved = |index: &u16| matches!(index, 30..=39 | 48..=55 | 64..=71 | 80..=87 | 96..=105);
+    set.extend((0..108).filter(|index| !saved(index)).map(|index| Reg::new(RegFile::Sgpr, index, 1)));
+    set
+}
+
+impl Clobbers {
+    /// Of what is known so far.
+    pub(crate) fn of(drafts: &[Draft], offset_of: impl Fn(Place) -> Option<u32>) -> Self {
+        let mut made = Self {
+            spans: drafts.iter().map(|draft| (draft.start, draft.end)).collect(),
+            sets: vec![None; drafts.len()],
+            convention: Box::new(convention()),
+        };
+        let called: Vec<Vec<Option<u32>>> = drafts
+            .iter()
+            .map(|draft| {
+                let callee = |to: Option<Place>| Some(made.index_of(offset_of(to?)?)? as u32);
+                draft.calls.iter().map(|call| callee(call.to)).collect()
+            })
+            .collect();
+        for group in bottom_up(drafts.len(), |draft| called[draft].iter().flatten().copied()) {
+            let mut set = RegSet::EMPTY;
+            for member in &group {
+                made.add(&drafts[*member as usize], &called[*member as usize], &mut set);
+            }
+            for member in group {
+                made.sets[member as usize] = Some(Box::new(set));
+            }
+        }
+        made
+    }
+
+    fn add(&self, draft: &Draft, called: &[Option<u32>], set: &mut RegSet) {
+        let mut own = *draft.writes;
+        for callee in called {
+            match callee {
+                Some(callee) => drop(self.sets[*callee as usize].as_ref().map(|callee| own.union_with(callee))),
+                None => drop(own.union_with(&self.convention)),
+            }
+        }
+        // What it writes and loads again it saved, if the convention asks for that.
+        let mut saved = draft.tracked.restored;
+        saved.subtract(&self.convention);
+        own.subtract(&saved);
+        set.union_with(&own);
+    }
+
+    fn index_of(&self, offset: u32) -> Option<usize> {
+        let index = self.spans.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
+        self.spans.get(index).filter(|(_, end)| offset < *end).map(|_| index)
+    }
+
+    /// What a call may change; `None` if nothing is known of what is called there yet.
+    pub(crate) fn of_call(&self, callee: Option<u32>) -> Option<&RegSet> {
+        match callee {
+            None => Some(&self.convention),
+            Some(offset) => self.sets.get(self.index_of(offset)?)?.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What is known of 32 bits.
+
+use crate::place::Place;
+
+/// A value of a scalar register or of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Anything.
+    Unknown,
+    /// What scalar register so-and-so held at the function's entry.
+    Entry(u8),
+    /// A number.
+    Number(u32),
+    /// The low half of an address, and where the program counter was read for it.
+    Low(Place, u32),
+    /// The high half.
+    High(Place, u32),
+}
+
+impl Value {
+    /// Where two paths meet.
+    pub(super) fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Low(a, pc), Self::Low(b, _)) if a == b => Self::Low(a, pc),
+            (Self::High(a, pc), Self::High(b, _)) if a == b => Self::High(a, pc),
+            (a, b) if a == b => a,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The address whose halves these are.
+    pub(super) fn address(low: Self, high: Self) -> Option<Place> {
+        match (low, high) {
+            (Self::Low(low, _), Self::High(high, _)) if low.base == high.base && low.at as u32 == high.at as u32 => {
+                Some(high)
+            }
+            _ => None,
+        }
+    }
+
+    /// The address of which this is a half.
+    pub(super) fn place(self) -> Option<Place> {
+        match self {
+            Self::Low(place, _) | Self::High(place, _) => Some(place),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of SCC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carry {
+    Unknown,
+    /// The carry of an addition of numbers.
+    Bit(bool),
+    /// The carry, or borrow, out of the low half of an address: before, after, and where that was.
+    Of {
+        before: Place,
+        after: Place,
+        at: u32,
+    },
+}
+
+impl Carry {
+    pub(super) fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (a, b) if a == b => a,
+            _ => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is found in code of every construct, assembled by the userland's llvm-mc: one file for each.
+//!
+//! A case is a `.s` file below `cases`. Its first line says for which processors it is assembled, and whether it is
+//! linked as well. What [`hotswap_program::dump`] says of it stands in the `.txt` file beside it; `BLESS=1` writes it.
+
+use hotswap_program::{Program, Source, dump};
+use hotswap_userland::{Workbench, say};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+fn dumped(object: &[u8]) -> String {
+    let mut text = String::new();
+    for source in Source::read(object).expect("the assembler makes ELF files") {
+        dump(&Program::build(source), &mut text).expect("a string takes everything");
+    }
+    text
+}
+
+/// What is found for each processor and form; equal texts are said once.
+fn findings(bench: &Workbench, name: &str, source: &str) -> String {
+    let words: Vec<&str> = source.lines().next().unwrap_or_default().split_whitespace().skip(1).collect();
+    let (forms, targets): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("link"));
+    let mut found: Vec<(String, String)> = Vec::new();
+    for target in targets {
+        bench.write(name, source.as_bytes());
+        bench.run(&format!("llvm-mc-23 -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj {name} -o {name}.o"));
+        let mut texts = vec![(target.to_owned(), dumped(&bench.read(&format!("{name}.o"))))];
+        for form in &forms {
+            let more = if *form == "link-relocs" { "--emit-relocs" } else { "" };
+            bench.run(&format!("ld.lld-23 -shared {more} {name}.o -o {name}.so"));
+            texts.push((format!("{target}/{form}"), dumped(&bench.read(&format!("{name}.so")))));
+        }
+        for (label, text) in texts {
+            match found.iter_mut().find(|(_, known)| *known == text) {
+                Some((labels, _)) => write!(labels, " {label}").expect("a string takes everything"),
+                None => found.push((label, text)),
+            }
+        }
+    }
+    found.iter().map(|(labels, text)| format!("# {labels}\n{text}")).collect()
+}
+
+#[test]
+fn constructs_are_found_as_the_cases_say() {
+    let Some(bench) = Workbench::new("constructs_are_found_as_the_cases_say") else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let bless = std::env::var_os("BLESS").is_some();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    let mut cases: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    for path in cases.iter().filter(|path| path.extension().is_some_and(|extension| extension == "s")) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let found = findings(&bench, name, &fs::read_to_string(path).unwrap());
+        let expected = path.with_extension("txt");
+        count += 1;
+        if bless {
+            fs::write(&expected, &found).unwrap();
+        } else if fs::read_to_string(&expected).unwrap_or_default() != found {
+            wrong.push(format!("{name}:\n{found}"));
+        }
+    }
+    assert!(count > 10 && wrong.is_empty(), "{} of {count} cases:\n{}", wrong.len(), wrong.join("\n"));
+    say(&format!("program: {count} cases as expected"));
+}

@@ -1,0 +1,12 @@
+// gfx90a gfx1030 gfx1100 gfx1250
+// Ends of waves, traps that come back, padding behind the end.
+.type f,@function
+f:
+  s_trap 2
+  s_setprio 1
+  s_cbranch_execz out
+  s_endpgm
+out:
+  s_endpgm_saved
+.size f, .-f
+.fill 4, 4, 0xbf9f0000
