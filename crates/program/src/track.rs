@@ -10,6 +10,7 @@
 mod clobbers;
 mod flow;
 mod steps;
+mod sums;
 mod value;
 
 pub(crate) use clobbers::Clobbers;
