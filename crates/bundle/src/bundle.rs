@@ -5,6 +5,7 @@
 
 use crate::bytes::{Bytes, malformed};
 use crate::ccob::{self, Compression};
+use crate::draft::Draft;
 use crate::plain;
 use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
@@ -77,6 +78,30 @@ pub fn parse_lenient(bytes: &[u8]) -> Result<(Bundle<'_>, usize), Diagnostic> {
     }
     let hash = if matches { HashState::Right } else { HashState::Wrong };
     Ok((Bundle { compression: Some(header.compression), hash, ..bundle }, raw.len()))
+}
+
+/// What a bundle says of itself, without the bytes of its entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Entry IDs and sizes.
+    entries: Vec<(String, usize)>,
+    record: Option<Vec<u8>>,
+}
+
+impl Summary {
+    /// Whether the bundle in `bytes`, and nothing else, reads like this. The bytes of its entries are compared elsewhere,
+    /// with what they were made of.
+    ///
+    /// # Errors
+    /// [`codes::VERIFY_FAILED`], or what makes it unreadable.
+    pub fn check(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
+        let (again, size) = parse(bytes)?;
+        if size == bytes.len() && again.summary() == *self { Ok(()) } else { Err(differs()) }
+    }
+}
+
+fn differs() -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs")
 }
 
 fn from_plain<'a>(raw: &'a [u8], content: &Bytes<'a>) -> Result<(Bundle<'a>, usize), Diagnostic> {
@@ -211,11 +236,50 @@ impl<'a> Bundle<'a> {
         if !self.changed {
             return Ok(Cow::Borrowed(self.raw));
         }
-        let plain = self.to_plain_bytes()?;
-        Ok(Cow::Owned(match self.compression {
-            Some(how) => ccob::compress(&plain, how)?,
-            None => plain,
-        }))
+        self.written().map(Cow::Owned)
+    }
+
+    /// As [`Bundle::to_bytes`] without a copy of what is there already. `like` says which entries are edited copies of
+    /// what: those bytes are shared, too. What is compressed is in memory.
+    ///
+    /// # Errors
+    /// As for [`Bundle::to_bytes`].
+    pub fn to_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {
+        match (self.changed, self.compression) {
+            (false, _) => Ok(Draft::from(self.raw)),
+            (true, None) => self.plain_draft(like),
+            (true, Some(_)) => self.written().map(Draft::from),
+        }
+    }
+
+    /// What it reads as when it is written.
+    pub fn summary(&self) -> Summary {
+        let entries = self.entries.iter().map(|entry| (entry.id.clone(), entry.data.len())).collect();
+        Summary { entries, record: self.record().map(<[u8]>::to_vec) }
+    }
+
+    /// Whether `bytes` are this bundle, nothing else, and with a right hash.
+    ///
+    /// # Errors
+    /// [`codes::VERIFY_FAILED`], or what makes them unreadable.
+    pub fn check_written(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
+        let (again, size) = parse(bytes)?;
+        let is_same = size == bytes.len() && again.entries == self.entries && again.record() == self.record();
+        if is_same { Ok(()) } else { Err(differs()) }
+    }
+
+    fn plain_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {
+        plain::draft(&self.entries, self.record(), (self.alignment, self.compression.is_none()), like)
+    }
+
+    fn written(&self) -> Result<Vec<u8>, Diagnostic> {
+        let draft = self.plain_draft(&[])?;
+        match self.compression {
+            None => draft.try_to_vec().ok_or_else(plain::too_large),
+            // Often nothing but the compression changes.
+            Some(how) if draft.is(self.raw) => ccob::compress(self.raw, how),
+            Some(how) => ccob::compress(&draft.try_to_vec().ok_or_else(plain::too_large)?, how),
+        }
     }
 
     /// The bundle laid out anew, not compressed.
@@ -223,6 +287,6 @@ impl<'a> Bundle<'a> {
     /// # Errors
     /// As for [`Bundle::to_bytes`].
     pub fn to_plain_bytes(&self) -> Result<Vec<u8>, Diagnostic> {
-        plain::write(&self.entries, self.record(), self.alignment, self.compression.is_none())
+        self.plain_draft(&[])?.try_to_vec().ok_or_else(plain::too_large)
     }
 }

@@ -31,6 +31,17 @@ impl<'a> Bytes<'a> {
         }))
     }
 
+    /// Where a large allocation is kept for a small part of it: a copy of the part, so that it goes.
+    pub(crate) fn detach(&mut self) {
+        let is_waste = match &self.0 {
+            Storage::Borrowed(_) => false,
+            Storage::Shared(whole, range) => range.len() < whole.len() / 2,
+        };
+        if is_waste {
+            *self = Self::from(self.to_vec());
+        }
+    }
+
     /// Whether both are the same place in memory, so that one copy serves two entries.
     pub(crate) fn same_place(&self, other: &Self) -> bool {
         !self.is_empty() && std::ptr::eq(self.as_ptr(), other.as_ptr()) && self.len() == other.len()
@@ -50,6 +61,12 @@ impl Deref for Bytes<'_> {
 
 impl<'a> From<&'a [u8]> for Bytes<'a> {
     fn from(bytes: &'a [u8]) -> Self {
+        Self(Storage::Borrowed(bytes))
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Bytes<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
         Self(Storage::Borrowed(bytes))
     }
 }

@@ -120,7 +120,8 @@ impl<'a> Found<'a> {
         self.read_images().map_err(|error| error.in_entry(self.place.to_string()))
     }
 
-    fn plain_size(&self) -> u64 {
+    /// Its size without compression, as its header claims.
+    pub fn plain_size(&self) -> u64 {
         let packed = match self.form {
             Form::CompressedBundle(_) => ccob::header(self.bytes).ok().map(|header| header.uncompressed),
             Form::OffloadBinary(_) => offload_binary::inflated_size(self.bytes),

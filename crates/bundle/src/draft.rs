@@ -1,40 +1,43 @@
 //! A file as it will be, before it is written: slices of what is there, zeros, and small changes on top.
 //!
-//! A library of a gigabyte is changed without a copy of it in memory: the draft is written block by block, straight
-//! from the mapped input and from where the new bundles wait.
+//! A library of a gigabyte is changed without a copy of it in memory: a draft names parts of the mapped input and of
+//! where new bundles wait, and holds only what is new itself. Bundles are drafts, and so are the files around them.
 //!
-//! Invariants: later parts follow earlier ones without a gap; a change lies inside and wins over what is below it.
+//! Invariants: parts do not overlap and lie inside of the size; what no part covers is zero; of two changes of one
+//! place the later one counts. The same steps give the same parts.
 //!
-//! Absent on purpose: files. The caller has a sink.
+//! Absent on purpose: files. The caller writes the parts where they belong.
 
-use std::borrow::Cow;
+use crate::bytes::Bytes;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes that are handed on at once.
-const BLOCK: usize = 1 << 20;
+/// Bytes that are searched for zeros at once.
+const BLOCK: usize = 64 << 10;
+/// Fewer equal bytes in a row are not worth a part of their own.
+const MIN_SHARED: usize = 4 << 10;
 
-/// A new file made of old and new bytes.
-#[derive(Debug, Default)]
+/// A new file, or a part of one, made of old and new bytes.
+#[derive(Debug, Clone, Default)]
 pub struct Draft<'a> {
-    /// Each with the offset at which it begins; zeros where none is.
-    parts: Vec<(u64, Cow<'a, [u8]>)>,
-    changes: Vec<Change<'a>>,
+    /// By the offsets at which they begin; none is empty.
+    parts: BTreeMap<u64, Bytes<'a>>,
     size: u64,
-}
-
-#[derive(Debug)]
-enum Change<'a> {
-    Bytes(u64, Cow<'a, [u8]>),
-    Zeros(Range<u64>),
 }
 
 impl<'a> Draft<'a> {
     /// Bytes behind those that are there.
-    pub(crate) fn push(&mut self, bytes: impl Into<Cow<'a, [u8]>>) {
-        let bytes = bytes.into();
-        let start = self.size;
+    pub(crate) fn push(&mut self, bytes: impl Into<Bytes<'a>>) {
+        let (bytes, start) = (bytes.into(), self.size);
         self.size += bytes.len() as u64;
-        self.parts.push((start, bytes));
+        self.put(start, bytes);
+    }
+
+    /// The parts of another draft behind those that are there.
+    pub(crate) fn append(&mut self, other: &Self) {
+        let start = self.size;
+        self.size += other.size;
+        self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
     }
 
     /// Zeros up to that size, which is not less than the present one.
@@ -42,14 +45,69 @@ impl<'a> Draft<'a> {
         self.size = self.size.max(size);
     }
 
-    /// Other bytes at that offset.
-    pub(crate) fn write(&mut self, at: u64, bytes: impl Into<Cow<'a, [u8]>>) {
-        self.changes.push(Change::Bytes(at, bytes.into()));
+    /// Other bytes at that offset, inside of what is there.
+    pub fn write(&mut self, at: u64, bytes: impl Into<Bytes<'a>>) {
+        let bytes = bytes.into();
+        self.clear(at..at + bytes.len() as u64);
+        self.put(at, bytes);
+    }
+
+    /// As [`Draft::write`] with the parts of another draft.
+    pub(crate) fn lay(&mut self, start: u64, other: &Self) {
+        self.clear(start..start + other.size);
+        self.parts.extend(other.parts.iter().map(|(at, part)| (start + at, part.clone())));
     }
 
     /// Zeros in that range.
-    pub(crate) fn clear(&mut self, range: Range<u64>) {
-        self.changes.push(Change::Zeros(range));
+    pub fn clear(&mut self, range: Range<u64>) {
+        self.cut(range.start);
+        self.cut(range.end);
+        let inside: Vec<u64> = self.parts.range(range.start..range.end.max(range.start)).map(|(at, _)| *at).collect();
+        inside.iter().for_each(|at| drop(self.parts.remove(at)));
+    }
+
+    /// Takes those bytes of the range that are the same in `source`, at the same distance from its beginning, from there:
+    /// an edited copy of something large then costs what was edited.
+    pub(crate) fn share(&mut self, start: u64, source: &Bytes<'a>) {
+        let end = start.saturating_add(source.len() as u64);
+        let inside: Vec<(u64, Bytes<'a>)> =
+            self.parts.range(start..end).map(|(at, part)| (*at, part.clone())).collect();
+        for (at, part) in inside {
+            for range in equal(&part, source.get((at - start) as usize..).unwrap_or_default()) {
+                let from = at - start + range.start as u64;
+                if let Some(same) = source.part(from..from + range.len() as u64) {
+                    self.write(at + range.start as u64, same);
+                }
+            }
+        }
+        self.detach(start..end);
+    }
+
+    /// Gives pieces of what was large and is mostly shared now a place of their own, so that the rest goes.
+    fn detach(&mut self, range: Range<u64>) {
+        for (_, part) in self.parts.range_mut(range) {
+            part.detach();
+        }
+    }
+
+    /// A part never crosses that offset afterwards.
+    fn cut(&mut self, at: u64) {
+        let Some((start, part)) = self.parts.range(..at).next_back() else { return };
+        let (start, size) = (*start, part.len() as u64);
+        if start + size <= at {
+            return;
+        }
+        let halves = (part.part(0..at - start), part.part(at - start..size));
+        if let (Some(low), Some(high)) = halves {
+            self.parts.insert(start, low);
+            self.parts.insert(at, high);
+        }
+    }
+
+    fn put(&mut self, at: u64, bytes: Bytes<'a>) {
+        if !bytes.is_empty() {
+            self.parts.insert(at, bytes);
+        }
     }
 
     /// Number of its bytes.
@@ -57,63 +115,133 @@ impl<'a> Draft<'a> {
         self.size
     }
 
-    /// The whole file in memory.
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
+    /// What is not zero, in ascending order: offsets and bytes.
+    pub fn parts(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.parts.iter().map(|(at, part)| (*at, &**part))
+    }
+
+    /// All of it in memory.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.size as usize);
-        let fill = |_: u64, block: &[u8]| -> Result<(), std::convert::Infallible> {
-            out.extend_from_slice(block);
-            Ok(())
-        };
-        match self.write_to(fill) {
-            Ok(()) => out,
-            Err(never) => match never {},
-        }
+        self.copy_to(Vec::with_capacity(self.size as usize))
     }
 
-    /// Hands on block after block, each with its offset; all of them together are the file.
-    ///
-    /// # Errors
-    /// What the sink returns.
-    pub fn write_to<E>(&self, mut sink: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
-        let mut block = vec![0; BLOCK.min(self.size as usize)];
-        let (mut at, mut first) = (0, 0);
-        while at < self.size {
-            let size = (self.size - at).min(BLOCK as u64);
-            let block = &mut block[..size as usize];
-            block.fill(0);
-            // Parts are in order: those before this block are done with.
-            first += self.parts[first..].iter().take_while(|(start, part)| start + part.len() as u64 <= at).count();
-            let parts = self.parts[first..].iter().take_while(|(start, _)| *start < at + size);
-            parts.for_each(|(start, part)| overlay(block, at, *start, part));
-            for change in &self.changes {
-                match change {
-                    Change::Bytes(start, bytes) => overlay(block, at, *start, bytes),
-                    Change::Zeros(range) => {
-                        let inside = range.start.clamp(at, at + size)..range.end.clamp(at, at + size);
-                        block[(inside.start - at) as usize..(inside.end - at) as usize].fill(0);
-                    }
-                }
+    /// As [`Draft::to_vec`]; `None` where memory does not hold it.
+    pub(crate) fn try_to_vec(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        out.try_reserve_exact(usize::try_from(self.size).ok()?).ok()?;
+        Some(self.copy_to(out))
+    }
+
+    fn copy_to(&self, mut out: Vec<u8>) -> Vec<u8> {
+        for (at, part) in self.parts() {
+            out.resize(at as usize, 0);
+            out.extend_from_slice(part);
+        }
+        out.resize(self.size as usize, 0);
+        out
+    }
+
+    /// Whether `bytes` are what it says.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        if self.size != bytes.len() as u64 {
+            return false;
+        }
+        let mut end = 0;
+        for (at, part) in self.parts() {
+            let at = at as usize;
+            if !is_zero(&bytes[end..at]) || !same(part, &bytes[at..at + part.len()]) {
+                return false;
             }
-            sink(at, block)?;
-            at += size;
+            end = at + part.len();
         }
-        Ok(())
+        is_zero(&bytes[end..])
     }
 }
 
-/// Copies the part of `bytes`, which begin at `start`, that lies in the block at `at`.
-fn overlay(block: &mut [u8], at: u64, start: u64, bytes: &[u8]) {
-    let end = at + block.len() as u64;
-    let from = start.clamp(at, end);
-    let to = (start + bytes.len() as u64).clamp(from, end);
-    if from < to {
-        let source = &bytes[(from - start) as usize..(to - start) as usize];
-        block[(from - at) as usize..(to - at) as usize].copy_from_slice(source);
+/// What is known of a changed file that is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing: its containers have to be compared with what was planned.
+    Nothing,
+    /// That it holds the parts of its draft: whoever wrote it has compared every part of the draft with what is in the file.
+    Contents,
+}
+
+/// A container that stays, or one that comes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Content<'d, 'a> {
+    Old(&'a [u8]),
+    New(&'d Draft<'a>),
+}
+
+impl<'a> Content<'_, 'a> {
+    pub(crate) fn size(self) -> u64 {
+        match self {
+            Self::Old(bytes) => bytes.len() as u64,
+            Self::New(draft) => draft.size(),
+        }
+    }
+
+    /// Puts it at the end of a file.
+    pub(crate) fn append_to(self, out: &mut Draft<'a>) {
+        match self {
+            Self::Old(bytes) => out.push(bytes),
+            Self::New(draft) => out.append(draft),
+        }
+    }
+
+    /// Puts it over what is there.
+    pub(crate) fn write_to(self, out: &mut Draft<'a>, at: u64) {
+        match self {
+            Self::Old(bytes) => out.write(at, bytes),
+            Self::New(draft) => out.lay(at, draft),
+        }
+    }
+
+    /// Whether that is it, as far as it is not known yet.
+    pub(crate) fn is(self, found: &[u8], known: Known) -> bool {
+        let is_compared = known == Known::Contents;
+        self.size() == found.len() as u64
+            && match self {
+                Self::Old(bytes) => is_compared || same(bytes, found),
+                Self::New(draft) => is_compared || draft.is(found),
+            }
     }
 }
 
-impl From<Vec<u8>> for Draft<'_> {
-    fn from(bytes: Vec<u8>) -> Self {
+/// What is one place in memory needs no look.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && (std::ptr::eq(one.as_ptr(), other.as_ptr()) || one == other)
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    static ZEROS: [u8; BLOCK] = [0; BLOCK];
+    bytes.chunks(BLOCK).all(|piece| *piece == ZEROS[..piece.len()])
+}
+
+/// Ranges in which both are equal and which are worth sharing.
+fn equal(one: &[u8], other: &[u8]) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let pieces = one.chunks(MIN_SHARED).zip(other.chunks(MIN_SHARED)).zip((0..).step_by(MIN_SHARED));
+    for ((one, other), at) in pieces {
+        if one != other {
+            continue;
+        }
+        match found.last_mut().filter(|last| last.end == at) {
+            Some(last) => last.end += one.len(),
+            None => found.push(at..at + one.len()),
+        }
+    }
+    found
+}
+
+impl<'a, T: Into<Bytes<'a>>> From<T> for Draft<'a> {
+    fn from(bytes: T) -> Self {
         let mut draft = Self::default();
         draft.push(bytes);
         draft
@@ -124,7 +252,20 @@ impl From<Vec<u8>> for Draft<'_> {
 mod tests {
     use super::*;
 
-    /// Against the same steps on plain bytes, with borders in and between blocks.
+    fn check(draft: &Draft<'_>, plain: &[u8]) {
+        assert_eq!(draft.size(), plain.len() as u64);
+        assert!(draft.to_vec() == plain && draft.is(plain));
+        let ends: Vec<_> = draft.parts().map(|(at, part)| at..at + part.len() as u64).collect();
+        assert!(ends.windows(2).all(|pair| pair[0].end <= pair[1].start), "{ends:?}");
+        for at in [0, plain.len() / 2, plain.len() - 1] {
+            let mut other = plain.to_vec();
+            other[at] ^= 1;
+            assert!(!draft.is(&other), "a changed byte at {at} is not seen");
+        }
+        assert!(!draft.is(&plain[1..]));
+    }
+
+    /// Against the same steps on plain bytes, with borders in and between parts.
     #[test]
     fn a_draft_is_what_the_steps_say() {
         let old: Vec<u8> = (0..3 * BLOCK as u32 + 77).map(|n| (n % 251) as u8 + 1).collect();
@@ -141,13 +282,35 @@ mod tests {
         for at in [0, BLOCK - 3, BLOCK, 2 * BLOCK - 1, plain.len() - new.len()] {
             draft.write(at as u64, &new[..]);
             plain[at..at + new.len()].copy_from_slice(&new);
+            check(&draft, &plain);
         }
         draft.clear(100..BLOCK as u64 + 100);
         plain[100..BLOCK + 100].fill(0);
         draft.write(200, vec![9; 3]);
         plain[200..203].fill(9);
-        assert_eq!(draft.size(), plain.len() as u64);
-        assert!(draft.to_vec() == plain);
+        check(&draft, &plain);
+        let mut outer = Draft::from(vec![1; 10]);
+        outer.append(&draft);
+        outer.push(vec![3; draft.size() as usize]);
+        let laid = outer.size() - draft.size();
+        check(&outer, &[&[1; 10], &plain[..], &vec![3; plain.len()]].concat());
+        outer.lay(laid, &draft);
+        check(&outer, &[&[1; 10], &plain[..], &plain[..]].concat());
         assert!(Draft::default().to_vec().is_empty() && Draft::from(new.clone()).to_vec() == new);
+    }
+
+    #[test]
+    fn an_edited_copy_costs_what_was_edited() {
+        let old: Vec<u8> = (0..20 * MIN_SHARED as u32).map(|n| (n % 251) as u8).collect();
+        let mut copy = old.clone();
+        copy[5 * MIN_SHARED + 1] ^= 1;
+        copy.extend_from_slice(b"a new note");
+        let mut draft = Draft::from(&b"before"[..]);
+        draft.push(copy.clone());
+        draft.share(6, &Bytes::from(&old[..]));
+        assert!(draft.to_vec() == [&b"before"[..], &copy].concat());
+        let inside = |part: &[u8]| old.as_ptr_range().contains(&part.as_ptr());
+        let own: usize = draft.parts().filter(|(_, part)| !inside(part)).map(|(_, part)| part.len()).sum();
+        assert_eq!(own, 6 + MIN_SHARED + 10);
     }
 }

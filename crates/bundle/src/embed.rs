@@ -12,7 +12,7 @@
 mod archive;
 
 use crate::coff_object;
-use crate::draft::Draft;
+use crate::draft::{Content, Draft, Known};
 use crate::fatbin::{bundle_size, is_bundle, next_start};
 use crate::host_object::{self, SECTION};
 use crate::linked::{self, Exchange};
@@ -54,7 +54,10 @@ fn into<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result<Draft<'a>, 
         _ if is_bundle(file) => join(file, exchanges, 4096, bundles),
         _ if file.starts_with(offload_binary::MAGIC) => join(file, exchanges, offload_binary::ALIGNMENT, binaries),
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..] => archive::rewrite(file, exchanges).map(Draft::from),
-        _ if host_object::is_host_object(file) => object(file, exchanges).map(Draft::from),
+        _ if host_object::is_host_object(file) => {
+            let (name, new) = object(file, exchanges)?;
+            host_object::draft_section(file, name, &new)
+        }
         _ if linked::is_linked(file) => linked::draft(file, exchanges),
         _ if coff_object::is_coff_object(file) => coff_object(file, exchanges).map(Draft::from),
         _ => Err(no_place(format!("nothing can be put into {}", kind(file)))),
@@ -112,7 +115,7 @@ fn binaries(content: &[u8]) -> Result<Vec<Part>, Diagnostic> {
 /// The containers one behind another, each at a multiple of `alignment`.
 fn join<'a>(
     content: &'a [u8],
-    exchanges: &'a [Exchange<'a>],
+    exchanges: &[Exchange<'a>],
     alignment: u64,
     parts: fn(&[u8]) -> Result<Vec<Part>, Diagnostic>,
 ) -> Result<Draft<'a>, Diagnostic> {
@@ -125,10 +128,10 @@ fn join<'a>(
     let mut out = Draft::default();
     for (start, size) in parts {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == start as u64);
-        let part = exchange.map_or(&content[start..start + size], |exchange| &exchange.new);
-        if !part.is_empty() {
+        let part = exchange.map_or(Content::Old(&content[start..start + size]), |exchange| Content::New(&exchange.new));
+        if part.size() > 0 {
             out.pad(out.size().next_multiple_of(alignment));
-            out.push(part);
+            part.append_to(&mut out);
         }
     }
     if out.size() == 0 {
@@ -137,12 +140,12 @@ fn join<'a>(
     Ok(out)
 }
 
-/// A relocatable object: one section holds all of them.
-fn object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
+/// A relocatable object: one section holds all of them. Its name and its new content.
+fn object<'a>(file: &'a [u8], exchanges: &[Exchange<'a>]) -> Result<(&'static str, Draft<'a>), Diagnostic> {
     for (name, is_bundles) in [(SECTION, true), (OFFLOADING, false)] {
         let Some(section) = host_object::section_of(file, name)? else { continue };
         if let Some(new) = joined(file, section, is_bundles, exchanges)? {
-            return host_object::replace_section(file, name, &new);
+            return Ok((name, new));
         }
     }
     Err(no_place("the containers are in several sections, or in one that cannot change"))
@@ -161,19 +164,19 @@ fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagn
         let content = section.data().map_err(damaged)?;
         if let Some(new) = joined(file, content, is_bundles, exchanges)? {
             let start = (content.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
-            return coff_object::replace_section(file, start, name, &new);
+            return coff_object::replace_section(file, start, name, &new.to_vec());
         }
     }
     Err(no_place("the containers are in several sections, or in one that cannot change"))
 }
 
 /// The section's new content; `None` where it does not hold all of the containers.
-fn joined(
+fn joined<'a>(
     file: &[u8],
-    section: &[u8],
+    section: &'a [u8],
     is_bundles: bool,
-    exchanges: &[Exchange<'_>],
-) -> Result<Option<Vec<u8>>, Diagnostic> {
+    exchanges: &[Exchange<'a>],
+) -> Result<Option<Draft<'a>>, Diagnostic> {
     let start = (section.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
     let range = start..start.saturating_add(section.len() as u64);
     if !exchanges.iter().all(|exchange| range.contains(&exchange.offset)) {
@@ -185,7 +188,7 @@ fn joined(
     } else {
         join(section, &inner, offload_binary::ALIGNMENT, binaries)
     };
-    new.map(|new| Some(new.to_vec()))
+    new.map(Some)
 }
 
 fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
@@ -199,24 +202,35 @@ fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
 /// # Errors
 /// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input has led astray.
 pub fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
+    verify_with(file, exchanges, changed, Known::Nothing)
+}
+
+/// As [`verify`], where something is known of the contents already.
+///
+/// # Errors
+/// As for [`verify`].
+pub fn verify_with(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], known: Known) -> Result<(), Diagnostic> {
     if exchanges.is_empty() {
-        let is_same = file == changed;
+        let is_same = Content::Old(file).is(changed, known);
         return if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the copy differs")) };
     }
     let is_linked = linked::is_linked(file);
     if is_linked {
-        linked::verify(file, exchanges, changed)?;
+        linked::verify(file, exchanges, changed, known)?;
+    } else if host_object::is_host_object(file) {
+        let (name, new) = object(file, exchanges)?;
+        host_object::verify_section(file, changed, (name, &new), known)?;
     }
     let (before, after) = (crate::open(file), crate::open(changed));
     let planned = before.found.iter().map(|found| {
         let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
-        exchange.map_or(found.bytes, |exchange| &exchange.new)
+        exchange.map_or(Content::Old(found.bytes), |exchange| Content::New(&exchange.new))
     });
-    let planned: Vec<&[u8]> = planned.filter(|bytes| !bytes.is_empty()).collect();
+    let planned: Vec<Content<'_, '_>> = planned.filter(|content| content.size() > 0).collect();
     // The contents of a linked file have just been compared, byte for byte.
-    let same = |(one, other): (&&[u8], &[u8])| one.len() == other.len() && (is_linked || *one == other);
+    let known = if is_linked { Known::Contents } else { known };
     let is_same = after.problems.len() <= before.problems.len()
         && planned.len() == after.found.len()
-        && planned.iter().zip(after.found.iter().map(|found| found.bytes)).all(same);
+        && planned.iter().zip(&after.found).all(|(planned, found)| planned.is(found.bytes, known));
     if is_same { Ok(()) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the containers differ")) }
 }

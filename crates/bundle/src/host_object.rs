@@ -14,10 +14,10 @@ mod edit;
 mod verify;
 
 use crate::bytes::{malformed, u16_at};
+use crate::draft::{Content, Draft, Known};
 use crate::elf::{SHT_NOBITS, Section, Sections};
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
-use std::ops::Range;
 
 /// Section that holds the bundles.
 pub(crate) const SECTION: &str = ".hip_fatbin";
@@ -68,6 +68,14 @@ pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> 
 
 /// As [`replace_fatbin`] for a section of that name.
 pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    let new = Draft::from(new);
+    let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
+    let changed = draft_section(object, name, &new)?.try_to_vec().ok_or_else(too_large)?;
+    verify_section(object, &changed, (name, &new), Known::Nothing).map(|()| changed)
+}
+
+/// The object with `new` as the content of that section, before it is written and verified.
+pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &Draft<'a>) -> Result<Draft<'a>, Diagnostic> {
     let parsed = Object::read(object, name)?;
     let section = parsed.fatbin().ok_or_else(|| Diagnostic::error(codes::NOT_FOUND, format!("no {name}")))?;
     if parsed.fatbin == Some(parsed.sections.names) {
@@ -80,10 +88,22 @@ pub(crate) fn replace_section(object: &[u8], name: &str, new: &[u8]) -> Result<V
     if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {
         return Err(no_place("it holds several bundles, and symbols point to each"));
     }
-    let changed = edit::replace(&parsed, section, new)?;
-    match verify::check(object, &changed, (name, new)) {
-        Err(_) if !parsed.sections.are_apart(object) => Err(malformed("sections overlap or leave the file", 40)),
-        result => result.map(|()| changed),
+    edit::replace(&parsed, section, new)
+}
+
+/// Whether `changed` is the object with that section's new content.
+pub(crate) fn verify_section(
+    object: &[u8],
+    changed: &[u8],
+    (name, new): (&str, &Draft<'_>),
+    known: Known,
+) -> Result<(), Diagnostic> {
+    let is_new = |found: &[u8]| Content::New(new).is(found, known);
+    match verify::check(object, changed, (name, new.size(), &is_new)) {
+        Err(_) if !Object::read(object, name)?.sections.are_apart(object) => {
+            Err(malformed("sections overlap or leave the file", 40))
+        }
+        result => result,
     }
 }
 
@@ -93,7 +113,8 @@ pub(crate) fn no_place(what: impl Into<String>) -> Diagnostic {
 
 /// Compares an object with itself before its section of that name got that content.
 pub(crate) fn verify_exchange(old: &[u8], new: &[u8], section: (&str, &[u8])) -> Result<(), Diagnostic> {
-    verify::check(old, new, section)
+    let (name, content) = section;
+    verify::check(old, new, (name, content.len() as u64, &|found| found == content))
 }
 
 impl<'a> Object<'a> {
@@ -129,9 +150,4 @@ impl<'a> Object<'a> {
     fn content(&self, section: &Section) -> Result<&'a [u8], Diagnostic> {
         section.content(self.bytes).ok_or_else(|| malformed("a section leaves the file", section.header))
     }
-}
-
-/// The bytes of a `u64` field at that offset.
-fn field(at: u64) -> Range<usize> {
-    at as usize..at as usize + 8
 }

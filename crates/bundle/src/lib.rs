@@ -32,12 +32,12 @@ mod plain;
 mod record_block;
 mod zstd_frame;
 
-pub use bundle::{Bundle, Entry, HashState, parse, parse_lenient};
+pub use bundle::{Bundle, Entry, HashState, Summary, parse, parse_lenient};
 pub use bytes::Bytes;
 pub use ccob::Compression;
 pub use contents::{Contents, Device, Form, Found, Image, Place, open, open_with};
-pub use draft::Draft;
-pub use embed::{draft, embed, verify};
+pub use draft::{Draft, Known};
+pub use embed::{draft, embed, verify, verify_with};
 pub use entry_id::{EntryId, Kind};
 pub use fatbin::{Located, Walk, is_bundle, walk_fatbin, walk_fatbin_lenient};
 pub use image::ImageKind;

@@ -27,8 +27,8 @@ mod program;
 mod shrink;
 mod verify;
 
-use crate::bytes::{Bytes, malformed, u16_at, u32_at};
-use crate::draft::Draft;
+use crate::bytes::{malformed, u16_at, u32_at};
+use crate::draft::{Draft, Known};
 use hotswap_report::{Diagnostic, codes};
 use layout::Plan;
 use program::Program;
@@ -38,8 +38,8 @@ use program::Program;
 pub struct Exchange<'n> {
     /// Offset in the file of the bundle that is there.
     pub offset: u64,
-    /// Bytes of the bundle that comes in its place.
-    pub new: Bytes<'n>,
+    /// The bundle that comes in its place.
+    pub new: Draft<'n>,
 }
 
 const ET_EXEC: u16 = 2;
@@ -63,7 +63,7 @@ pub fn is_linked(bytes: &[u8]) -> bool {
 /// does not read back.
 pub fn replace_bundles(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft(file, exchanges)?.to_vec();
-    verify(file, exchanges, &changed)?;
+    verify(file, exchanges, &changed, Known::Nothing)?;
     Ok(changed)
 }
 
@@ -75,10 +75,10 @@ pub(crate) fn draft<'a>(file: &'a [u8], exchanges: &'a [Exchange<'a>]) -> Result
 }
 
 /// Whether `changed` is what was planned.
-pub(crate) fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
+pub(crate) fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], known: Known) -> Result<(), Diagnostic> {
     let program = Program::read(file)?;
     let plan = Plan::make(&program, exchanges)?;
-    match verify::check(&program, &plan, changed) {
+    match verify::check(&program, &plan, changed, known) {
         Err(_) if !program.sections.are_apart(file) => Err(malformed("sections overlap or leave the file", 40)),
         result => result,
     }

@@ -6,6 +6,7 @@
 //! a multiple of the bundle's alignment. Two entries may have the same bytes. Nothing pads the end.
 
 use crate::bytes::{Bytes, align, malformed, slice, u64_at};
+use crate::draft::Draft;
 use crate::{Entry, record_block};
 use hotswap_report::{Diagnostic, codes};
 
@@ -144,41 +145,47 @@ fn layout(entries: &[Entry<'_>], alignment: u64) -> Option<(Vec<u64>, u64)> {
     Some((offsets, end))
 }
 
-/// Writes a plain bundle. `limit`: whether the HIP runtime has to find the table as it stands.
-pub(crate) fn write(
-    entries: &[Entry<'_>],
+/// Lays out a plain bundle. `limit`: whether the HIP runtime has to find the table as it stands. `like` says which
+/// entries are edited copies of what.
+pub(crate) fn draft<'a>(
+    entries: &[Entry<'a>],
     record: Option<&[u8]>,
-    alignment: u64,
-    limit: bool,
-) -> Result<Vec<u8>, Diagnostic> {
+    (alignment, limit): (u64, bool),
+    like: &[(String, Bytes<'a>)],
+) -> Result<Draft<'a>, Diagnostic> {
     let table = table_size(entries);
     if limit && table > TABLE_LIMIT {
         let what = format!("{} entries need a table of {table} bytes", entries.len());
         return Err(Diagnostic::error(codes::BUNDLE_FULL, what));
     }
-    let too_large = || Diagnostic::error(codes::NO_PLACE, "the bundle would be larger than memory");
-    let (offsets, end) = layout(entries, alignment).ok_or_else(too_large)?;
-    let record_room = record.map_or(0, |payload| payload.len() as u64 + 48);
-    let mut out = Vec::new();
-    let room = end.checked_add(record_room).and_then(|room| usize::try_from(room).ok()).ok_or_else(too_large)?;
-    out.try_reserve_exact(room).map_err(|_| too_large())?;
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&(entries.len() as u64).to_le_bytes());
+    let (offsets, _) = layout(entries, alignment).ok_or_else(too_large)?;
+    let mut head = MAGIC.to_vec();
+    head.extend_from_slice(&(entries.len() as u64).to_le_bytes());
     for (entry, offset) in entries.iter().zip(&offsets) {
         for field in [*offset, entry.data.len() as u64, entry.id.len() as u64] {
-            out.extend_from_slice(&field.to_le_bytes());
+            head.extend_from_slice(&field.to_le_bytes());
         }
-        out.extend_from_slice(entry.id.as_bytes());
+        head.extend_from_slice(entry.id.as_bytes());
     }
+    let mut out = Draft::from(head);
     for (entry, offset) in entries.iter().zip(&offsets) {
         // Shared bytes are there already; an empty entry does not lengthen the bundle, as in clang.
-        if *offset >= out.len() as u64 && !entry.data.is_empty() {
-            out.resize(*offset as usize, 0);
-            out.extend_from_slice(&entry.data);
+        if *offset < out.size() || entry.data.is_empty() {
+            continue;
+        }
+        out.pad(*offset);
+        out.push(entry.data.clone());
+        if let Some((_, source)) = like.iter().find(|(id, _)| *id == entry.id) {
+            out.share(*offset, source);
         }
     }
     if let Some(payload) = record {
         record_block::append(&mut out, payload);
     }
     Ok(out)
+}
+
+/// No memory holds so much.
+pub(crate) fn too_large() -> Diagnostic {
+    Diagnostic::error(codes::NO_PLACE, "the bundle would be larger than memory")
 }

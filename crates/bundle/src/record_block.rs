@@ -13,6 +13,7 @@
 //! Readers of bundles follow the entry table and never look behind the last entry.
 
 use crate::bytes::{align, malformed, slice, u32_at, u64_at};
+use crate::draft::Draft;
 use hotswap_report::{Diagnostic, codes};
 use std::ops::Range;
 
@@ -46,13 +47,13 @@ pub(crate) fn find(bytes: &[u8], end: u64) -> Result<Option<(Range<u64>, u64)>, 
 }
 
 /// Appends the block to a bundle that ends with its last entry.
-pub(crate) fn append(out: &mut Vec<u8>, payload: &[u8]) {
-    let pad = |out: &mut Vec<u8>| out.resize(out.len().next_multiple_of(ALIGNMENT as usize), 0);
-    pad(out);
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&0u32.to_le_bytes());
-    out.extend_from_slice(&(payload.len() as u64).to_le_bytes());
-    out.extend_from_slice(payload);
-    pad(out);
+pub(crate) fn append(out: &mut Draft<'_>, payload: &[u8]) {
+    out.pad(out.size().next_multiple_of(ALIGNMENT));
+    let mut block = MAGIC.to_vec();
+    block.extend_from_slice(&VERSION.to_le_bytes());
+    block.extend_from_slice(&0u32.to_le_bytes());
+    block.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    block.extend_from_slice(payload);
+    out.push(block);
+    out.pad(out.size().next_multiple_of(ALIGNMENT));
 }

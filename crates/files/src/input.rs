@@ -1,7 +1,10 @@
 //! Input files, mapped where they are regular files.
+//!
+//! A mapped file that is looked at from end to end would fill the memory that the system accounts to the process: who is
+//! done with a part says so by [`Input::release`].
 
 use hotswap_report::{Diagnostic, codes};
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -9,20 +12,82 @@ use std::path::Path;
 
 /// The bytes of an input file.
 #[derive(Debug)]
-pub enum Input {
+pub struct Input(Kind);
+
+#[derive(Debug)]
+enum Kind {
     /// A regular file.
-    Mapped(Mmap),
+    Mapped(Mmap, File),
     /// A pipe, a device, an empty file.
     Read(Vec<u8>),
 }
+
+/// What the system maps at once, on every machine that we know (64 KiB on some of AArch64 and POWER).
+const PAGE: usize = 64 << 10;
 
 impl Deref for Input {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Read(bytes) => bytes,
+        match &self.0 {
+            Kind::Mapped(map, _) => map,
+            Kind::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl Input {
+    /// No bytes.
+    pub(crate) fn empty() -> Self {
+        Self(Kind::Read(Vec::new()))
+    }
+
+    /// Maps the file for reading, private to this process. It must not be empty.
+    #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
+    pub(crate) fn map(file: &File) -> io::Result<Self> {
+        // SAFETY: the map is never written through and outlives no slice of it (`Input` owns it, the
+        // slices borrow). Nothing of ours writes to an input: outputs are new files that are renamed
+        // into place. A foreign process that writes into the file meanwhile can change what is read
+        // or end the process by SIGBUS, as with every mapping reader (ld, objdump).
+        let map = unsafe { Mmap::map(file) }?;
+        Ok(Self(Kind::Mapped(map, file.try_clone()?)))
+    }
+
+    /// Says that the part, a slice of these bytes, is not needed for now: its pages no longer count as memory of this
+    /// process. Whoever reads it again gets the same bytes from the file. Slices of something else are left alone.
+    #[allow(unsafe_code, reason = "pages of memory maps can only be given back by an unsafe function")]
+    pub fn release(&self, part: &[u8]) {
+        let (Kind::Mapped(map, _), Some(offset)) = (&self.0, self.offset_of(part)) else { return };
+        let (start, end) = (offset as usize, offset as usize + part.len());
+        // Parts follow one another: the page in which this one ends goes with the next one.
+        let start = start / PAGE * PAGE;
+        let end = if end == map.len() { end } else { end / PAGE * PAGE };
+        if start < end {
+            // SAFETY: the map is private, backed by a file and never written to, so a page that is given back holds
+            // what the file holds, and the next access reads it from there (madvise(2), MADV_DONTNEED). What may
+            // happen when another process changes the file is what `map` says.
+            let result = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
+            // Where the system refuses, the pages stay: that costs memory alone.
+            drop(result);
+        }
+    }
+
+    /// Whether the part is a slice of these bytes.
+    pub fn holds(&self, part: &[u8]) -> bool {
+        self.offset_of(part).is_some()
+    }
+
+    /// Where in these bytes the part begins, if it is a slice of them.
+    fn offset_of(&self, part: &[u8]) -> Option<u64> {
+        let offset = (part.as_ptr() as usize).checked_sub(self.as_ptr() as usize)?;
+        (offset.checked_add(part.len())? <= self.len()).then_some(offset as u64)
+    }
+
+    /// The file and the offset at which it holds the part, if the part is a slice of a mapped file.
+    pub(crate) fn place_of(&self, part: &[u8]) -> Option<(&File, u64)> {
+        match &self.0 {
+            Kind::Mapped(_, file) => Some((file, self.offset_of(part)?)),
+            Kind::Read(_) => None,
         }
     }
 }
@@ -39,19 +104,39 @@ fn open_file(path: &Path) -> io::Result<Input> {
     let mut file = File::open(path)?;
     let meta = file.metadata()?;
     if meta.is_file() && meta.len() > 0 {
-        return map(&file).map(Input::Mapped);
+        return Input::map(&file);
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    Ok(Input::Read(bytes))
+    Ok(Input(Kind::Read(bytes)))
 }
 
-/// Maps the file for reading, private to this process.
-#[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
-pub(crate) fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is never written through and outlives no slice of it (`Input` owns it, the
-    // slices borrow). Nothing of ours writes to an input: outputs are new files that are renamed
-    // into place. A foreign process that writes into the file meanwhile can change what is read
-    // or end the process by SIGBUS, as with every mapping reader (ld, objdump).
-    unsafe { Mmap::map(file) }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_released_reads_the_same_and_takes_no_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("in");
+        let bytes: Vec<u8> = (0..(32u32 << 20)).map(|n| (n / 4096) as u8 | 1).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let input = open(&path).unwrap();
+        // File pages of this process, which other tests share: small ones.
+        let resident = || {
+            let text = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap().to_owned();
+            line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
+        };
+        assert!(input[..] == bytes);
+        let full = resident();
+        input.release(&input[5..input.len() - 5]);
+        assert!(resident() + (24 << 10) < full, "{full} KiB became {}", resident());
+        input.release(&bytes);
+        input.release(&input[7..7]);
+        assert!(input[..] == bytes);
+        assert_eq!(input.place_of(&input[9..20]).map(|(_, at)| at), Some(9));
+        assert!(input.place_of(&bytes).is_none());
+        assert!(open(Path::new("/dev/null")).unwrap().is_empty());
+    }
 }

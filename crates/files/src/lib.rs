@@ -5,6 +5,7 @@
 //!
 //! Absent on purpose: locking between two builds of one output (the build system's job).
 
+mod copy;
 mod input;
 mod response;
 mod scratch;
@@ -13,7 +14,7 @@ mod write;
 pub use input::{Input, open};
 pub use response::{Word, expand};
 pub use scratch::Scratch;
-pub use write::{Sink, read, replace, replace_blocks, replace_like};
+pub use write::{read, replace, replace_like, replace_parts};
 
 use std::env;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //!
 //! Invariants: threads may keep things at once; nothing is left behind when the process ends or is killed.
 
-use crate::input::{Input, map};
+use crate::input::Input;
 use crate::write::{folder_of, unnamed};
 use hotswap_report::{Diagnostic, codes};
 use std::fs::File;
@@ -47,10 +47,10 @@ impl Scratch {
     /// [`codes::CANNOT_READ`].
     pub fn read(&self) -> Result<Input, Diagnostic> {
         if self.end.load(Ordering::Relaxed) == 0 {
-            return Ok(Input::Read(Vec::new()));
+            return Ok(Input::empty());
         }
         let failed = |error: io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(&self.output);
-        map(&self.file).map(Input::Mapped).map_err(failed)
+        Input::map(&self.file).map_err(failed)
     }
 }
 

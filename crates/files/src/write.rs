@@ -1,12 +1,13 @@
 //! Replacing a file as a whole.
 
-use crate::input::{Input, map};
+use crate::copy;
+use crate::input::Input;
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,27 +42,34 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
     replace_with(path, bytes, meta.mode() & 0o777)
 }
 
-/// As [`replace_like`], for content that is handed over block by block and read again before it takes its place.
+/// As [`replace_like`], for content that is made of parts, each with its offset, written by several threads and read
+/// again before it takes its place.
 ///
-/// `write` gets a sink for blocks and their offsets, inside of `size`; what it leaves out is zero. Zeros are not stored
-/// where the file system can leave them out. `check` sees the whole file, mapped.
+/// What lies between the parts, up to `size`, is zero and not stored where the file system can leave it out. Large parts
+/// that are slices of `sources` are copied from file to file, as `cp` does it. Every part has been compared with what is
+/// in the new file when `check` sees it.
 ///
 /// # Errors
 /// As [`replace_like`], and what `check` returns; the old content stays then.
-pub fn replace_blocks(
+pub fn replace_parts<'p>(
     path: &Path,
-    size: u64,
-    model: &Path,
-    write: impl FnOnce(&mut Sink<'_>) -> io::Result<()>,
-    check: impl FnOnce(&[u8]) -> Result<(), Diagnostic>,
+    (size, model): (u64, &Path),
+    (sources, threads): (&[&Input], usize),
+    parts: impl Iterator<Item = (u64, &'p [u8])>,
+    check: impl FnOnce(&Input) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let meta =
         fs::metadata(model).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
     let mut refused = None;
+    let parts: Vec<_> = parts.collect();
     let fill = |file: &mut File| {
         file.set_len(size)?;
-        write(&mut |at, block| write_sparse(file, at, block))?;
-        let written = if size == 0 { Input::Read(Vec::new()) } else { Input::Mapped(map(file)?) };
+        copy::put_all(file, &parts, sources, threads).inspect_err(|error| {
+            if error.kind() == io::ErrorKind::InvalidData {
+                refused = Some(Diagnostic::error(codes::VERIFY_FAILED, error.to_string()).in_file(path));
+            }
+        })?;
+        let written = if size == 0 { Input::empty() } else { Input::map(file)? };
         check(&written).map_err(|error| {
             refused = Some(error);
             io::Error::other("what was written is not what was planned")
@@ -69,17 +77,6 @@ pub fn replace_blocks(
     };
     let done = replace_filled(path, meta.mode() & 0o777, fill);
     refused.map_or(done, Err)
-}
-
-/// Takes blocks with their offsets.
-pub type Sink<'s> = dyn FnMut(u64, &[u8]) -> io::Result<()> + 's;
-
-/// Pieces that hold nothing but zeros stay holes.
-fn write_sparse(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
-    const PIECE: usize = 64 << 10;
-    let pieces = block.chunks(PIECE).zip((at..).step_by(PIECE));
-    let mut filled = pieces.filter(|(piece, _)| piece.iter().any(|byte| *byte != 0));
-    filled.try_for_each(|(piece, at)| file.write_all_at(piece, at))
 }
 
 /// `new`: permissions of a file that is not there yet.
@@ -279,25 +276,38 @@ mod tests {
     }
 
     #[test]
-    fn blocks_become_a_file_with_holes_that_is_checked_before_it_takes_its_place() {
+    fn parts_become_a_file_with_holes_that_is_checked_before_it_takes_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let (file, model) = (dir.path().join("out"), dir.path().join("model"));
         fs::write(&file, "old").unwrap();
-        fs::write(&model, "").unwrap();
         let mut wanted = vec![0; 3 << 20];
         wanted[70_000] = 7;
         wanted[(3 << 20) - 1] = 9;
-        let write = |sink: &mut Sink<'_>| {
-            wanted.chunks(1 << 20).zip((0..).step_by(1 << 20)).try_for_each(|(block, at)| sink(at, block))
-        };
-        let no = |_: &[u8]| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
-        let error = replace_blocks(&file, 3 << 20, &model, write, no).unwrap_err();
+        fs::write(&model, &wanted).unwrap();
+        let source = crate::open(&model).unwrap();
+        // From memory, and from a file; what is left out is zero.
+        let parts = || [(60_000, &wanted[60_000..80_000]), (2 << 20, &source[2 << 20..])].into_iter();
+        let no = |_: &Input| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
+        let error = replace_parts(&file, (3 << 20, &model), (&[&source], 2), parts(), no).unwrap_err();
         assert_eq!((error.code, fs::read(&file).unwrap()), (codes::VERIFY_FAILED, b"old".to_vec()));
-        let yes = |written: &[u8]| if written == wanted { Ok(()) } else { no(written) };
-        replace_blocks(&file, 3 << 20, &model, write, yes).unwrap();
+        let yes = |written: &Input| if written[..] == wanted { Ok(()) } else { no(written) };
+        replace_parts(&file, (3 << 20, &model), (&[&source], 2), parts(), yes).unwrap();
         assert!(fs::read(&file).unwrap() == wanted);
         // Blocks of 512 bytes; a file system without holes needs 6144.
         assert!(fs::metadata(&file).unwrap().blocks() <= 6144);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_write_that_fails_half_way_leaves_the_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, model) = (dir.path().join("out"), dir.path().join("model"));
+        fs::write(&file, "old").unwrap();
+        fs::write(&model, vec![1; 1 << 20]).unwrap();
+        let source = crate::open(&model).unwrap();
+        let parts = [(0, &source[..]), (u64::MAX / 2, &source[..])].into_iter();
+        let error = replace_parts(&file, (1 << 20, &model), (&[&source], 2), parts, |_| Ok(())).unwrap_err();
+        assert_eq!((error.code, fs::read(&file).unwrap()), (codes::CANNOT_WRITE, b"old".to_vec()));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 

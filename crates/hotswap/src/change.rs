@@ -1,9 +1,9 @@
 //! `hotswap add`, `replace`, `remove`, `prune`, `compress` and `decompress`: changing the containers of
 //! a file of any kind.
 //!
-//! Each command changes an opened container ([`open::Opened`]) or leaves it; what changed goes back into
-//! the file by `hotswap_bundle::embed`, which reads the result again. A record of HotSwap follows: rows
-//! of entries that went go, and what was put in counts as compiled.
+//! Each command changes opened containers ([`open::Opened`]), several at a time, or leaves them; what changed goes back
+//! into the file by [`crate::containers`], which reads the result again. A record of HotSwap follows: rows of entries
+//! that went go, and what was put in counts as compiled.
 //!
 //! Invariants: an entry that is named and not there is an error, and so is a target that nothing is for;
 //! nothing is written unless all of it could be done.
@@ -12,15 +12,16 @@ mod open;
 mod record;
 
 use crate::cli::{Format, Output};
+use crate::containers::{Done, Job, Work, threads};
 use crate::{Outcome, text};
 use clap::{Args, ValueEnum};
-use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Compression, Method};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 use open::{Change, Opened};
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// File, output, and which container.
 #[derive(Debug, Args)]
@@ -33,6 +34,9 @@ pub(crate) struct Common {
     /// Only the container with this number (1 is the first that `hotswap list` shows)
     #[arg(long, value_name = "N")]
     container: Option<usize>,
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     #[command(flatten)]
     format: Output,
 }
@@ -90,49 +94,62 @@ enum MethodName {
     Zlib,
 }
 
-/// What a command does with one container, and whether every container must take it.
-type Step<'s> = dyn FnMut(&mut Opened<'_>) -> Result<Vec<Change>, Diagnostic> + 's;
+/// What a command does with one container.
+type Step<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<Change>, Diagnostic> + Sync + 's;
 
 pub(crate) fn add(arguments: &Put) -> Result<Outcome, Diagnostic> {
     let new = arguments.read()?;
-    arguments.common.apply(true, &mut |container| new.iter().map(|(name, code)| container.add(name, code)).collect())
+    let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
+    arguments.common.apply(true, &step, &[])
 }
 
 pub(crate) fn replace(arguments: &Put) -> Result<Outcome, Diagnostic> {
     let new = arguments.read()?;
-    arguments
-        .common
-        .apply(true, &mut |container| new.iter().map(|(name, code)| container.replace(name, code)).collect())
+    let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
+    arguments.common.apply(true, &step, &[])
 }
 
 pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
-    let mut missing = arguments.entries.clone();
-    let outcome = arguments.common.collect(false, &mut |container| {
-        let changes: Vec<Change> = arguments.entries.iter().flat_map(|name| container.remove(name)).collect();
-        missing.retain(|name| !arguments.entries.iter().any(|entry| entry == name && container.had(name)));
-        Ok(changes)
-    })?;
-    none_missing(&missing)?;
-    arguments.common.write(outcome)
+    let wanted: Vec<_> = arguments.entries.iter().map(Wanted::new).collect();
+    let step = |container: &mut Opened<'_>| {
+        wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
+        Ok(arguments.entries.iter().flat_map(|name| container.remove(name)).collect())
+    };
+    arguments.common.apply(false, &step, &wanted)
 }
 
 pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
     let names = if arguments.keep.is_empty() { &arguments.drop } else { &arguments.keep };
     let targets: Vec<TargetId> = names.iter().map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
     let keeps = !arguments.keep.is_empty();
-    let mut missing = names.clone();
-    let outcome = arguments.common.collect(false, &mut |container| {
-        missing.retain(|name| !container.serves(name));
+    let wanted: Vec<_> = names.iter().map(Wanted::new).collect();
+    let step = |container: &mut Opened<'_>| {
+        wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
         Ok(container.prune(&targets, keeps))
-    })?;
-    none_missing(&missing)?;
-    arguments.common.write(outcome)
+    };
+    arguments.common.apply(false, &step, &wanted)
 }
 
-fn none_missing(missing: &[String]) -> Result<(), Diagnostic> {
-    match missing.first() {
-        None => Ok(()),
-        Some(name) => Err(Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{name}`"))),
+/// A name that at least one container must know.
+struct Wanted<'n> {
+    name: &'n str,
+    is_there: Mutex<bool>,
+}
+
+impl<'n> Wanted<'n> {
+    fn new(name: &'n String) -> Self {
+        Self { name, is_there: Mutex::new(false) }
+    }
+
+    fn see(&self, is_there: bool) {
+        *self.is_there.lock().unwrap_or_else(PoisonError::into_inner) |= is_there;
+    }
+
+    fn check(&self) -> Result<(), Diagnostic> {
+        if *self.is_there.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(());
+        }
+        Err(Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{}`", self.name)))
     }
 }
 
@@ -146,11 +163,11 @@ pub(crate) fn compress(arguments: &Compress) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let how = Compression { version: arguments.header, method, level: arguments.level };
-    arguments.common.apply(false, &mut |container| container.compress(Some(how)))
+    arguments.common.apply(false, &|container| container.compress(Some(how)), &[])
 }
 
 pub(crate) fn decompress(arguments: &Common) -> Result<Outcome, Diagnostic> {
-    arguments.apply(false, &mut |container| container.compress(None))
+    arguments.apply(false, &|container| container.compress(None), &[])
 }
 
 impl Put {
@@ -167,74 +184,56 @@ impl Put {
     }
 }
 
-/// A file as it will be, and what was done to it.
-struct Done {
-    bytes: Vec<u8>,
-    changes: Vec<(String, Change)>,
-    old_size: usize,
-}
-
 impl Common {
-    fn apply(&self, one: bool, step: &mut Step<'_>) -> Result<Outcome, Diagnostic> {
-        self.write(self.collect(one, step)?)
+    /// `one`: the file must have one container, or one must be named. Nothing is written unless all that is wanted is
+    /// there.
+    fn apply(&self, one: bool, step: &Step<'_>, wanted: &[Wanted<'_>]) -> Result<Outcome, Diagnostic> {
+        let in_file = |error: Diagnostic| error.in_file(&self.file);
+        let input = hotswap_files::open(&self.file)?;
+        let (file, output) = (&self.file, &self.output);
+        let job = Job { input: &input, file, output, threads: threads(self.jobs), verb: "change" };
+        let found = job.containers().map_err(in_file)?;
+        self.check_number(found.len(), one).map_err(in_file)?;
+        let work = job.work(found, &|number, found| {
+            if self.container.is_some_and(|chosen| chosen != number + 1) {
+                return Ok(Done { new: None, expected: None, said: Vec::new() });
+            }
+            let mut container = Opened::read(found)?;
+            let said = step(&mut container)?;
+            let (new, expected) = container.into_new()?;
+            Ok(Done { new, expected, said })
+        });
+        let work = work.map_err(in_file)?;
+        wanted.iter().try_for_each(Wanted::check)?;
+        let size = job.write(&work)?;
+        Ok(self.show(&work, [input.len() as u64, size]))
     }
 
-    /// Does it in memory. `one`: the file must have one container, or one must be named.
-    fn collect(&self, one: bool, step: &mut Step<'_>) -> Result<Done, Diagnostic> {
-        let bytes = hotswap_files::open(&self.file)?;
-        self.change(&bytes, one, step).map_err(|error| error.in_file(&self.file))
-    }
-
-    fn change(&self, bytes: &[u8], one: bool, step: &mut Step<'_>) -> Result<Done, Diagnostic> {
-        let contents = hotswap_bundle::open(bytes);
-        if let Some(problem) = contents.problems.into_iter().next() {
-            return Err(problem);
-        }
-        let count = contents.found.len();
-        if count == 0 {
-            return Err(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
-        }
+    fn check_number(&self, count: usize, one: bool) -> Result<(), Diagnostic> {
         if let Some(number) = self.container.filter(|number| !(1..=count).contains(number)) {
-            return Err(Diagnostic::error(
-                codes::NO_ENTRY,
-                format!("it has {count} containers and no number {number}"),
-            ));
+            let what = format!("it has {count} containers and no number {number}");
+            return Err(Diagnostic::error(codes::NO_ENTRY, what));
         }
         if one && count > 1 && self.container.is_none() {
             let what = format!("it has {count} containers");
             return Err(Diagnostic::error(codes::USAGE, what).advise("name one by --container"));
         }
-        let (mut exchanges, mut changes) = (Vec::new(), Vec::new());
-        for (index, found) in contents.found.iter().enumerate() {
-            if self.container.is_some_and(|number| number != index + 1) {
-                continue;
-            }
-            let place = found.place.to_string();
-            let named = |error: Diagnostic| error.in_entry(&place);
-            let mut container = Opened::read(found).map_err(named)?;
-            let done = step(&mut container).map_err(named)?;
-            if let Some(new) = container.into_bytes().map_err(named)? {
-                exchanges.push(Exchange { offset: found.place.file_offset, new: new.into() });
-            }
-            changes.extend(done.into_iter().map(|change| (place.clone(), change)));
-        }
-        let new = hotswap_bundle::embed(bytes, &exchanges)?;
-        Ok(Done { bytes: new, changes, old_size: bytes.len() })
+        Ok(())
     }
 
-    fn write(&self, done: Done) -> Result<Outcome, Diagnostic> {
-        hotswap_files::replace_like(&self.output, &done.bytes, &self.file)?;
+    fn show(&self, work: &Work<'_, Vec<Change>>, sizes: [u64; 2]) -> Outcome {
+        let changes = work.done.iter().flat_map(|handled| {
+            let place = handled.found.place.to_string();
+            handled.said.iter().map(move |change| (place.clone(), change))
+        });
         if self.format.format == Format::Json {
-            let changes: Vec<_> = done.changes.iter().map(|(place, change)| change.json(place)).collect();
-            let sizes = [done.old_size, done.bytes.len()];
+            let changes: Vec<_> = changes.map(|(place, change)| change.json(&place)).collect();
             let value =
                 json!({ "schema": 1, "file": self.file.display().to_string(), "changes": changes, "sizes": sizes });
-            return Ok(text::json(&value).into());
+            return text::json(&value).into();
         }
-        let lines = done
-            .changes
-            .iter()
-            .map(|(place, change)| format!("{}: {}\n", text::plain(place), text::plain(&change.to_string())));
-        Ok(lines.collect::<String>().into())
+        let lines =
+            changes.map(|(place, change)| format!("{}: {}\n", text::plain(&place), text::plain(&change.to_string())));
+        lines.collect::<String>().into()
     }
 }

@@ -7,18 +7,16 @@
 //! Invariants: what cannot be made is refused by the policy, with all findings; nothing is written under the policy
 //! `error` then; the output is the same whatever the number of threads.
 
-mod bundles;
 mod report;
 
 use crate::cli::Output;
+use crate::containers::{Done, Job, Work, threads};
 use crate::plan::Settings;
 use crate::{Outcome, text};
-use bundles::Work;
 use clap::Args;
-use hotswap_bundle::linked::Exchange;
-use hotswap_bundle::{Compression, Form, Found};
+use hotswap_bundle::{Compression, Draft, Form, Found};
 use hotswap_compat::Allow;
-use hotswap_files::Sink;
+use hotswap_files::Input;
 use hotswap_pipeline::{Fate, Request};
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -63,9 +61,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
 }
 
 impl Arguments {
-    fn jobs(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.map_or_else(cores, usize::from)
+    fn job<'j>(&'j self, input: &'j Input) -> Job<'j> {
+        let (file, output) = (&self.file, &self.output);
+        Job { input, file, output, threads: threads(self.jobs), verb: "retarget" }
     }
 
     fn request(&self) -> Result<Request, Diagnostic> {
@@ -101,19 +99,25 @@ impl Arguments {
         let request = self.request()?;
         let bytes = hotswap_files::open(&self.file)?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
-        let retarget = |found: &Found<'_>| match found.form {
-            Form::Bundle | Form::CompressedBundle(_) => {
-                hotswap_pipeline::retarget(found.bytes, &request).map(|done| (done.bytes, done.fates))
-            }
-            Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
-            Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => Ok((None, Vec::new())),
-        };
-        let work: Work<Vec<(String, Fate)>> =
-            bundles::work(&bytes, &self.output, self.jobs(), &retarget).map_err(in_file)?;
+        let job = self.job(&bytes);
+        let containers = job.containers().map_err(in_file)?;
+        let done = |part: &[u8]| bytes.release(part);
+        let work: Work<'_, Fates> = job
+            .work(containers, &|_, found| match found.form {
+                Form::Bundle | Form::CompressedBundle(_) => {
+                    let made = hotswap_pipeline::retarget(found.bytes, &request, &done)?;
+                    Ok(Done { new: made.draft, expected: made.expected, said: made.fates })
+                }
+                Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
+                Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => {
+                    Ok(Done { new: None, expected: None, said: Vec::new() })
+                }
+            })
+            .map_err(in_file)?;
         let report = Report::new(&work);
         let problems = report.problems(request.policy, &self.file);
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
-        let size = if stops { None } else { Some(self.write(&bytes, &work.exchanges())?) };
+        let size = if stops { None } else { Some(self.write(&job, &work)?) };
         Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
     }
 
@@ -127,10 +131,11 @@ impl Arguments {
             None => self.settings.plan(&self.pairs)?,
         };
         let bytes = hotswap_files::open(&self.file)?;
-        let expand = |found: &Found<'_>| expand(found, &plan);
-        let work: Work<Outcome> =
-            bundles::work(&bytes, &self.output, self.jobs(), &expand).map_err(|error| error.in_file(&self.file))?;
-        self.write(&bytes, &work.exchanges())?;
+        let in_file = |error: Diagnostic| error.in_file(&self.file);
+        let job = self.job(&bytes);
+        let containers = job.containers().map_err(in_file)?;
+        let work: Work<'_, Outcome> = job.work(containers, &|_, found| expand(found, &plan)).map_err(in_file)?;
+        self.write(&job, &work)?;
         let mut outcome = Outcome::default();
         let several = work.done.len() > 1;
         for handled in work.done {
@@ -142,34 +147,32 @@ impl Arguments {
         Ok(outcome)
     }
 
-    /// Writes the new file, reads it again and puts it in its place; its size.
-    fn write(&self, bytes: &[u8], exchanges: &[Exchange<'_>]) -> Result<u64, Diagnostic> {
-        let in_file = |error: Diagnostic| error.in_file(&self.file);
-        if let [relabelled] = exchanges
-            && hotswap_code_object::is_code_object(bytes)
-        {
-            hotswap_files::replace_like(&self.output, &relabelled.new, &self.file)?;
-            return Ok(relabelled.new.len() as u64);
+    /// A code object of its own is written as it is.
+    fn write<T>(&self, job: &Job<'_>, work: &Work<'_, T>) -> Result<u64, Diagnostic> {
+        match work.only() {
+            Some(relabelled) if hotswap_code_object::is_code_object(job.input) => {
+                let new = relabelled.to_vec();
+                hotswap_files::replace_like(&self.output, &new, &self.file)?;
+                Ok(new.len() as u64)
+            }
+            _ => job.write(work),
         }
-        let draft = hotswap_bundle::draft(bytes, exchanges).map_err(in_file)?;
-        let write = |sink: &mut Sink<'_>| draft.write_to(sink);
-        let check = |new: &[u8]| hotswap_bundle::verify(bytes, exchanges, new).map_err(in_file);
-        hotswap_files::replace_blocks(&self.output, draft.size(), &self.file, write, check)?;
-        Ok(draft.size())
     }
 }
 
+type Fates = Vec<(String, Fate)>;
+
 /// A code object on its own becomes that of one other target.
-fn relabel(bytes: &[u8], request: &Request) -> Result<bundles::Done<Vec<(String, Fate)>>, Diagnostic> {
+fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
     let [target] = &request.targets[..] else {
         let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
     };
     let (new, fate) = hotswap_pipeline::relabel(bytes, target, request.allow)?;
-    Ok((new, vec![(target.clone(), fate)]))
+    Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
 }
 
-fn expand(found: &Found<'_>, plan: &Plan) -> Result<bundles::Done<Outcome>, Diagnostic> {
+fn expand<'a>(found: &Found<'a>, plan: &Plan) -> Result<Done<'a, Outcome>, Diagnostic> {
     if matches!(found.form, Form::Bare) {
         let what = "it is a code object and no fat binary";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
@@ -179,7 +182,8 @@ fn expand(found: &Found<'_>, plan: &Plan) -> Result<bundles::Done<Outcome>, Diag
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");
     }
-    Ok((expansion.bytes, Outcome { text, problems: expansion.warnings }))
+    let said = Outcome { text, problems: expansion.warnings };
+    Ok(Done { new: expansion.bytes.map(Draft::from), expected: None, said })
 }
 
 /// How the policy weighs what could not be made.

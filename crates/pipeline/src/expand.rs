@@ -1,7 +1,7 @@
 //! From a bundle and a plan to the bundle with all targets.
 
 use crate::{check_plan, derive, record};
-use hotswap_bundle::{Bundle, Compression, Entry, EntryId};
+use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Selection, Wish};
 use hotswap_plan::{Plan, Policy};
@@ -75,13 +75,13 @@ pub fn expand(bytes: &[u8], plan: &Plan, level: Option<i32>) -> Result<Expansion
     if derived.is_empty() && refusals.is_empty() {
         return Ok(Expansion::kept("nothing to add"));
     }
-    let record = record::build(&bundle, &present, &derived, &refusals, plan)?;
+    let record = record::build(&bundle, &present, &derived, &refusals, plan, &|_| ())?;
     let ids = derived.iter().map(|entry| entry.id.clone()).collect();
     drop(present);
     if let Some(compression) = bundle.compression().filter(|_| level.is_some()) {
         bundle.set_compression(Some(Compression { level, ..compression }));
     }
-    let bytes = write(bundle, derived, &record)?;
+    let bytes = write(bundle, derived, &[], &record)?.map(Written::into_bytes).transpose()?;
     let kept = bytes.is_none().then_some("nothing to add");
     Ok(Expansion { bytes, derived: ids, kept, warnings })
 }
@@ -141,13 +141,32 @@ fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec
     }
 }
 
-/// Writes the bundle and compares what reads back with what was meant; `None` if neither an entry
-/// nor the record is new (a second run that leaves out the same targets as the first).
-pub(crate) fn write(
-    mut bundle: Bundle<'_>,
+/// A bundle that was laid out.
+pub(crate) struct Written<'a> {
+    pub(crate) draft: Draft<'a>,
+    /// What it must read as once it is in a file; `None` where it was read already.
+    pub(crate) expected: Option<Summary>,
+}
+
+impl Written<'_> {
+    /// All of it, read again.
+    fn into_bytes(self) -> Result<Vec<u8>, Diagnostic> {
+        let bytes = self.draft.to_vec();
+        self.expected.map_or(Ok(()), |expected| expected.check(&bytes))?;
+        Ok(bytes)
+    }
+}
+
+/// Adds the derived entries and the record, and lays the bundle out; `None` if neither an entry nor the record is new
+/// (a second run that leaves out the same targets as the first). `sources` are the bytes that each was derived from.
+///
+/// What is compressed is read again and compared here; a plain bundle is when it is in its file.
+pub(crate) fn write<'a>(
+    mut bundle: Bundle<'a>,
     derived: Vec<Derived>,
+    sources: &[(String, Bytes<'a>)],
     record: &Record,
-) -> Result<Option<Vec<u8>>, Diagnostic> {
+) -> Result<Option<Written<'a>>, Diagnostic> {
     let record = record.to_json().into_bytes();
     if derived.is_empty() && !bundle.is_changed() && bundle.record() == Some(&record) {
         return Ok(None);
@@ -160,10 +179,13 @@ pub(crate) fn write(
         bundle.push(entry.id, entry.data)?;
     }
     bundle.set_record(Some(record));
+    if bundle.compression().is_none() {
+        let draft = bundle.to_draft(sources)?;
+        return Ok(Some(Written { draft, expected: Some(bundle.summary()) }));
+    }
     let bytes = bundle.to_bytes()?.into_owned();
-    let (again, size) = hotswap_bundle::parse(&bytes)?;
-    let same = size == bytes.len() && again.entries() == bundle.entries() && again.record() == bundle.record();
-    if same { Ok(Some(bytes)) } else { Err(Diagnostic::error(codes::VERIFY_FAILED, "the bundle differs")) }
+    bundle.check_written(&bytes)?;
+    Ok(Some(Written { draft: Draft::from(bytes), expected: None }))
 }
 
 /// What a route is called in the record, for an entry that was there before.

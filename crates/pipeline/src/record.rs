@@ -16,14 +16,19 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The hashes of several code objects, in their order.
-fn hash_all(objects: &[&[u8]]) -> Vec<String> {
+fn hash_all(objects: &[&[u8]], done: &(dyn Fn(&[u8]) + Sync)) -> Vec<String> {
     let total: usize = objects.iter().map(|object| object.len()).sum();
     let threads = if total < WORTH_THREADS { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let mut hashes = vec![String::new(); objects.len()];
     let share = objects.len().div_ceil(threads).max(1);
     thread::scope(|scope| {
         for (objects, hashes) in objects.chunks(share).zip(hashes.chunks_mut(share)) {
-            let work = move || objects.iter().zip(hashes).for_each(|(object, hash)| *hash = sha256(object));
+            let work = move || {
+                for (object, hash) in objects.iter().zip(hashes) {
+                    *hash = sha256(object);
+                    done(object);
+                }
+            };
             if threads == 1 { work() } else { drop(scope.spawn(work)) }
         }
     });
@@ -39,10 +44,11 @@ pub(crate) fn build(
     derived: &[Derived],
     refusals: &[Diagnostic],
     plan: &Plan,
+    done: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Record, Diagnostic> {
     let earlier = earlier_rows(bundle)?;
     let objects: Vec<&[u8]> = present.iter().map(|e| e.data).chain(derived.iter().map(|e| &e.data[..])).collect();
-    let mut hashes = hash_all(&objects).into_iter();
+    let mut hashes = hash_all(&objects, done).into_iter();
     let old: Vec<_> = present.iter().zip(&mut hashes).map(|(entry, hash)| row(entry, hash, &earlier)).collect();
     let new: Vec<_> = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old)).collect();
     Ok(Record {

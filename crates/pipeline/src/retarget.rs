@@ -11,7 +11,7 @@
 
 use crate::expand::{Derived, Present, code_objects, is_refusal, write};
 use crate::{derive, record};
-use hotswap_bundle::{Bundle, Compression, Entry, EntryId};
+use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{Allow, Selection, Wish, route};
 use hotswap_plan::{Pair, Plan, Policy};
@@ -55,18 +55,24 @@ pub enum Fate {
 
 /// One bundle, done.
 #[derive(Debug)]
-pub struct Retargeted {
+pub struct Retargeted<'a> {
     /// New content; `None` where nothing changes.
-    pub bytes: Option<Vec<u8>>,
+    pub draft: Option<Draft<'a>>,
+    /// What the new content must read as once it is in a file; `None` where it was read already.
+    pub expected: Option<Summary>,
     /// Every requested target and every dropped entry, in that order. Empty where the bundle has no code objects.
     pub fates: Vec<(String, Fate)>,
 }
 
-/// Changes one bundle, plain or compressed.
+/// Changes one bundle, plain or compressed. `done` is told of code objects that will not be looked at soon.
 ///
 /// # Errors
 /// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours: what no policy is about.
-pub fn retarget(bytes: &[u8], request: &Request) -> Result<Retargeted, Diagnostic> {
+pub fn retarget<'a>(
+    bytes: &'a [u8],
+    request: &Request,
+    done: &(dyn Fn(&[u8]) + Sync),
+) -> Result<Retargeted<'a>, Diagnostic> {
     let (mut bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = code_objects(&bundle)?;
     let made_before = record::made_before(&bundle)?;
@@ -83,19 +89,27 @@ pub fn retarget(bytes: &[u8], request: &Request) -> Result<Retargeted, Diagnosti
     fates.extend(dropped.iter().map(|id| (id.clone(), Fate::Dropped)));
     let packs = bundle.compression().is_none() && request.compression.is_some();
     if derived.is_empty() && refusals.is_empty() && dropped.is_empty() && !packs {
-        return Ok(Retargeted { bytes: None, fates });
+        return Ok(Retargeted { draft: None, expected: None, fates });
     }
-    let mut record = record::build(&bundle, &present, &derived, &refusals, &Plan::default())?;
+    let mut record = record::build(&bundle, &present, &derived, &refusals, &Plan::default(), done)?;
     record.entries.retain(|row| !dropped.contains(&row.id));
     let plan = plan_of(&record.entries, request);
     (record.plan, record.plan_text) = (plan.hash(), plan.canonical());
     drop(present);
+    let sources = sources(&bundle, &derived);
     bundle.retain(|entry| !dropped.contains(&entry.id));
     if packs {
         bundle.set_compression(request.compression);
     }
-    let bytes = write(bundle, derived, &record)?;
-    Ok(Retargeted { bytes, fates })
+    let (draft, expected) =
+        write(bundle, derived, &sources, &record)?.map(|written| (written.draft, written.expected)).unzip();
+    Ok(Retargeted { draft, expected: expected.flatten(), fates })
+}
+
+/// What each entry was derived from, whether it stays or goes.
+fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'a>)> {
+    let source = |entry: &Derived| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
+    derived.iter().filter_map(source).collect()
 }
 
 /// As [`retarget`], for a code object that is in no bundle, and one target: its new bytes, if it was made.

@@ -1,7 +1,8 @@
 //! The edit itself: refusals first, then content, section header and symbol sizes.
 
-use super::{Object, field, no_place};
+use super::{Object, no_place};
 use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
+use crate::draft::Draft;
 use crate::elf::{HEADER, SHT_SYMTAB, SYMBOL, Section};
 use hotswap_report::{Diagnostic, codes};
 
@@ -14,7 +15,7 @@ const REL: u64 = 16;
 /// Compilers give a fat binary one symbol or two.
 const MAX_SYMBOLS: usize = 64;
 
-pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+pub(super) fn replace<'a>(object: &Object<'a>, section: &Section, new: &Draft<'a>) -> Result<Draft<'a>, Diagnostic> {
     let index = object.fatbin.unwrap_or_default();
     let sizes = symbol_sizes(object, index, section.size)?;
     check_relocations(object, index)?;
@@ -25,20 +26,17 @@ pub(super) fn replace(object: &Object<'_>, section: &Section, new: &[u8]) -> Res
         return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
     }
     let offset = align(object.bytes.len() as u64, alignment).ok_or_else(too_large)?;
-    let end = offset.checked_add(new.len() as u64).ok_or_else(too_large)?;
-    let mut out = Vec::new();
-    out.try_reserve_exact(usize::try_from(end).map_err(|_| too_large())?).map_err(|_| too_large())?;
-    out.extend_from_slice(object.bytes);
+    offset.checked_add(new.size()).ok_or_else(too_large)?;
+    let mut out = Draft::from(object.bytes);
     // Zeros that the file does not hold need no clearing; their offset may be anywhere.
     if section.stored() > 0 {
-        out[section.offset as usize..][..section.size as usize].fill(0);
+        out.clear(section.range());
     }
-    out.resize(offset as usize, 0);
-    out.extend_from_slice(new);
-    out[field(section.header + 24)].copy_from_slice(&offset.to_le_bytes());
-    out[field(section.header + 32)].copy_from_slice(&(new.len() as u64).to_le_bytes());
-    for at in sizes {
-        out[field(at)].copy_from_slice(&(new.len() as u64).to_le_bytes());
+    out.pad(offset);
+    out.append(new);
+    out.write(section.header + 24, offset.to_le_bytes().to_vec());
+    for at in [section.header + 32].into_iter().chain(sizes) {
+        out.write(at, new.size().to_le_bytes().to_vec());
     }
     Ok(out)
 }

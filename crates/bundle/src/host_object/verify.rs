@@ -9,7 +9,11 @@ fn failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
-pub(super) fn check(old: &[u8], new: &[u8], (section, content): (&str, &[u8])) -> Result<(), Diagnostic> {
+/// The section's name, the size of its new content, and whether bytes are that.
+type Planned<'p> = (&'p str, u64, &'p dyn Fn(&[u8]) -> bool);
+
+pub(super) fn check(old: &[u8], new: &[u8], planned: Planned<'_>) -> Result<(), Diagnostic> {
+    let (section, size, _) = planned;
     // What the input cannot be read as is not our fault.
     let before = object::File::parse(old).map_err(|error| malformed(format!("object file: {error}"), 0))?;
     let after = object::File::parse(new).map_err(|error| failed(error.to_string()))?;
@@ -17,11 +21,11 @@ pub(super) fn check(old: &[u8], new: &[u8], (section, content): (&str, &[u8])) -
         return Err(failed("the number of sections differs"));
     }
     for (was, is) in before.sections().zip(after.sections()) {
-        check_section(&was, &is, (section, content))?;
+        check_section(&was, &is, planned)?;
     }
     let place = before.section_by_name(section).map(|section| section.index());
     let old_size = before.section_by_name(section).map(|section| section.size());
-    if symbols(&before, place, old_size) != symbols(&after, place, Some(content.len() as u64)) {
+    if symbols(&before, place, old_size) != symbols(&after, place, Some(size)) {
         return Err(failed("the symbols differ"));
     }
     Ok(())
@@ -43,14 +47,14 @@ fn symbols(file: &object::File<'_>, place: Option<object::SectionIndex>, size: O
 fn check_section(
     was: &object::Section<'_, '_>,
     is: &object::Section<'_, '_>,
-    (section, content): (&str, &[u8]),
+    (section, _, is_planned): Planned<'_>,
 ) -> Result<(), Diagnostic> {
     let name = was.name_bytes().unwrap_or_default();
     if is.name_bytes().ok() != was.name_bytes().ok() || is.align() != was.align() || is.flags() != was.flags() {
         return Err(failed(format!("section {} differs", was.index())));
     }
     let same = if name == section.as_bytes() {
-        is.data().is_ok_and(|data| data == content)
+        is.data().is_ok_and(is_planned)
     } else {
         // The symbol table holds the sizes that had to change; its symbols are compared one by one, and so
         // are relocations. A damaged file may call it by another name.

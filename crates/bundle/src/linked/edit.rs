@@ -39,7 +39,7 @@ pub(super) fn apply<'a>(program: &Program<'a>, plan: &Plan<'a>) -> Result<Draft<
         if plan.mode == Mode::Slots {
             out.clear(slot(plan, &section, piece.address));
         }
-        out.write(offset, piece.content);
+        piece.content.write_to(&mut out, offset);
     }
     write_pointers(&mut out, plan, |at| at);
     if plan.mode == Mode::Within {
@@ -126,7 +126,7 @@ fn write_symbols(
         out.write(at + 6, (index as u16).to_le_bytes().to_vec());
         write(out, at + 8, piece.address);
         if program.bytes[symbol.at as usize + 16..symbol.at as usize + 24] != [0; 8] {
-            write(out, at + 16, piece.content.len() as u64);
+            write(out, at + 16, piece.content.size());
         }
     }
 }

@@ -5,6 +5,7 @@ use super::program::Program;
 use super::shrink::Cut;
 use super::{Exchange, no_place};
 use crate::bytes::{align, malformed, u16_at, u64_at};
+use crate::draft::Content;
 use crate::elf::{SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, Section};
 use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::SECTION;
@@ -35,7 +36,7 @@ pub(super) enum Mode {
 pub(super) struct Piece<'a> {
     pub(super) old_address: u64,
     pub(super) address: u64,
-    pub(super) content: &'a [u8],
+    pub(super) content: Content<'a, 'a>,
 }
 
 /// A symbol that names a bundle.
@@ -73,7 +74,7 @@ impl<'a> Plan<'a> {
             }
         }
         let pieces: Vec<_> = slots.iter().map(|slot| slot.piece(program, &section, exchanges)).collect();
-        let fits = |(slot, piece): (&Slot, &Piece<'_>)| piece.content.len() as u64 <= slot.end - slot.start;
+        let fits = |(slot, piece): (&Slot, &Piece<'_>)| piece.content.size() <= slot.end - slot.start;
         let mut plan = Self { index, mode: Mode::Slots, pieces, pointers: Vec::new(), symbols: Vec::new(), cut: None };
         if !slots.iter().zip(&plan.pieces).all(fits) {
             plan.displace(program, &section)?;
@@ -119,7 +120,7 @@ impl<'a> Plan<'a> {
     }
 
     pub(super) fn end(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.address + piece.content.len() as u64).max().unwrap_or_default()
+        self.pieces.iter().map(|piece| piece.address + piece.content.size()).max().unwrap_or_default()
     }
 
     fn piece_at(&self, address: u64) -> Option<usize> {
@@ -178,7 +179,11 @@ impl Slot {
         let old = &program.content(section)[self.start as usize..(self.start + self.size) as usize];
         let exchange = exchanges.iter().find(|exchange| exchange.offset == section.offset + self.start);
         let address = section.address + self.start;
-        Piece { old_address: address, address, content: exchange.map_or(old, |exchange| &exchange.new[..]) }
+        Piece {
+            old_address: address,
+            address,
+            content: exchange.map_or(Content::Old(old), |exchange| Content::New(&exchange.new)),
+        }
     }
 }
 
@@ -219,7 +224,7 @@ fn place(pieces: &mut [Piece<'_>], start: u64, alignment: u64) -> Result<u64, Di
     let mut end = start;
     for (number, piece) in pieces.iter_mut().enumerate() {
         piece.address = if number == 0 { start } else { align(end, alignment).ok_or_else(too_large)? };
-        end = piece.address.checked_add(piece.content.len() as u64).ok_or_else(too_large)?;
+        end = piece.address.checked_add(piece.content.size()).ok_or_else(too_large)?;
     }
     Ok(end)
 }

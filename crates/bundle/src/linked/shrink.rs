@@ -124,7 +124,7 @@ impl Cut {
         out.push(&bytes[..section.offset as usize]);
         for piece in &plan.pieces {
             out.pad(section.offset + (piece.address - section.address));
-            out.push(piece.content);
+            piece.content.append_to(&mut out);
         }
         let tables_end = program.loads[self.segment].file_end();
         out.pad(self.section_end - self.tables_down);

@@ -4,6 +4,7 @@ use super::edit::offset_of;
 use super::layout::{Mode, Plan};
 use super::program::{Program, SEGMENT_HEADER};
 use crate::bytes::{slice, u64_at};
+use crate::draft::Known;
 use crate::elf::Section;
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
@@ -13,20 +14,12 @@ fn failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
-pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8]) -> Result<(), Diagnostic> {
+pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8], known: Known) -> Result<(), Diagnostic> {
     let changed = Program::read(new).map_err(|error| failed(error.to_string()))?;
     object::File::parse(new).map_err(|error| failed(error.to_string()))?;
     check_loaded(old, plan, &changed)?;
     check_sections(old, plan, &changed)?;
-    let mut planned: Vec<Range<u64>> = Vec::new();
-    for piece in plan.pieces.iter().filter(|piece| !piece.content.is_empty()) {
-        let size = piece.content.len() as u64;
-        let offset = changed.offset_of(piece.address, size);
-        if offset.and_then(|offset| slice(new, offset, size)) != Some(piece.content) {
-            return Err(failed(format!("the bundle at address {:#x} is not the one that was planned", piece.address)));
-        }
-        planned.extend(offset.map(|offset| offset..offset + size));
-    }
+    let planned = check_pieces(plan, &changed, known)?;
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
         let moved = |at| plan.cut.as_ref().map_or(at, |cut| cut.moved(at));
@@ -41,6 +34,21 @@ pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8]) -> Result<()
         return Err(failed("a bundle is not found in the result"));
     }
     Ok(())
+}
+
+/// Compares the bundles; says where in the file they are.
+fn check_pieces(plan: &Plan<'_>, new: &Program<'_>, known: Known) -> Result<Vec<Range<u64>>, Diagnostic> {
+    let mut planned = Vec::new();
+    for piece in plan.pieces.iter().filter(|piece| piece.content.size() > 0) {
+        let size = piece.content.size();
+        let offset = new.offset_of(piece.address, size);
+        let found = offset.and_then(|offset| slice(new.bytes, offset, size));
+        if !found.is_some_and(|found| piece.content.is(found, known)) {
+            return Err(failed(format!("the bundle at address {:#x} is not the one that was planned", piece.address)));
+        }
+        planned.extend(offset.map(|offset| offset..offset + size));
+    }
+    Ok(planned)
 }
 
 fn is_here(place: &crate::Place) -> bool {

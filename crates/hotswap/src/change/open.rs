@@ -1,7 +1,7 @@
 //! A container that can be changed: a bundle or an OffloadBinary.
 
 use super::record;
-use hotswap_bundle::{Bundle, Compression, EntryId, Form, Found, ImageKind, OffloadBinary, parse};
+use hotswap_bundle::{Bundle, Compression, Draft, EntryId, Form, Found, ImageKind, OffloadBinary, Summary, parse};
 use hotswap_code_object::CodeObject;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -14,7 +14,7 @@ pub(crate) struct Change {
     what: &'static str,
     /// Entry ID; none where the whole container changed.
     id: Option<String>,
-    sizes: [usize; 2],
+    sizes: [u64; 2],
 }
 
 impl Change {
@@ -39,8 +39,11 @@ pub(crate) struct Opened<'a> {
     /// Entries as they were, for questions that are asked after a change.
     before: Vec<String>,
     /// What it became, where that had to be known before.
-    written: Option<Vec<u8>>,
+    written: Option<New<'a>>,
 }
+
+/// New bytes, and what they must read as in the new file.
+type New<'a> = (Option<Draft<'a>>, Option<Summary>);
 
 enum Content<'a> {
     Bundle(Bundle<'a>),
@@ -112,7 +115,7 @@ impl<'a> Opened<'a> {
         check_code(&id, code)?;
         bundle.push(id.clone(), code.to_vec())?;
         record::put(bundle, &id, code)?;
-        Ok(Change { what: "added", id: Some(id), sizes: [0, code.len()] })
+        Ok(Change { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
     }
 
     pub(super) fn replace(&mut self, name: &str, code: &[u8]) -> Result<Change, Diagnostic> {
@@ -136,7 +139,7 @@ impl<'a> Opened<'a> {
                 std::mem::replace(&mut image.data, code.to_vec().into()).len()
             }
         };
-        Ok(Change { what: "replaced", id: Some(id.clone()), sizes: [old, code.len()] })
+        Ok(Change { what: "replaced", id: Some(id.clone()), sizes: [old as u64, code.len() as u64] })
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Vec<Change> {
@@ -156,7 +159,7 @@ impl<'a> Opened<'a> {
         let mut stays = |id: &str, size: usize| {
             let stays = keep(id);
             if !stays {
-                gone.push(Change { what: "removed", id: Some(id.to_owned()), sizes: [size, 0] });
+                gone.push(Change { what: "removed", id: Some(id.to_owned()), sizes: [size as u64, 0] });
             }
             stays
         };
@@ -176,38 +179,37 @@ impl<'a> Opened<'a> {
     }
 
     pub(super) fn compress(&mut self, how: Option<Compression>) -> Result<Vec<Change>, Diagnostic> {
-        let size = self.size;
+        let old = self.size as u64;
         let what = if how.is_some() { "compressed" } else { "decompressed" };
-        let new = match &mut self.content {
-            Content::Bundle(bundle) => {
-                bundle.set_compression(how);
-                bundle.is_changed().then(|| bundle.to_bytes()).transpose()?.map(Into::into)
-            }
+        match &mut self.content {
+            Content::Bundle(bundle) => bundle.set_compression(how),
             Content::Offload(..) if how.is_some() => {
                 return Err(no_place("HotSwap does not compress offload binaries"));
             }
-            Content::Offload(binary, changed) => {
-                *changed = binary.compressed;
-                changed.then(|| binary.to_bytes()).transpose()?
-            }
-        };
+            Content::Offload(binary, changed) => *changed = binary.compressed,
+        }
         // Compressing is what takes the time, so it is done once.
-        self.written = new;
-        let change = |new: &Vec<u8>| Change { what, id: None, sizes: [size, new.len()] };
-        Ok(self.written.iter().map(change).collect())
+        let (new, expected) = self.lay_out()?;
+        let size = new.as_ref().map(Draft::size);
+        self.written = Some((new, expected));
+        Ok(size.map(|size| Change { what, id: None, sizes: [old, size] }).into_iter().collect())
     }
 
-    /// The container's new bytes; `None` where nothing changed.
-    pub(super) fn into_bytes(self) -> Result<Option<Vec<u8>>, Diagnostic> {
-        if self.written.is_some() {
-            return Ok(self.written);
-        }
-        match self.content {
-            Content::Bundle(bundle) => Ok(bundle.is_changed().then(|| bundle.to_bytes()).transpose()?.map(Into::into)),
-            Content::Offload(_, false) => Ok(None),
+    /// The container's new bytes, if anything changed.
+    pub(super) fn into_new(mut self) -> Result<New<'a>, Diagnostic> {
+        self.written.take().map_or_else(|| self.lay_out(), Ok)
+    }
+
+    fn lay_out(&self) -> Result<New<'a>, Diagnostic> {
+        match &self.content {
+            Content::Bundle(bundle) if bundle.is_changed() => {
+                let expected = bundle.compression().is_none().then(|| bundle.summary());
+                Ok((Some(bundle.to_draft(&[])?), expected))
+            }
+            Content::Bundle(_) | Content::Offload(_, false) => Ok((None, None)),
             // An empty container goes from its section.
-            Content::Offload(binary, true) if binary.images.is_empty() => Ok(Some(Vec::new())),
-            Content::Offload(binary, true) => binary.to_bytes().map(Some),
+            Content::Offload(binary, true) if binary.images.is_empty() => Ok((Some(Draft::default()), None)),
+            Content::Offload(binary, true) => Ok((Some(Draft::from(binary.to_bytes()?)), None)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What was done: as a table of targets, or as JSON with every container.
 
-use super::bundles::Work;
 use super::severity;
 use crate::cli::Format;
+use crate::containers::Work;
 use crate::text;
 use hotswap_bundle::Found;
 use hotswap_compat::pair;
@@ -17,7 +17,7 @@ use std::path::Path;
 struct Container<'a> {
     found: Found<'a>,
     /// Its size now.
-    size: usize,
+    size: u64,
     fates: Vec<(String, Fate)>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Report<'a> {
     pub(super) fn new(work: &Work<'a, Vec<(String, Fate)>>) -> Self {
         let containers = work.done.iter().map(|handled| Container {
             found: handled.found.clone(),
-            size: handled.size.unwrap_or(handled.found.bytes.len()),
+            size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
             fates: handled.said.clone(),
         });
         Self { containers: containers.collect() }

@@ -1,0 +1,65 @@
+//! Room in memory that threads share: who needs much waits until others are done.
+//!
+//! Invariants: what is taken is given back when the guard goes, also by a panic; who needs more than there is gets it
+//! when nobody else has any, so that nobody waits for ever.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// All that threads may take together.
+const BYTES: u64 = 128 << 20;
+
+/// Bytes that are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    taken: Mutex<u64>,
+    given_back: Condvar,
+}
+
+/// Gives back what was taken.
+pub(crate) struct Taken<'r>(&'r Room, u64);
+
+impl Room {
+    /// Waits until there is room for so many bytes.
+    pub(crate) fn take(&self, bytes: u64) -> Taken<'_> {
+        let bytes = bytes.min(BYTES);
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |taken: &mut u64| *taken + bytes > BYTES;
+        let mut taken = self.given_back.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        *taken += bytes;
+        Taken(self, bytes)
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.1;
+        self.0.given_back.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn threads_never_have_more_than_there_is_and_all_get_their_share() {
+        let (room, now, done) = (Room::default(), AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..8u64 {
+                let (room, now, done) = (&room, &now, &done);
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        let wanted = (thread * 37 + round * 11) % 70 * (BYTES / 60);
+                        let taken = room.take(wanted);
+                        let all = now.fetch_add(taken.1, Ordering::SeqCst) + taken.1;
+                        assert!(all <= BYTES, "{all}");
+                        now.fetch_sub(taken.1, Ordering::SeqCst);
+                        done.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert_eq!(done.into_inner(), 8 * 200);
+    }
+}
