@@ -45,6 +45,8 @@ pub struct HostName {
     pub pattern: Option<Text<1024>>,
     /// The file that the host's runtime will write, if it is there and says so.
     pub file: Option<Path>,
+    /// The number of the process when this image came into it: the host's runtime does not notice a fork.
+    pub first_process: u64,
 }
 
 /// Messages of a drain.
@@ -160,8 +162,10 @@ fn retire(segments: &hsa::Segments, store: &mut Store) {
 
 /// After code objects were destroyed: their handles may come again.
 pub fn forget_destroyed(shared: &mut Shared) {
-    if let Ok(segments) = Hsa::find().and_then(|hsa| hsa.segments()) {
-        retire(&segments, &mut shared.store);
+    match Hsa::find().and_then(|hsa| hsa.segments()) {
+        Ok(segments) => retire(&segments, &mut shared.store),
+        Err(hsa::Refusal::NotUp) => shared.store.retire(|_| false),
+        Err(_) => {} // the next drain will see
     }
 }
 
@@ -202,15 +206,15 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log
                 });
             }
         }
-        // Code without counters, and what a program loaded from memory that it then freed.
-        Err(Refusal::NoProfile | Refusal::Unknown(_)) => log.note(|line| {
+        Err(Refusal::NoProfile) => log.note(|line| {
             who(line);
             line.push(b"no profile");
         }),
         Err(refusal) => log.warn(|line| {
             who(line);
             refusal.describe(line);
-            line.push(b"; its profile is lost");
+            let known = !matches!(refusal, Refusal::Unknown(_));
+            line.push(if known { b"; its profile is lost" } else { b"; if it has a profile, that is lost" });
         }),
     }
 }
@@ -230,6 +234,12 @@ fn report(captured: &capture::Capture, who: impl Fn(&mut Line), log: &mut Log<'_
     }
 }
 
+/// Whether the program itself told the host's runtime where to write: then that is not the pattern's file. (`%m`
+/// means the host's own code there, so that it cannot be compared.)
+fn is_told(file: &Path, pattern: &[u8], process: Process<'_>, host: &HostName) -> bool {
+    file.bytes() != name::expand(pattern, Process { id: host.first_process, ..process }, 0).bytes()
+}
+
 fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
     let (name, temporary) = (host_name(), variable::<1024>(c"TMPDIR").unwrap_or_default());
     let process = Process { id: process_id(), host: name.bytes(), temporary: temporary.bytes() };
@@ -238,9 +248,8 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
     let pattern = pattern.as_ref().map_or(name::DEFAULT, Text::bytes);
     let merge = name::merges(pattern);
     for entry in store.entries() {
-        // The host's runtime knows what the program told it; but its `%m` means the host's own code.
         let expanded = match &host.file {
-            Some(file) if !merge => *file,
+            Some(file) if !merge && is_told(file, pattern, process, host) => *file,
             _ => name::expand(pattern, process, entry.content),
         };
         let mut path = name::beside(expanded.bytes(), entry.device(), None);

@@ -7,7 +7,7 @@
 
 use crate::drain::{self, HostName, Occasion, Shared};
 use crate::hsa;
-use crate::libc::{Untouched, dlsym, notes, pause, thread_id};
+use crate::libc::{Untouched, dlsym, notes, pause, process_id, thread_id};
 use crate::name::Path;
 use crate::symbols::WRAPPED;
 use crate::text::Text;
@@ -34,6 +34,8 @@ static SLOT: AtomicPtr<State> = AtomicPtr::new(null_mut());
 static IS_LEAVING: AtomicBool = AtomicBool::new(false);
 /// HSA was there before us, so it goes after us.
 static IS_EARLY: AtomicBool = AtomicBool::new(false);
+/// The process that this image was loaded in.
+static FIRST_PROCESS: AtomicUsize = AtomicUsize::new(0);
 
 // The note: name, content (layout, distance to the slot).
 global_asm!(
@@ -80,6 +82,7 @@ extern "C" fn construct() {
     let _untouched = Untouched::begin();
     let is_program = find_state();
     IS_EARLY.store(hsa::is_loaded(), Ordering::Relaxed);
+    FIRST_PROCESS.store(process_id() as usize, Ordering::Relaxed);
     // SAFETY: the handlers live as long as the image; libc forgets them when it is unloaded.
     unsafe {
         atexit(on_exit);
@@ -189,7 +192,8 @@ fn host_name() -> HostName {
     type GetFileName = unsafe extern "C" fn() -> *mut c_char;
     // SAFETY: two words, filled in by the linker and loader, that nobody writes.
     let [get, pattern] = unsafe { (&raw const hotswap_profile_host).read_volatile() };
-    let mut name = HostName::default();
+    let first_process = FIRST_PROCESS.load(Ordering::Relaxed) as u64;
+    let mut name = HostName { first_process, ..HostName::default() };
     if pattern != 0 {
         // SAFETY: `__llvm_profile_filename` is a text with its zero that the compiler wrote.
         let text = unsafe { CStr::from_ptr(pattern as *const c_char) }.to_bytes();
@@ -310,6 +314,18 @@ pub extern "C" fn hipModuleUnload(module: usize) -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn hipLibraryUnload(library: usize) -> u32 {
     destroy(c"hipLibraryUnload", library)
+}
+
+/// `hsa_status_t hsa_executable_destroy(hsa_executable_t)`: the handle is one word.
+#[unsafe(no_mangle)]
+pub extern "C" fn hsa_executable_destroy(executable: usize) -> u32 {
+    destroy(c"hsa_executable_destroy", executable)
+}
+
+/// `hsa_status_t hsa_shut_down()`: takes no argument, and ignores the word that it gets.
+#[unsafe(no_mangle)]
+pub extern "C" fn hsa_shut_down() -> u32 {
+    destroy(c"hsa_shut_down", 0)
 }
 
 /// `void __hipUnregisterFatBinary(void **)`: before our exit handler where the archive is not the last input.

@@ -23,6 +23,9 @@ pub const WRAPPED: &[(&str, u32)] = &[
     ("hipModuleUnload", 302),
     ("hipLibraryUnload", 302),
     ("__hipUnregisterFatBinary", 0),
+    // HSA_STATUS_ERROR
+    ("hsa_executable_destroy", 0x1000),
+    ("hsa_shut_down", 0x1000),
 ];
 
 /// What the object may leave undefined: libc, the loader, and what the host's profile runtime may define.

@@ -24,6 +24,10 @@ const FILES: &[(&str, &str)] = &[
     ("device_runtime.c", include_str!("../standin/device_runtime.c")),
     ("hip.h", include_str!("../cases/hip.h")),
     ("saxpy.hip", include_str!("../cases/saxpy.hip")),
+    ("script.hip", include_str!("../cases/script.hip")),
+    ("plugin.hip", include_str!("../cases/plugin.hip")),
+    ("late.c", include_str!("../cases/late.c")),
+    ("direct.c", include_str!("../cases/direct.c")),
 ];
 
 /// What a build instruments.
@@ -48,6 +52,19 @@ pub struct Bench {
     /// The folder, and the compilers that are there.
     pub work: Workbench,
 }
+
+/// What `launches` of the stand-in count: counter K of a function grows by 100 + K each time.
+pub fn counts(functions: &[(&str, usize)], launches: u64) -> Counts {
+    let counters = |number: usize| (0..number as u64).map(|index| launches * (100 + index)).collect();
+    functions.iter().map(|(name, number)| ((*name).to_owned(), counters(*number))).collect()
+}
+
+/// Functions of `saxpy.hip` and their counters.
+pub const SAXPY: &[(&str, usize)] = &[("_Z5scaleff", 2), ("_Z5saxpyifPKfPf", 2), ("_Z6unusedPi", 2)];
+/// Functions of `script.hip` and their counters.
+pub const SCRIPT: &[(&str, usize)] = &[("_Z5scaleff", 2), ("_Z5saxpyifPKfPf", 2)];
+/// Functions of `plugin.hip` and their counters.
+pub const PLUGIN: &[(&str, usize)] = &[("_Z4bumpPi", 2)];
 
 /// What a program did.
 #[derive(Debug)]
@@ -102,7 +119,7 @@ impl Bench {
 
     /// The command that compiles HIP with that clang, up to its inputs; a link needs [`Bench::link`] behind them.
     pub fn clang(&self, version: u32, instrument: Instrument) -> String {
-        let mut words = format!("clang++-{version} -nogpulib -nogpuinc -I. -O1");
+        let mut words = format!("clang++-{version} -nogpuinc -I. -O1");
         if version > 22 {
             let _ = write!(words, " ${{ROCM:+--rocm-path=$ROCM}} -Xoffload-linker $PWD/runtime-{version}.a");
             words += " -Xarch_device -mllvm=-offload-pgo-sampling=0";
@@ -127,6 +144,16 @@ impl Bench {
     pub fn program(&self, version: u32, instrument: Instrument, source: &str, output: &str, drain: bool) {
         let (clang, link) = (self.clang(version, instrument), Self::link(drain));
         self.work.run(&format!("{clang} --offload-arch=gfx90a -x hip {source} {link} -o {output}"));
+    }
+
+    /// `script.hip` as a program, and its device code as files: `NAME.fat` with a bundle, `NAME.elf` bare.
+    pub fn script(&self, version: u32, instrument: Instrument, name: &str, drain: bool) {
+        self.program(version, instrument, "script.hip", name, drain);
+        self.work.run(&format!(
+            "llvm-objcopy-{version} --dump-section=.hip_fatbin={name}.fat {name} && \
+             target=$(clang-offload-bundler-{version} --list --type=o --input={name}.fat | grep gfx) && \
+             clang-offload-bundler-{version} --unbundle --type=o --input={name}.fat --targets=$target --output={name}.elf"
+        ));
     }
 
     /// Runs a command in a new folder, on the stand-ins; `$B` is the folder of the bench.

@@ -7,6 +7,7 @@
 // STANDIN_PROCESSOR  their names, separated by commas, the last one for the rest (gfx90a)
 // STANDIN_LOG        1: every call on standard error
 // STANDIN_FAIL       NAME[#N]=STATUS,...  the Nth call (or each call) of the function fails
+// STANDIN_FAIL_AFTER launches before that, from which calls are counted (1)
 // STANDIN_PATCH      SYMBOL+OFFSET[/BYTES](=|+=)VALUE,...  changes memory when an object is loaded; also `*`
 // STANDIN_STORAGE    gone: the file's memory is unmapped after loading; none: the loader knows no file;
 //                    stripped: it has no section headers; short: the loader knows only its first half
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define FIRST_GPU 0x1000
 #define R_AMDGPU_RELATIVE64 13
@@ -47,20 +47,21 @@ typedef struct Executable {
 typedef struct { const char *start; size_t size; } Reader;
 typedef struct { Object *object; const Elf64_Sym *symbol; } Symbol;
 
-static int references, agents = 1, logs;
+static int references, agents = 1, logs, launches, failing_after = 1;
 static Executable *executables;
 
 __attribute__((constructor)) static void begin(void) {
   const char *text = getenv("STANDIN_AGENTS");
   if (text) agents = atoi(text);
   logs = getenv("STANDIN_LOG") != 0;
+  if ((text = getenv("STANDIN_FAIL_AFTER"))) failing_after = atoi(text);
 }
 
 // The Nth item of a variable with the form KEY[#N]=VALUE,...
 static hsa_status_t injected(const char *name) {
   static struct { const char *name; unsigned long calls; } counts[64];
   const char *rules = getenv("STANDIN_FAIL");
-  if (!rules) return HSA_STATUS_SUCCESS;
+  if (!rules || launches < failing_after) return HSA_STATUS_SUCCESS;
   int slot = 0;
   while (counts[slot].name && strcmp(counts[slot].name, name)) slot++;
   counts[slot].name = name;
@@ -204,12 +205,12 @@ static void relocate(Object *object, const Elf64_Shdr *sections, int count) {
   }
 }
 
-// A copy of the file that the loader may lose. It never gives memory back: a stale pointer must not become valid.
+// A copy of the file that the loader may lose.
 static const char *storage(const Reader *reader, const char *kind) {
   size_t size = (reader->size + 4095) & ~4095ul;
   char *copy = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy(copy, reader->start, reader->size);
-  if (!strcmp(kind, "gone")) mprotect(copy, size, PROT_NONE);
+  if (!strcmp(kind, "gone")) munmap(copy, size);
   if (!strcmp(kind, "stripped")) memset(copy + 0x28, 0, 8), memset(copy + 0x3c, 0, 4);
   return copy;
 }
@@ -233,11 +234,9 @@ hsa_status_t hsa_executable_load_agent_code_object(hsa_executable_t executable, 
   object->agent = agent;
   object->file = reader->start;
   object->file_size = reader->size;
-  int memory = memfd_create("gpu", 0);
-  if (memory < 0 || ftruncate(memory, (off_t)object->size)) abort();
-  object->host = mmap(0, object->size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  object->device = mmap(0, object->size, PROT_NONE, MAP_SHARED, memory, 0);
-  close(memory);
+  object->host = mmap(0, object->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  object->device = mremap(object->host, 0, object->size, MREMAP_MAYMOVE); // the same pages again
+  if (object->device == MAP_FAILED || mprotect(object->device, object->size, PROT_NONE)) abort();
   for (int index = 0; index < header->e_phnum; index++)
     if (segment[index].p_type == PT_LOAD)
       memcpy(object->host + segment[index].p_vaddr, reader->start + segment[index].p_offset, segment[index].p_filesz);
@@ -387,6 +386,7 @@ static void grow(Object *object, const Elf64_Sym *symbol, uint64_t first, uint64
 }
 
 void standin_launch(hsa_executable_t executable, hsa_agent_t agent) {
+  launches++;
   for (Object *object = ((Executable *)executable.handle)->objects; object; object = object->next)
     for (size_t index = 0; index < object->symbol_count && object->agent.handle == agent.handle; index++) {
       const Elf64_Sym *symbol = &object->symbols[index];

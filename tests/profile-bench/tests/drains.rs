@@ -1,14 +1,6 @@
 //! Ordinary programs: what their device code counted is in files that LLVM reads, whatever clang built them.
 
-use hotswap_profile_bench::{Bench, Counts, Instrument};
-
-/// `launches` of the stand-in: counter K of a function has grown by 100 + K each time.
-fn counts(functions: &[(&str, usize)], launches: u64) -> Counts {
-    let counters = |number: usize| (0..number as u64).map(|index| launches * (100 + index)).collect();
-    functions.iter().map(|(name, number)| ((*name).to_owned(), counters(*number))).collect()
-}
-
-const SAXPY: &[(&str, usize)] = &[("_Z5scaleff", 2), ("_Z5saxpyifPKfPf", 2), ("_Z6unusedPi", 2)];
+use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, Ran, SAXPY, SCRIPT, counts};
 
 #[test]
 fn each_gpu_has_its_own_file_with_all_functions() {
@@ -25,5 +17,204 @@ fn each_gpu_has_its_own_file_with_all_functions() {
         assert_eq!(bench.counts(version, &ran, &files), counts(SAXPY, 3), "clang {version}");
         assert_eq!(bench.counts(version, &ran, &files[..1]), counts(SAXPY, 1), "clang {version}");
         assert!(ran.files.contains(&"default.profraw".to_owned()), "clang {version}: the host's profile is lost");
+        coverage_is_complete(&bench, version, &program);
+    }
+}
+
+/// llvm-cov shows every line of the device code as executed.
+fn coverage_is_complete(bench: &Bench, version: u32, program: &str) {
+    let report = bench.work.run(&format!(
+        "llvm-objcopy-{version} --dump-section=.hip_fatbin=fat {program} && \
+         target=$(clang-offload-bundler-{version} --list --type=o --input=fat | grep gfx) && \
+         clang-offload-bundler-{version} --unbundle --type=o --input=fat --targets=$target --output=device && \
+         llvm-profdata-{version} merge run-{version}/gfx*.profraw -o device.profdata && \
+         llvm-cov-{version} report device -instr-profile=device.profdata"
+    ));
+    let total = report.lines().find(|line| line.starts_with("TOTAL")).unwrap_or_default();
+    let words: Vec<&str> = total.split_whitespace().collect();
+    // Functions, missed functions, executed; lines, missed lines, cover.
+    assert_eq!(words.get(4..7), Some(&["3", "0", "100.00%"][..]), "clang {version}: {report}");
+    assert_eq!(words.get(8..10), Some(&["0", "100.00%"][..]), "clang {version}: {report}");
+}
+
+/// One run of `script.hip`, and what it must leave.
+struct Case {
+    name: &'static str,
+    variables: &'static str,
+    words: &'static str,
+    files: usize,
+    launches: u64,
+}
+
+const fn case(name: &'static str, words: &'static str, files: usize, launches: u64) -> Case {
+    Case { name, variables: "", words, files, launches }
+}
+
+const CASES: &[Case] = &[
+    case("nothing is launched", "", 0, 0),
+    case("one launch", "launch", 1, 1),
+    case("an early call, and launches after it", "drain launch drain launch launch drain drain launch", 1, 4),
+    case("a module", "load $B/$P.fat go", 1, 1),
+    case("a bare module that is unloaded", "load $B/$P.elf go unload", 1, 1),
+    // The runtime may give the same handle and the same address again.
+    case(
+        "a module that is loaded three times",
+        "load $B/$P.elf go unload load $B/$P.elf go go unload load $B/$P.elf go",
+        1,
+        4,
+    ),
+    case("two modules of one code", "load $B/$P.elf go load $B/$P.elf go go", 1, 3),
+    case("a module and the program's own code are one code", "launch load $B/$P.elf go unload launch", 1, 3),
+    case("exit in another thread", "launch thread-exit", 1, 1),
+    case("a child that uses the GPU, after which the parent does", "fork launch end launch", 1, 1),
+    Case {
+        variables: "LLVM_PROFILE_FILE=%p.profraw",
+        ..case("a child and a parent have files", "fork launch end launch launch", 2, 3)
+    },
+    // The GPU's state of a parent is not a child's: it must not be touched, and the parent's counts are the parent's.
+    Case {
+        variables: "LLVM_PROFILE_FILE=%p.profraw",
+        ..case("a child of a parent that uses the GPU", "launch fork end launch", 1, 2)
+    },
+    Case { variables: "STANDIN_ASYNC=1", ..case("work that nobody waited for", "launch launch", 1, 2) },
+    Case {
+        variables: "STANDIN_ASYNC=1",
+        ..case("work that is finished by the unloading", "load $B/$P.elf go sync unload", 1, 1)
+    },
+    Case { variables: "LLVM_PROFILE_FILE=a/b/%h/x.%p.profraw", ..case("folders are made", "launch", 0, 0) },
+    case("_exit is not seen", "launch _exit", 0, 0),
+    case("a call before _exit is", "launch drain _exit", 1, 1),
+];
+
+#[test]
+fn programs_lose_nothing() {
+    let Some(bench) = Bench::new("profile drain, programs") else { return };
+    for &version in &bench.work.versions {
+        let program = format!("script-{version}");
+        bench.script(version, Instrument::Coverage, &program, true);
+        for (index, case) in CASES.iter().enumerate() {
+            let context = format!("clang {version}: {}", case.name);
+            let variables = format!("P={program} {}", case.variables);
+            let ran =
+                bench.start(&format!("run-{version}-{index}"), &variables, &format!("$B/{program} {}", case.words));
+            assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "{context}");
+            let files = ran.devices();
+            assert_eq!(files.len(), case.files, "{context}: {files:?}");
+            let expected = if case.files == 0 { Counts::new() } else { counts(SCRIPT, case.launches) };
+            assert_eq!(bench.counts(version, &ran, &files), expected, "{context}");
+        }
+    }
+}
+
+#[test]
+fn merged_files_hold_the_sum_of_all_runs() {
+    let Some(bench) = Bench::new("profile drain, %m") else { return };
+    for &version in &bench.work.versions {
+        let program = format!("script-{version}");
+        bench.script(version, Instrument::Coverage, &program, true);
+        let folder = format!("run-{version}");
+        bench.work.run(&format!("mkdir {folder}"));
+        let run = |words: &str| {
+            let ran = bench.again(&folder, "LLVM_PROFILE_FILE=p.%2m.profraw", &format!("$B/{program} {words}"));
+            assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "clang {version}: {words}");
+            ran
+        };
+        run("launch");
+        run("launch drain drain launch");
+        run("");
+        run(&format!("load $B/{program}.elf go unload launch"));
+        let mut ran = run("fork launch end launch");
+        // A pool of two files, by the number of the process.
+        assert!((1..=2).contains(&ran.devices().len()), "{:?}", ran.files);
+        assert_eq!(bench.counts(version, &ran, &ran.devices()), counts(SCRIPT, 7), "clang {version}");
+        // What is there already, and is no profile of this code, stays.
+        for name in ran.devices() {
+            bench.work.write(&format!("{folder}/{name}"), b"something else");
+        }
+        let before = ran.devices().len();
+        ran = run("launch");
+        assert_eq!(ran.devices().len(), before + 1, "clang {version}: {:?}", ran.files);
+    }
+}
+
+#[test]
+fn libraries_with_a_drain_of_their_own_share_their_state() {
+    let Some(bench) = Bench::new("profile drain, libraries") else { return };
+    for &version in &bench.work.versions {
+        let program = format!("script-{version}");
+        bench.script(version, Instrument::Coverage, &program, true);
+        let (clang, link) = (bench.clang(version, Instrument::Coverage), Bench::link(true));
+        bench.work.run(&format!("{clang} --offload-arch=gfx90a -fPIC -shared -x hip plugin.hip {link} -o plugin.so"));
+        let run = |name: &str, variables: &str, words: &str| {
+            let ran = bench.start(&format!("{name}-{version}"), variables, &format!("$B/{program} {words}"));
+            assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "clang {version}: {words}");
+            ran
+        };
+        let all = |launches: u64, plugin: u64| {
+            let mut all = counts(SCRIPT, launches);
+            all.extend(counts(PLUGIN, plugin));
+            all
+        };
+        let check = |ran: &Ran, files: usize, expected: &Counts| {
+            assert_eq!(ran.devices().len(), files, "clang {version}: {:?}", ran.files);
+            assert_eq!(bench.counts(version, ran, &ran.devices()), *expected, "clang {version}");
+        };
+        check(&run("stays", "", "open $B/plugin.so call launch call"), 2, &all(1, 2));
+        check(&run("closed", "", "launch open $B/plugin.so call close launch"), 2, &all(2, 1));
+        check(
+            &run("again", "", "open $B/plugin.so call close open $B/plugin.so call call close"),
+            1,
+            &counts(PLUGIN, 3),
+        );
+        let words = "launch open $B/plugin.so call drain close launch open $B/plugin.so call";
+        check(&run("merged", "LLVM_PROFILE_FILE=x.%m.profraw", words), 2, &all(2, 2));
+    }
+}
+
+#[test]
+fn programs_without_hip_on_their_link_line_are_drained_too() {
+    let Some(bench) = Bench::new("profile drain, late and direct use") else { return };
+    let newest = *bench.work.versions.last().expect("there is a compiler");
+    bench.script(newest, Instrument::Coverage, "script", true);
+    bench.work.run(&format!(
+        "clang-{newest} late.c {drain} -o late && \
+         clang-{newest} -I. direct.c {drain} lib/libhsa-runtime64.so.1 -o direct",
+        drain = hotswap_profile_bench::DRAIN
+    ));
+    for (name, command) in [
+        ("late", "$B/late $B/script.elf"),
+        ("direct", "$B/direct $B/script.elf"),
+        ("destroyed", "$B/direct $B/script.elf destroy"),
+        ("shut-down", "$B/direct $B/script.elf shut-down"),
+        ("both", "$B/direct $B/script.elf destroy shut-down"),
+    ] {
+        let ran = bench.start(&format!("run-{name}"), "", command);
+        assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "{name}");
+        assert_eq!(bench.counts(newest, &ran, &ran.devices()), counts(SCRIPT, 1), "{name}: {:?}", ran.files);
+    }
+}
+
+#[test]
+fn the_devices_version_word_is_the_files() {
+    let Some(bench) = Bench::new("profile drain, kinds of instrumentation") else { return };
+    for &version in &bench.work.versions {
+        for (name, instrument, level) in [
+            ("ir", Instrument::Ir, "IR"),
+            ("device-ir", Instrument::DeviceIr, "IR"),
+            ("device", Instrument::DeviceCoverage, "Front-end"),
+        ] {
+            let program = format!("{name}-{version}");
+            bench.script(version, instrument, &program, true);
+            let ran = bench.start(&format!("run-{program}"), "", &format!("$B/{program} launch"));
+            assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "{program}");
+            let profile = bench.profile(version, &ran, &ran.devices());
+            assert!(profile.level.starts_with(level), "{program}: {}", profile.level);
+            // LLVM's own instrumentation puts the file before names that it made local.
+            let functions = profile.counts.keys().map(|name| name.rsplit(';').next().unwrap_or_default());
+            let mut functions: Vec<&str> = functions.collect();
+            functions.sort_unstable();
+            assert_eq!(functions, ["_Z5saxpyifPKfPf", "_Z5scaleff"], "{program}");
+            assert!(profile.counts.values().all(|counters| counters.contains(&100)), "{program}: {:?}", profile.counts);
+        }
     }
 }

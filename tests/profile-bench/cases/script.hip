@@ -1,0 +1,68 @@
+// A program that does what its words say, in their order; its exit code is 7.
+//
+// device N · launch · sync · load FILE · go · unload · drain · open LIBRARY · call · close · fork ... end
+// thread-exit · _exit · maps
+#include "hip.h"
+
+__attribute__((device, noinline)) float scale(float factor, float value) {
+  if (factor == 0) return 0;
+  return factor * value;
+}
+
+__attribute__((global)) void saxpy(int count, float factor, const float *from, float *into) {
+  int index = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
+  if (index < count) into[index] += scale(factor, from[index]);
+}
+
+extern "C" {
+void *dlopen(const char *, int);
+void *dlsym(void *, const char *);
+int dlclose(void *);
+int fork(void);
+int wait(int *);
+int strcmp(const char *, const char *);
+int atoi(const char *);
+void exit(int);
+void _exit(int);
+int system(const char *);
+int pthread_create(unsigned long *, const void *, void *(*)(void *), void *);
+int pause(void);
+__attribute__((weak)) int hotswap_profile_drain(void);
+}
+
+static void *leave(void *) {
+  exit(7);
+  return 0;
+}
+
+int main(int count, char **words) {
+  hipModule_t modules[64];
+  void *function = 0, *library = 0;
+  int loaded = 0, child = 0;
+  unsigned long thread;
+  for (int at = 1; at < count; at++) {
+    const char *word = words[at];
+    if (!strcmp(word, "device")) hipSetDevice(atoi(words[++at]));
+    if (!strcmp(word, "launch")) saxpy<<<1, 64>>>(64, 2, 0, 0);
+    if (!strcmp(word, "sync")) hipDeviceSynchronize();
+    if (!strcmp(word, "load") && hipModuleLoad(&modules[loaded++], words[++at])) return 99;
+    if (!strcmp(word, "go")) {
+      hipModuleGetFunction(&function, modules[loaded - 1], "_Z5saxpyifPKfPf");
+      hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, 0, 0, 0);
+    }
+    if (!strcmp(word, "unload")) hipModuleUnload(modules[--loaded]);
+    if (!strcmp(word, "drain") && hotswap_profile_drain && hotswap_profile_drain()) return 98;
+    if (!strcmp(word, "open") && !(library = dlopen(words[++at], 1))) return 97;
+    if (!strcmp(word, "call")) ((void (*)(void))dlsym(library, "plugin_launch"))();
+    if (!strcmp(word, "close")) dlclose(library);
+    if (!strcmp(word, "fork")) {
+      child = fork() == 0;
+      while (!child && strcmp(words[at], "end")) at++;
+      if (!child) wait(0);
+    }
+    if (!strcmp(word, "end") && child) exit(7);
+    if (!strcmp(word, "_exit")) _exit(7);
+    if (!strcmp(word, "thread-exit") && !pthread_create(&thread, 0, leave, 0)) for (;;) pause();
+  }
+  return 7;
+}
