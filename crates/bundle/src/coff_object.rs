@@ -32,6 +32,8 @@ const CLASS_STATIC: u8 = 3;
 const ALIGNMENT: u64 = 16;
 /// `IMAGE_SCN_LNK_NRELOC_OVFL`: the number of relocations stands in the first of them.
 const MANY_RELOCATIONS: u32 = 0x0100_0000;
+/// `IMAGE_SCN_CNT_UNINITIALIZED_DATA`.
+const UNINITIALIZED: u32 = 0x80;
 
 /// Whether `bytes` begin as a COFF object for Windows on x86-64 or AArch64.
 pub(crate) fn is_coff_object(bytes: &[u8]) -> bool {
@@ -40,6 +42,8 @@ pub(crate) fn is_coff_object(bytes: &[u8]) -> bool {
 
 struct Section {
     header: u64,
+    /// Whether its bytes are zeros that the file does not hold (`.bss`).
+    is_zeros: bool,
     offset: u64,
     size: u64,
     relocations: u64,
@@ -86,10 +90,11 @@ impl<'a> Object<'a> {
         let section = |number: u64| {
             let header = HEADER + number * SECTION;
             let at = |field| u32_at(bytes, header + field).map(u64::from);
-            let is_full = u32_at(bytes, header + 36)? & MANY_RELOCATIONS != 0;
+            let flags = u32_at(bytes, header + 36)?;
+            let (is_zeros, is_full) = (flags & UNINITIALIZED != 0, flags & MANY_RELOCATIONS != 0);
             let relocation_count = u64::from(u16_at(bytes, header + 32)?);
             let relocation_count = if is_full { u64::from(u32_at(bytes, at(24)?)?) } else { relocation_count };
-            Some(Section { header, offset: at(20)?, size: at(16)?, relocations: at(24)?, relocation_count })
+            Some(Section { header, is_zeros, offset: at(20)?, size: at(16)?, relocations: at(24)?, relocation_count })
         };
         let sections: Vec<_> = (0..count).map_while(section).collect();
         if sections.len() as u64 != count {
@@ -103,8 +108,8 @@ impl<'a> Object<'a> {
         let mut parts = Vec::new();
         parts.push(0..HEADER + self.sections.len() as u64 * SECTION);
         for section in &self.sections {
-            // Zeros (`.bss`) have a size and no place.
-            if section.offset > 0 {
+            // Other sections at 0 lie over the header.
+            if section.offset > 0 || !section.is_zeros {
                 parts.push(section.offset..section.offset + section.size);
             }
             parts.push(section.relocations..section.relocations + section.relocation_count * RELOCATION);

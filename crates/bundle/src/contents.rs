@@ -188,8 +188,10 @@ const DEPTH: usize = 4;
 const WRAPPER: usize = 24;
 
 impl<'a> Finder<'_, 'a> {
+    /// Where a part of the file begins. An empty section has no place; its slice may point anywhere.
     fn offset(&self, bytes: &[u8]) -> u64 {
-        (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize) as u64
+        let start = (bytes.as_ptr() as usize).wrapping_sub(self.base.as_ptr() as usize);
+        if bytes.is_empty() { 0 } else { start as u64 }
     }
 
     fn problem(&mut self, error: Diagnostic, place: &Place) {
