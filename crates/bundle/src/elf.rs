@@ -13,6 +13,8 @@ pub(crate) const SHT_SYMTAB: u32 = 2;
 pub(crate) const SHT_NOBITS: u32 = 8;
 /// Size of a symbol.
 pub(crate) const SYMBOL: u64 = 24;
+/// More is no alignment that a compiler or linker gave; it would make a file of zeros.
+pub(crate) const MAX_ALIGNMENT: u64 = 2 << 20;
 const SHF_ALLOC: u64 = 2;
 pub(crate) const SHF_TLS: u64 = 0x400;
 

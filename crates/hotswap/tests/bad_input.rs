@@ -55,6 +55,24 @@ fn stripped() -> Vec<u8> {
     file
 }
 
+/// An object whose fat binary asks for an alignment of 4 GiB: a change would write as many zeros.
+fn aligned() -> Vec<u8> {
+    let file = elf(Architecture::X86_64, Endianness::Little);
+    let headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+    // The first section that is one.
+    with(file, headers + 64 + 48, &(1u64 << 32).to_le_bytes())
+}
+
+/// A COFF object with a section that claims to begin at the header and to hold bytes.
+fn coff_at_header() -> Vec<u8> {
+    let mut file = Object::new(BinaryFormat::Coff, Architecture::X86_64, Endianness::Little);
+    let section = file.add_section(Vec::new(), b".hip_fat".to_vec(), SectionKind::ReadOnlyData);
+    file.append_section_data(section, &plain(), 16);
+    let section = file.add_section(Vec::new(), b".data".to_vec(), SectionKind::Data);
+    file.append_section_data(section, &[1; 200], 16);
+    with(file.write().unwrap(), 20 + 40 + 20, &[0; 4])
+}
+
 fn with(mut bytes: Vec<u8>, at: usize, new: &[u8]) -> Vec<u8> {
     bytes[at..at + new.len()].copy_from_slice(new);
     bytes
@@ -127,6 +145,8 @@ fn rows() -> Vec<Row> {
         ("offload binary, strings outside", with(binary(), 40, &big), LIST, 12, &["HS0302", "strings"]),
         ("no section headers", stripped(), LIST, 12, &["HS0303", "section headers are stripped"]),
         ("no section headers, changed", stripped(), PRUNE, 12, &["HS0303", "section headers are stripped"]),
+        ("alignment of 4 GiB, changed", aligned(), PRUNE, 12, &["HS0302", "the section's alignment is 4294967296"]),
+        ("COFF section in the header, changed", coff_at_header(), PRUNE, 12, &["HS0302", "sections or headers overlap"]),
         ("big-endian, changed", elf(Architecture::PowerPc64, Endianness::Big), PRUNE, 13, &["HS0402", "a big-endian ELF file"]),
         ("32-bit, changed", elf(Architecture::I386, Endianness::Little), PRUNE, 13, &["HS0402", "a 32-bit ELF file"]),
         ("other machine, changed", elf(Architecture::Riscv64, Endianness::Little), PRUNE, 13, &["HS0402", "machine 243"]),

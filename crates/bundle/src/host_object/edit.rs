@@ -3,7 +3,7 @@
 use super::{Object, no_place};
 use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
 use crate::draft::Draft;
-use crate::elf::{HEADER, SHT_SYMTAB, SYMBOL, Section};
+use crate::elf::{HEADER, MAX_ALIGNMENT, SHT_SYMTAB, SYMBOL, Section};
 use hotswap_report::{Diagnostic, codes};
 
 const SHT_RELA: u32 = 4;
@@ -22,7 +22,7 @@ pub(super) fn replace<'a>(object: &Object<'a>, section: &Section, new: &Draft<'a
     check_apart(object, section, &sizes)?;
     let too_large = || Diagnostic::error(codes::NO_PLACE, "the object would be larger than memory");
     let alignment = section.alignment.max(1);
-    if !alignment.is_power_of_two() {
+    if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
         return Err(malformed(format!("the section's alignment is {alignment}"), section.header));
     }
     let offset = align(object.bytes.len() as u64, alignment).ok_or_else(too_large)?;

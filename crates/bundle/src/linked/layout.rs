@@ -6,15 +6,13 @@ use super::shrink::Cut;
 use super::{Exchange, no_place};
 use crate::bytes::{align, malformed, u16_at, u64_at};
 use crate::draft::Content;
-use crate::elf::{SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, Section};
+use crate::elf::{MAX_ALIGNMENT, SHF_TLS, SHT_NOBITS, SHT_SYMTAB, SYMBOL, Section};
 use crate::fatbin::{bundle_size, next_start};
 use crate::host_object::SECTION;
 use hotswap_report::{Diagnostic, codes};
 
 /// What HIP's loaders expect of a bundle's address.
 const ALIGNMENT: u64 = 4096;
-/// More is no alignment that a linker gave; it would make a file of zeros.
-const MAX_ALIGNMENT: u64 = 2 << 20;
 /// `.bss` becomes zeros in the file when the section moves behind it; more is refused.
 const MAX_ZEROS: u64 = 256 << 20;
 const SHT_DYNSYM: u32 = 11;

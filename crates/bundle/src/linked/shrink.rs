@@ -16,7 +16,7 @@
 use super::layout::Plan;
 use super::program::{Program, SEGMENT_HEADER, Segment};
 use crate::draft::Draft;
-use crate::elf::Section;
+use crate::elf::{MAX_ALIGNMENT, Section};
 use std::ops::Range;
 
 const PT_LOAD: u32 = 1;
@@ -26,8 +26,6 @@ const READ_WRITE: u32 = 6;
 const PAGE: u64 = 4096;
 /// Less is not worth moving anything for.
 const MIN_GAIN: u64 = 64 << 10;
-/// Larger alignments are not of a linker.
-const MAX_ALIGNMENT: u64 = 2 << 20;
 /// Between two segments that become neighbours.
 const MAX_GAP: u64 = 1 << 20;
 
