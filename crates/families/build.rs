@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
-const INPUTS: &[&str] = &["build.rs", "patches.def", "include", "src/family", "src/c_source.rs", "src/patches_def.rs"];
+const INPUTS: &[&str] = &["build.rs", "patches.def", "src/family", "src/c_source.rs", "src/patches_def.rs"];
 
 fn main() {
     for input in INPUTS {
@@ -27,9 +27,12 @@ fn main() {
     let families = families(&root);
     write(&out.join("table.rs"), &table(&families));
     write(&out.join("registrars.rs"), &registrars(&families));
-    let archive = build_archive(&root, &out, &families);
+    let include = out.join("include");
+    fs::create_dir_all(&include).unwrap_or_else(|error| fail(&format!("{}: {error}", include.display())));
+    write(&include.join("hotswap_registry.h"), hotswap_family_abi::HEADER);
+    let archive = build_archive(&include, &out, &families);
     println!("cargo::metadata=archive={}", archive.display());
-    println!("cargo::metadata=include={}", root.join("include").display());
+    println!("cargo::metadata=include={}", include.display());
     println!("cargo::rustc-env=HOTSWAP_REGISTRY_ARCHIVE={}", archive.display());
 }
 
@@ -89,7 +92,7 @@ fn registrars(families: &[Line]) -> String {
 
 /// Equal sources and compiler give an equal archive: no debug information, no paths, no dates,
 /// member names without cc's hash of the folder.
-fn build_archive(root: &Path, out: &Path, families: &[Line]) -> PathBuf {
+fn build_archive(include: &Path, out: &Path, families: &[Line]) -> PathBuf {
     let folder = out.join("registry");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap_or_else(|error| fail(&format!("{}: {error}", folder.display())));
@@ -97,14 +100,14 @@ fn build_archive(root: &Path, out: &Path, families: &[Line]) -> PathBuf {
     for line in families {
         let source = folder.join(c_source::file_name(&line.name));
         write(&source, &c_source::registrar(line));
-        let compiled = compiler(root).file(&source).out_dir(&folder).compile_intermediates();
+        let compiled = compiler(include).file(&source).out_dir(&folder).compile_intermediates();
         let object = folder.join(format!("{}.o", line.name));
         fs::rename(&compiled[0], &object).unwrap_or_else(|error| fail(&format!("{}: {error}", object.display())));
         objects.push(object);
     }
     let archive = out.join("libhotswap_registry.a");
     let _ = fs::remove_file(&archive);
-    let mut archiver = compiler(root).get_archiver();
+    let mut archiver = compiler(include).get_archiver();
     // D: no dates, no owners.
     let status = archiver.arg("crsD").arg(&archive).args(&objects).status();
     if !status.as_ref().is_ok_and(process::ExitStatus::success) {
@@ -113,9 +116,9 @@ fn build_archive(root: &Path, out: &Path, families: &[Line]) -> PathBuf {
     archive
 }
 
-fn compiler(root: &Path) -> cc::Build {
+fn compiler(include: &Path) -> cc::Build {
     let mut build = cc::Build::new();
-    build.cargo_metadata(false).include(root.join("include"));
+    build.cargo_metadata(false).include(include);
     build.debug(false).opt_level(2).pic(true).warnings_into_errors(true).extra_warnings(true);
     // No reference to anything, on any distribution's default options.
     build.flag("-ffreestanding").flag("-fno-stack-protector").flag("-fno-asynchronous-unwind-tables");

@@ -24,7 +24,7 @@ pub const fn built_for() -> Option<Format> {
 }
 
 /// `hotswap_registry.h`.
-pub const HEADER: &str = include_str!("../include/hotswap_registry.h");
+pub const HEADER: &str = hotswap_family_abi::HEADER;
 
 /// `patches.def`, for installation beside the tools.
 pub const PATCHES_DEF: &str = include_str!("../patches.def");
@@ -78,6 +78,7 @@ mod tests {
     #[test]
     fn the_c_text_of_each_family_is_one_file() {
         let names: Vec<_> = c_sources().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["machine_flags.c", "target_note.c", "hotswap_registry.h"]);
+        let files: Vec<_> = FAMILIES.iter().map(|family| format!("{}.c", family.name)).collect();
+        assert_eq!(names, [&files[..], &["hotswap_registry.h".to_owned()]].concat());
     }
 }

@@ -29,7 +29,7 @@ pub fn registrar(line: &Line) -> String {
          HOTSWAP_REGISTRAR void {symbol}(struct hotswap_registry *registry);\n\
          \n\
          HOTSWAP_REGISTRAR void {symbol}(struct hotswap_registry *registry) {{\n\
-         \x20 if (registry->version >= HOTSWAP_REGISTRY_VERSION)\n\
+         \x20 if (registry->version >= 1u)\n\
          \x20   registry->bind(registry, &family);\n\
          }}\n"
     )

@@ -10,13 +10,15 @@
 
 pub mod archive;
 pub mod c_source;
+pub mod code;
 mod family;
 pub mod manifest;
 pub mod patches_def;
 mod registry;
 mod selection;
 mod table;
+mod third_party;
 
-pub use registry::Registry;
-pub use selection::{ALIAS_FAMILIES, families_of};
+pub use registry::{Registry, Rewriter};
+pub use selection::{ALIAS_FAMILIES, families_of, serves_plans};
 pub use table::{FAMILIES, Family, Scope, find};

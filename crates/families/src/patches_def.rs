@@ -8,16 +8,22 @@ use std::fmt;
 /// What one run of a family works on; scopes run in the order of the declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
+    /// One instruction.
+    Instruction,
+    /// The control flow of a function.
+    Function,
     /// A whole linked code object.
     CodeObject,
 }
 
 impl Scope {
-    const ALL: &'static [Self] = &[Self::CodeObject];
+    const ALL: &'static [Self] = &[Self::Instruction, Self::Function, Self::CodeObject];
 
     /// As written in `patches.def`.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Instruction => "Instruction",
+            Self::Function => "Function",
             Self::CodeObject => "CodeObject",
         }
     }

@@ -8,25 +8,51 @@
 //! without a registrar is therefore an undefined symbol in the link of every tool that uses the
 //! registry; nothing can be forgotten at run time.
 //!
+//! Families of others come behind HotSwap's own, through plain C ([`hotswap_family_abi`]), and only into tools that are
+//! built with them.
+//!
 //! Absent on purpose: families loaded at run time; choosing families (the plan does).
 
-use crate::table::{FAMILIES, Family, Slot};
+use crate::code::{Answer, Flow, FunctionFamily, Insertion, InstructionFamily, Refusal, Site, Surroundings};
+use crate::table::{FAMILIES, Family, Scope, Slot};
+use crate::third_party::{self, ThirdParty};
 use hotswap_code_object::{CodeObject, Edit};
+use hotswap_isa::Entry;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 use std::sync::OnceLock;
 
-/// What a family does: edits a copy of `source` towards `target` and returns the number of sites
+/// What a family of scope `CodeObject` does: edits a copy of `source` towards `target` and returns the number of sites
 /// that it changed. A family must not fail for an object that is as it wants it already.
-pub(crate) type Apply = fn(&CodeObject<'_>, &TargetId, &mut Edit<'_, '_>) -> Result<u64, Diagnostic>;
+pub(crate) type ObjectFamily = fn(&CodeObject<'_>, &TargetId, &mut Edit<'_, '_>) -> Result<u64, Diagnostic>;
+
+/// What a registrar binds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Apply {
+    Instruction(InstructionFamily),
+    Function(FunctionFamily),
+    CodeObject(ObjectFamily),
+}
+
+impl Apply {
+    fn scope(self) -> Scope {
+        match self {
+            Self::Instruction(_) => Scope::Instruction,
+            Self::Function(_) => Scope::Function,
+            Self::CodeObject(_) => Scope::CodeObject,
+        }
+    }
+}
 
 /// The slots, in the order of [`FAMILIES`].
 #[derive(Debug)]
 pub struct Registry {
     slots: Vec<Option<Apply>>,
     /// What registrars bound, in the order of the calls.
-    bound: Vec<Slot>,
-    /// The first registrar that did not bind exactly its own slot, once: a defect of HotSwap.
+    bound: Vec<(Slot, Scope)>,
+    /// Families of others, in the order in which the tool lists them.
+    others: Vec<ThirdParty>,
+    /// The first registrar that did not bind exactly its own slot, once: a defect of HotSwap or of such a family.
     fault: Option<String>,
 }
 
@@ -41,16 +67,45 @@ mod registrars {
 
 type Registrar = fn(&mut Registry);
 
+static INSTALLED: OnceLock<Registry> = OnceLock::new();
+
 impl Registry {
     /// The registry of this process.
     pub fn installed() -> &'static Self {
-        static INSTALLED: OnceLock<Registry> = OnceLock::new();
         INSTALLED.get_or_init(|| Self::install(registrars::REGISTRARS))
+    }
+
+    /// The registry of this process with families of others behind HotSwap's own, for tools that are built with such. Their
+    /// registrars are called once, in that order.
+    ///
+    /// # Errors
+    /// [`codes::INTERNAL`] if the registry was installed before: a process has one, and whoever asked for it first would
+    /// have it without these.
+    pub fn install_with(others: &[hotswap_family_abi::Registrar]) -> Result<&'static Self, Diagnostic> {
+        let mut mine = false;
+        let registry = INSTALLED.get_or_init(|| {
+            mine = true;
+            let mut registry = Self::install(registrars::REGISTRARS);
+            others.iter().for_each(|registrar| registry.add(registrar));
+            registry
+        });
+        match mine {
+            true => Ok(registry),
+            false => Err(Diagnostic::error(codes::INTERNAL, "the registry of families is installed already")),
+        }
+    }
+
+    fn add(&mut self, registrar: &hotswap_family_abi::Registrar) {
+        match third_party::register(registrar, &self.others) {
+            Ok(other) => self.others.push(other),
+            Err(fault) => self.fault = self.fault.take().or(Some(fault)),
+        }
     }
 
     /// Calls the registrar of each family, in the order of the list.
     fn install(registrars: &[Registrar]) -> Self {
-        let mut registry = Self { slots: vec![None; FAMILIES.len()], bound: Vec::new(), fault: None };
+        let mut registry =
+            Self { slots: vec![None; FAMILIES.len()], bound: Vec::new(), others: Vec::new(), fault: None };
         for (index, registrar) in registrars.iter().enumerate() {
             let before = registry.bound.len();
             registrar(&mut registry);
@@ -63,7 +118,7 @@ impl Registry {
     /// Fills a slot; called by the family's registrar.
     pub(crate) fn bind(&mut self, slot: Slot, apply: Apply) {
         self.slots[slot.0].get_or_insert(apply);
-        self.bound.push(slot);
+        self.bound.push((slot, apply.scope()));
     }
 
     /// Runs every family on a copy of `source`, towards `target`: the new bytes, and the families
@@ -72,18 +127,55 @@ impl Registry {
     /// # Errors
     /// What a family refuses; [`codes::INTERNAL`] if a registrar misbehaved.
     pub fn apply(&self, source: &CodeObject<'_>, target: &TargetId) -> Result<(Vec<u8>, Vec<FamilyCount>), Diagnostic> {
-        if let Some(fault) = &self.fault {
-            return Err(Diagnostic::error(codes::INTERNAL, fault));
-        }
+        self.sound()?;
         let mut edit = Edit::new(source);
         let mut counts = Vec::new();
         for (family, apply) in self.in_order() {
+            let Apply::CodeObject(apply) = apply else { continue };
             let sites = apply(source, target, &mut edit)?;
             if sites > 0 {
                 counts.push(FamilyCount { name: family.name.to_owned(), sites });
             }
         }
         Ok((edit.finish(), counts))
+    }
+
+    /// The families that change code, ready to be asked about many instructions.
+    ///
+    /// # Errors
+    /// [`codes::INTERNAL`] if a registrar misbehaved.
+    pub fn rewriter(&self) -> Result<Rewriter, Diagnostic> {
+        self.sound()?;
+        let mut rewriter = Rewriter {
+            instruction: Vec::new(),
+            function: Vec::new(),
+            others: self.others.clone(),
+            concerned: Vec::new(),
+        };
+        for (family, apply) in self.in_order() {
+            match apply {
+                Apply::Instruction(apply) => rewriter.instruction.push((family, apply)),
+                Apply::Function(apply) => rewriter.function.push((family, apply)),
+                Apply::CodeObject(_) => {}
+            }
+        }
+        let families = &rewriter.instruction;
+        let concerned = |entry: Entry| {
+            let bit =
+                |(index, (_, family)): (usize, &(_, InstructionFamily))| u32::from((family.concerns)(entry)) << index;
+            families.iter().enumerate().map(bit).sum::<u32>()
+        };
+        // Families of others are asked about everything that is left.
+        let others = if self.others.is_empty() { 0 } else { OTHERS };
+        rewriter.concerned = Entry::all().map(|entry| concerned(entry) | others).collect();
+        Ok(rewriter)
+    }
+
+    fn sound(&self) -> Result<(), Diagnostic> {
+        match &self.fault {
+            Some(fault) => Err(Diagnostic::error(codes::INTERNAL, fault)),
+            None => Ok(()),
+        }
     }
 
     /// The filled slots in the order in which they run.
@@ -95,15 +187,89 @@ impl Registry {
     }
 }
 
+/// The families that change code, in the order in which they run.
+#[derive(Debug, Clone)]
+pub struct Rewriter {
+    instruction: Vec<(&'static Family, InstructionFamily)>,
+    function: Vec<(&'static Family, FunctionFamily)>,
+    others: Vec<ThirdParty>,
+    /// For each line of the tables a bit for each family of `instruction` that it concerns.
+    concerned: Vec<u32>,
+}
+
+// A bit for each family, the last for those of others.
+const _: () = assert!(FAMILIES.len() < 32);
+const OTHERS: u32 = 1 << 31;
+
+impl Rewriter {
+    /// Whether some family wants to see instructions of that line of the tables.
+    #[inline]
+    pub fn concerns(&self, entry: Entry) -> bool {
+        self.concerned.get(usize::from(entry.id())).is_some_and(|families| *families != 0)
+    }
+
+    /// What the first family says whose own the instruction is; `None` if it is nobody's.
+    ///
+    /// # Errors
+    /// The refusal, with the family.
+    pub fn rewrite(
+        &self,
+        site: &Site<'_>,
+        around: &dyn Surroundings,
+    ) -> Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)> {
+        let concerned = self.concerned.get(usize::from(site.inst.entry().id())).copied().unwrap_or(0);
+        for (index, (family, apply)) in self.instruction.iter().enumerate() {
+            if concerned >> index & 1 == 0 {
+                continue;
+            }
+            match (apply.rewrite)(site, around) {
+                Ok(Answer::NotMine) => {}
+                Ok(answer) => return Ok(Some((family, answer))),
+                Err(refusal) => return Err((family, refusal)),
+            }
+        }
+        for other in &self.others {
+            match other.rewrite(site, around) {
+                Ok(Answer::NotMine) => {}
+                Ok(answer) => return Ok(Some((other.family, answer))),
+                Err(refusal) => return Err((other.family, refusal)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The families of scope `Function` in order. What one of them puts in belongs in the code before the next is asked.
+    pub fn functions(&self) -> impl Iterator<Item = &'static Family> + '_ {
+        self.function.iter().map(|(family, _)| *family)
+    }
+
+    /// What a family of scope `Function` puts into a function.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub fn insertions(&self, family: &Family, flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
+        match self.function.iter().find(|(known, _)| known.name == family.name) {
+            Some((_, apply)) => apply(flow),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
 /// What is wrong with the slots that one registrar bound.
-fn fault_of(own: Slot, bound: &[Slot]) -> Option<String> {
+fn fault_of(own: Slot, bound: &[(Slot, Scope)]) -> Option<String> {
     let name = |slot: Slot| FAMILIES[slot.0].name;
     let registrar = name(own);
     match bound {
         [] => Some(format!("the registrar of `{registrar}` binds nothing")),
-        [slot] if *slot == own => None,
-        _ => Some(match bound.iter().find(|slot| **slot != own) {
-            Some(other) => format!("the registrar of `{registrar}` binds the slot of `{}`", name(*other)),
+        [(slot, scope)] if *slot == own => {
+            let listed = FAMILIES[slot.0].scope;
+            (*scope != listed).then(|| {
+                let (scope, listed) = (scope.name(), listed.name());
+                format!("the registrar of `{registrar}` binds a family of scope {scope}, its line says {listed}")
+            })
+        }
+        _ => Some(match bound.iter().find(|(slot, _)| *slot != own) {
+            Some((other, _)) => format!("the registrar of `{registrar}` binds the slot of `{}`", name(*other)),
             None => format!("the registrar of `{registrar}` binds its slot {} times", bound.len()),
         }),
     }
@@ -119,36 +285,53 @@ mod tests {
         Ok(0)
     }
 
+    const NOTHING: Apply = Apply::CodeObject(nothing);
+
     fn own_flags(registry: &mut Registry) {
-        registry.bind(slot::MACHINE_FLAGS, nothing);
+        registry.bind(slot::MACHINE_FLAGS, NOTHING);
     }
 
     fn own_note(registry: &mut Registry) {
-        registry.bind(slot::TARGET_NOTE, nothing);
+        registry.bind(slot::TARGET_NOTE, NOTHING);
     }
 
-    fn fault(registrars: &[Registrar]) -> Option<String> {
-        Registry::install(registrars).fault
+    /// What happens if the registrar of `slot` is `registrar`, all others being right.
+    fn fault(slot: Slot, registrar: Registrar) -> Option<String> {
+        let mut all = registrars::REGISTRARS.to_vec();
+        all[slot.0] = registrar;
+        Registry::install(&all).fault
     }
 
     #[test]
     fn a_registrar_binds_exactly_its_own_slot_once() {
-        assert_eq!(fault(&[own_flags, own_note]), None);
-        let text = |registrars: &[Registrar]| fault(registrars).unwrap();
+        assert_eq!(fault(slot::MACHINE_FLAGS, own_flags), None);
+        let text = |registrar| fault(slot::TARGET_NOTE, registrar).unwrap();
         let target_note = "the registrar of `target_note` binds";
-        assert_eq!(text(&[own_flags, own_flags]), format!("{target_note} the slot of `machine_flags`"));
-        assert_eq!(text(&[own_flags, |_| {}]), format!("{target_note} nothing"));
+        assert_eq!(text(own_flags), format!("{target_note} the slot of `machine_flags`"));
+        assert_eq!(text(|_| {}), format!("{target_note} nothing"));
         let twice: Registrar = |registry| {
             own_note(registry);
             own_note(registry);
         };
-        assert_eq!(text(&[own_flags, twice]), format!("{target_note} its slot 2 times"));
+        assert_eq!(text(twice), format!("{target_note} its slot 2 times"));
         let both: Registrar = |registry| {
             own_note(registry);
             own_flags(registry);
         };
-        assert_eq!(text(&[own_flags, both]), format!("{target_note} the slot of `machine_flags`"));
-        assert!(text(&[own_note, own_flags]).starts_with("the registrar of `machine_flags` binds the slot"));
+        assert_eq!(text(both), format!("{target_note} the slot of `machine_flags`"));
+        let wrong_scope: Registrar = |registry| registry.bind(slot::TARGET_NOTE, Apply::Function(|_| Ok(Vec::new())));
+        assert_eq!(text(wrong_scope), format!("{target_note} a family of scope Function, its line says CodeObject"));
+    }
+
+    #[test]
+    fn every_registrar_alone_fills_its_slot_and_no_other() {
+        for (index, registrar) in registrars::REGISTRARS.iter().enumerate() {
+            let mut alone = Registry::install(&[]);
+            registrar(&mut alone);
+            assert_eq!(fault_of(Slot(index), &alone.bound), None);
+            let filled: Vec<_> = (0..FAMILIES.len()).filter(|slot| alone.slots[*slot].is_some()).collect();
+            assert_eq!(filled, [index], "{}", FAMILIES[index].name);
+        }
     }
 
     #[test]
@@ -167,9 +350,25 @@ mod tests {
     #[test]
     fn slots_run_in_the_order_of_the_list_and_an_empty_one_is_passed_over() {
         let names = |registry: &Registry| registry.in_order().iter().map(|(family, _)| family.name).collect::<Vec<_>>();
-        assert_eq!(names(Registry::installed()), ["machine_flags", "target_note"]);
+        let instruction = [
+            "barriers",
+            "block16_conversion",
+            "cluster_load",
+            "ds_addtid",
+            "ds_two_address",
+            "e5m3_conversion",
+            "f8f6f4_wrap",
+            "flat_scratch_base",
+            "tensor_mask",
+            "wmma_split",
+            "vop3px2_src2",
+        ];
+        let function = ["mode_setreg", "wmma_wait", "wmma_hazard"];
+        let object = ["machine_flags", "target_note"];
+        assert_eq!(names(Registry::installed()), [&instruction[..], &function, &object].concat());
         assert_eq!(names(&Registry::install(&[])), [""; 0]);
-        let one = Registry { slots: vec![None, Some(nothing as Apply)], bound: Vec::new(), fault: None };
+        let mut one = Registry::install(&[]);
+        own_note(&mut one);
         assert_eq!(names(&one), ["target_note"]);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-const LINE: &str = "HOTSWAP_PATCH(teleport, CodeObject, 9, \"nothing\")\n";
+const LINE: &str = "HOTSWAP_PATCH(zoom, CodeObject, 9, \"nothing\")\n";
 
 /// A workspace of two crates: `families`, a copy, and `tool`.
 struct Copy {
@@ -16,7 +16,7 @@ struct Copy {
 impl Copy {
     fn new() -> Self {
         let copy = Self { folder: tempfile::tempdir().unwrap() };
-        for part in ["Cargo.toml", "build.rs", "patches.def", "include", "src"] {
+        for part in ["Cargo.toml", "build.rs", "patches.def", "src"] {
             copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &copy.path("families").join(part));
         }
         copy.write("Cargo.toml", &workspace());
@@ -95,7 +95,7 @@ fn the_list_and_the_registrars_must_fit_or_the_tools_do_not_build() {
     assert!(good, "{text}");
 
     let old = copy.change("families/patches.def", |text| format!("{text}{LINE}"));
-    copy.must_fail(&["linking with", "hotswap_register_teleport_patch"]);
+    copy.must_fail(&["linking with", "hotswap_register_zoom_patch"]);
     copy.write("families/patches.def", &old);
 
     let registrar = fs::read_to_string(copy.path("families/src/family/target_note.rs")).unwrap();
@@ -120,7 +120,7 @@ fn the_list_and_the_registrars_must_fit_or_the_tools_do_not_build() {
     copy.change("families/patches.def", |_| {
         old.lines().rev().filter(|line| !line.starts_with("//")).fold(String::new(), join)
     });
-    copy.must_fail(&["patches.def:2: `machine_flags` belongs before `target_note`"]);
+    copy.must_fail(&["patches.def:2: `wmma_split` belongs before `wmma_wait`"]);
     copy.write("families/patches.def", &old);
     let (good, text) = copy.run();
     assert!(good, "{text}");

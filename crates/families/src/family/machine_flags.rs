@@ -12,7 +12,7 @@
 //! That code runs with either setting is for the pair's checks to show, before this family runs.
 //! Generic targets exist in code objects V6 only, whose notes are those of V5.
 
-use crate::registry::Registry;
+use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_code_object::{CodeObject, Edit};
 use hotswap_report::{Diagnostic, codes};
@@ -22,7 +22,7 @@ use hotswap_targets::{EFlags, FeatureBits, Support, TargetId};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_machine_flags_patch(registry: &mut Registry) {
-    registry.bind(slot::MACHINE_FLAGS, apply);
+    registry.bind(slot::MACHINE_FLAGS, Apply::CodeObject(apply));
 }
 
 /// `EI_ABIVERSION` of code object V5.

@@ -1,5 +1,18 @@
-//! The families, one file each. A file here without a line in `patches.def` does not build; a line
-//! without a file here does not link.
+//! One file for each family of `patches.def`.
 
+mod barriers;
+mod block16_conversion;
+mod cluster_load;
+mod ds_addtid;
+mod ds_two_address;
+mod e5m3_conversion;
+mod f8f6f4_wrap;
+mod flat_scratch_base;
 mod machine_flags;
+mod mode_setreg;
 mod target_note;
+mod tensor_mask;
+mod vop3px2_src2;
+mod wmma_hazard;
+mod wmma_split;
+mod wmma_wait;

@@ -2,7 +2,7 @@
 //!
 //! The triple before the target ID is spelled as the source spells its own; compilers differ.
 
-use crate::registry::Registry;
+use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_code_object::{CodeObject, Edit};
 use hotswap_report::Diagnostic;
@@ -12,7 +12,7 @@ use hotswap_targets::TargetId;
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_target_note_patch(registry: &mut Registry) {
-    registry.bind(slot::TARGET_NOTE, apply);
+    registry.bind(slot::TARGET_NOTE, Apply::CodeObject(apply));
 }
 
 fn apply(source: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {

@@ -88,12 +88,20 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// No form fits; the reason is that of the form that came closest.
     pub fn build(&self) -> Result<Inst, EncodeError> {
+        self.build_among(Entry::all())
+    }
+
+    /// The same for callers that know where to look: every other line of the tables is passed over.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn build_among(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Inst, EncodeError> {
         if self.count > MOST {
             return Err(EncodeError::TooMany);
         }
         let mut closest = EncodeError::UnknownInstruction;
-        for entry in Entry::all().filter(|entry| entry.class() == Some(self.class) && entry.mnemonic() == self.mnemonic)
-        {
+        let fits = |entry: &Entry| entry.class() == Some(self.class) && entry.mnemonic() == self.mnemonic;
+        for entry in entries.into_iter().filter(fits) {
             let result = match entry.available(self.isa) {
                 true => self.build_entry(entry),
                 false => Err(EncodeError::NotOnTarget),

@@ -1,0 +1,45 @@
+//! Families that change machine code: what they see, what they ask, what they answer.
+//!
+//! A family of scope `Instruction` is given one decoded instruction ([`Site`]) and may ask about its
+//! [`Surroundings`]; it answers with the instructions that stand in its place, or refuses with the reason. A family of scope
+//! `Function` is given the control flow of a function after that ([`Flow`]) and answers with instructions to put in.
+//!
+//! Invariants: everything is made by the encoder from typed operands or by a change of one field, and decodes on the
+//! target; registers are physical (0 to 1023) until an instruction is encoded, where [`Sequence`] chooses the bank mode
+//! and restores the one it found; no sequence touches EXEC, VCC or SCC. A sequence that needs what is not known (bank
+//! mode, a free register) is refused, never guessed.
+//!
+//! Absent on purpose: control flow and liveness (the engine answers questions), layout of code, `s_clause` and
+//! `s_delay_alu` around an insertion (the engine's: it moves their members), and text.
+
+mod flow;
+mod hazard;
+mod lookback;
+pub(crate) mod scaled;
+mod sequence;
+mod site;
+
+pub use flow::{Block, Flow, Insertion};
+pub use hazard::{Hazard, Spacing};
+pub use lookback::{alignment, last_writer};
+pub use sequence::Sequence;
+pub use site::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
+
+pub(crate) use hazard::counts;
+pub(crate) use sequence::{cannot_encode, no_operation, wait_for_vector_results};
+pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
+
+use hotswap_isa::Entry;
+
+/// What a family of scope `Instruction` is.
+#[derive(Debug, Clone, Copy)]
+pub struct InstructionFamily {
+    /// Whether instructions of that line of the tables concern it at all. Asked once per line, so that most of
+    /// the code costs one look into a table.
+    pub concerns: fn(Entry) -> bool,
+    /// What it does with one of them.
+    pub rewrite: fn(&Site<'_>, &dyn Surroundings) -> Result<Answer, Refusal>,
+}
+
+/// What a family of scope `Function` is: instructions to put in.
+pub type FunctionFamily = fn(&Flow<'_>) -> Result<Vec<Insertion>, Refusal>;

@@ -1,0 +1,52 @@
+//! The scaled matrix instruction that the target has, made from ones that it does not have.
+//!
+//! Both halves of a site with 32 rows have the same shape: 16 rows of A, C and the result, eight VGPRs apart, one B.
+
+use super::sequence::{cannot_encode, entries};
+use super::site::{RECOMPILE, Refusal, Site};
+use hotswap_isa::encode::{Arg, Builder};
+use hotswap_isa::{Class, Inst, Name, Value};
+
+/// The instruction.
+pub(crate) const SCALED: &str = "v_wmma_scale_f32_16x16x128_f8f6f4";
+/// The constant 0 as a scale: factor 1, whatever the format.
+pub(crate) const NEUTRAL: Arg = Arg::Inline(128);
+
+/// Formats of A and B as their fields have them.
+pub(crate) mod format {
+    pub(crate) const FP8: i64 = 0;
+    pub(crate) const BF8: i64 = 1;
+    pub(crate) const FP4: i64 = 4;
+}
+
+/// The site with neutral scales and the formats that it states itself.
+pub(crate) fn with_neutral_scales(site: &Site<'_>) -> Result<Inst, Refusal> {
+    let formats = [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| site.raw(name) as i64);
+    with_formats(site, formats)
+}
+
+/// The site with neutral scales; registers as the encoding names them, so the bank mode does not matter.
+pub(crate) fn with_formats(site: &Site<'_>, [a, b]: [i64; 2]) -> Result<Inst, Refusal> {
+    let mut builder = Builder::new(site.target, SCALED, Class::Vop3px2);
+    for name in [Name::Vdst, Name::Src0, Name::Src1, Name::Src2] {
+        builder = builder.set(name, same(site, name)?);
+    }
+    let rest = [
+        (Name::Src2Modifiers, Arg::Number(site.raw(Name::Src2Modifiers) as i64)),
+        (Name::ScaleSrc0, NEUTRAL),
+        (Name::ScaleSrc1, NEUTRAL),
+        (Name::MatrixAFmt, Arg::Number(a)),
+        (Name::MatrixBFmt, Arg::Number(b)),
+    ];
+    let builder = rest.into_iter().fold(builder, |builder, (name, arg)| builder.set(name, arg));
+    builder.build_among(entries(SCALED)).map_err(|error| cannot_encode(SCALED, error))
+}
+
+/// An operand as it is.
+pub(crate) fn same(site: &Site<'_>, name: Name) -> Result<Arg, Refusal> {
+    match site.value(name) {
+        Some(Value::Reg(reg)) => Ok(Arg::Reg(reg)),
+        Some(Value::Inline(inline)) => Ok(Arg::Inline(inline.code)),
+        _ => Err(Refusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
+    }
+}

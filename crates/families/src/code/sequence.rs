@@ -1,0 +1,252 @@
+//! Instructions for a site, with physical registers; the bank mode comes by itself.
+//!
+//! Invariants: the mode behind the sequence is the mode before it; no `s_set_vgpr_msb` is put where the hardware may drop
+//! it (behind an `s_setreg` of MODE); a mode that is not known is never changed. Where the program keeps vector
+//! instructions apart itself, everything is waited for wherever an instruction goes to another unit than the one before.
+
+use super::site::{RECOMPILE, Refusal, Replacement, Scheduling, Site, Surroundings, unknown_bank};
+use hotswap_isa::bank::{Role, VgprBanks};
+use hotswap_isa::effects::role;
+use hotswap_isa::encode::{Arg, Builder, EncodeError};
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Class, Entry, Flag, Inst, Isa, Name};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Collects the instructions of a replacement.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    isa: Isa,
+    /// Before the site.
+    found: VgprBanks,
+    /// Behind the last instruction.
+    banks: VgprBanks,
+    managed: bool,
+    code: Vec<Inst>,
+    scratch: RegSet,
+    assumes: Option<&'static str>,
+}
+
+impl Sequence {
+    /// Begins at the site.
+    pub fn new(site: &Site<'_>, around: &dyn Surroundings) -> Self {
+        Self {
+            isa: site.target,
+            found: around.banks(),
+            banks: around.banks(),
+            managed: around.scheduling() == Scheduling::Program,
+            code: Vec::new(),
+            scratch: RegSet::EMPTY,
+            assumes: None,
+        }
+    }
+
+    /// States a register that is used beyond those of the site, before its first use. Memory instructions in flight
+    /// may have to be issued again and then read it, so they are waited for until they cannot.
+    ///
+    /// # Errors
+    /// The wait cannot be encoded.
+    pub fn borrows(&mut self, reg: Reg) -> Result<(), Refusal> {
+        self.scratch.insert(reg);
+        if self.code.is_empty() {
+            self.wait("s_wait_xcnt", 0)?;
+            if self.managed {
+                self.wait("s_wait_alu", 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was stated with [`Sequence::borrows`].
+    pub fn borrowed(&self) -> &RegSet {
+        &self.scratch
+    }
+
+    /// States what is taken for granted.
+    pub fn assumes(&mut self, what: &'static str) {
+        self.assumes = Some(what);
+    }
+
+    /// Adds an instruction; VGPRs are physical.
+    ///
+    /// # Errors
+    /// The target has no such instruction, or the mode that it needs cannot be had.
+    pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<(), Refusal> {
+        let mut builder = Builder::new(self.isa, mnemonic, class);
+        let mut banked: Vec<(Name, u8)> = Vec::new();
+        for (name, arg) in operands {
+            let arg = match arg {
+                Arg::Reg(reg) if reg.file == RegFile::Vgpr => {
+                    banked.push((*name, (reg.index >> 8) as u8));
+                    Arg::Reg(Reg { index: reg.index & 255, ..*reg })
+                }
+                other => *other,
+            };
+            builder = builder.set(*name, arg);
+        }
+        let inst = builder.build_among(entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))?;
+        let needs = needs(inst.entry(), &banked)?;
+        self.switch(needs)?;
+        self.push(inst)
+    }
+
+    /// Adds the site's own instruction, or a form of it with the same registers, in the mode of the site.
+    ///
+    /// # Errors
+    /// A wait cannot be encoded.
+    pub fn original(&mut self, inst: Inst) -> Result<(), Refusal> {
+        self.restore()?;
+        self.push(inst)
+    }
+
+    /// Adds a scalar instruction that waits.
+    ///
+    /// # Errors
+    /// The target has no such instruction.
+    pub fn wait(&mut self, mnemonic: &str, value: i64) -> Result<(), Refusal> {
+        let builder = Builder::new(self.isa, mnemonic, Class::Sopp).set(Name::Simm16, Arg::Number(value));
+        let inst = builder.build_among(entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))?;
+        self.append(inst);
+        Ok(())
+    }
+
+    /// The replacement, in the mode that the site had.
+    ///
+    /// # Errors
+    /// The mode cannot be restored.
+    pub fn finish(mut self) -> Result<Replacement, Refusal> {
+        self.restore()?;
+        Ok(Replacement { code: self.code, scratch: self.scratch.iter().collect(), assumes: self.assumes })
+    }
+
+    fn push(&mut self, inst: Inst) -> Result<(), Refusal> {
+        let other_unit =
+            self.code.iter().rev().find(|last| !is_marker(last)).is_some_and(|last| unit(last) != unit(&inst));
+        if self.managed && other_unit {
+            self.wait("s_wait_alu", 0)?;
+        }
+        self.append(inst);
+        Ok(())
+    }
+
+    fn append(&mut self, inst: Inst) {
+        self.banks = self.banks.after(&inst, self.isa);
+        self.code.push(inst);
+    }
+
+    fn restore(&mut self) -> Result<(), Refusal> {
+        match self.found.mode() {
+            Some(mode) => self.set_mode(mode),
+            // It was not known, so it was not changed.
+            None => Ok(()),
+        }
+    }
+
+    /// Brings the roles in `needs` to their banks.
+    fn switch(&mut self, needs: [Option<u8>; 4]) -> Result<(), Refusal> {
+        let fits = |role: Role| needs[role as usize].is_none_or(|bank| self.banks.bank(role) == Some(bank));
+        if Role::ALL.into_iter().all(fits) {
+            return Ok(());
+        }
+        let mut mode = self.banks.mode().ok_or_else(unknown_bank)?;
+        for (index, bank) in needs.into_iter().enumerate().filter_map(|(index, bank)| Some((index, bank?))) {
+            mode = mode & !(3 << (2 * index)) | bank << (2 * index);
+        }
+        self.set_mode(mode)
+    }
+
+    fn set_mode(&mut self, mode: u8) -> Result<(), Refusal> {
+        let Some(before) = self.banks.mode() else { return Err(unknown_bank()) };
+        if before == mode {
+            return Ok(());
+        }
+        let value = i64::from(before) << 8 | i64::from(mode);
+        let builder = Builder::new(self.isa, "s_set_vgpr_msb", Class::Sopp).set(Name::Simm16, Arg::Number(value));
+        let inst = builder.build_among(entries("s_set_vgpr_msb"));
+        let inst = inst.map_err(|error| cannot_encode("s_set_vgpr_msb", error))?;
+        if self.banks.after(&inst, self.isa).mode() != Some(mode) {
+            self.wait("s_nop", 0)?;
+        }
+        self.append(inst);
+        match self.banks.mode() == Some(mode) {
+            true => Ok(()),
+            false => Err(unknown_bank()),
+        }
+    }
+}
+
+/// The bank that each role needs.
+fn needs(entry: Entry, banked: &[(Name, u8)]) -> Result<[Option<u8>; 4], Refusal> {
+    let mut needs = [None; 4];
+    for (name, bank) in banked {
+        let slot = entry.slots().iter().position(|slot| slot.name == *name);
+        let role = slot.and_then(|slot| role(entry, slot as u8));
+        let Some(role) = role else {
+            if *bank == 0 {
+                continue;
+            }
+            let what = format!("operand {} of {} is read from bank 0 in every mode", name.as_str(), entry.mnemonic());
+            return Err(Refusal::new(what, RECOMPILE));
+        };
+        match needs[role as usize] {
+            Some(other) if other != *bank => {
+                let what = format!("{} would need registers of two banks in one role", entry.mnemonic());
+                return Err(Refusal::new(what, RECOMPILE));
+            }
+            _ => needs[role as usize] = Some(*bank),
+        }
+    }
+    Ok(needs)
+}
+
+/// Which unit an instruction goes to: those of one unit are done in order.
+#[derive(PartialEq, Eq)]
+enum Unit {
+    Scalar,
+    Vector,
+    Matrix,
+    Memory,
+}
+
+fn unit(inst: &Inst) -> Unit {
+    match inst.entry() {
+        entry if entry.is(Flag::Wmma) || entry.is(Flag::Swmmac) => Unit::Matrix,
+        _ if inst.memory().is_some() => Unit::Memory,
+        entry if entry.is(Flag::Salu) => Unit::Scalar,
+        _ => Unit::Vector,
+    }
+}
+
+/// Instructions that go to no unit.
+fn is_marker(inst: &Inst) -> bool {
+    matches!(inst.class(), Some(Class::Sopp))
+}
+
+/// The lines of the tables with that mnemonic.
+pub(crate) fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
+    static INDEX: OnceLock<BTreeMap<&'static str, Vec<Entry>>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| {
+        let mut index: BTreeMap<_, Vec<Entry>> = BTreeMap::new();
+        Entry::all().for_each(|entry| index.entry(entry.mnemonic()).or_default().push(entry));
+        index
+    });
+    index.get(mnemonic).into_iter().flatten().copied()
+}
+
+/// An instruction that the target should have, or an operand that it should take.
+pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> Refusal {
+    Refusal::new(format!("{mnemonic} cannot be encoded: {error}"), RECOMPILE)
+}
+
+/// `v_nop`.
+pub(crate) fn no_operation(isa: Isa) -> Result<Inst, Refusal> {
+    Builder::new(isa, "v_nop", Class::Vop1).build_among(entries("v_nop")).map_err(|error| cannot_encode("v_nop", error))
+}
+
+/// `s_wait_alu` for all vector results and nothing else.
+pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, Refusal> {
+    const NOTHING_MISSING: i64 = 0x0f9f;
+    let builder = Builder::new(isa, "s_wait_alu", Class::Sopp).set(Name::Simm16, Arg::Number(NOTHING_MISSING));
+    builder.build_among(entries("s_wait_alu")).map_err(|error| cannot_encode("s_wait_alu", error))
+}

@@ -1,0 +1,190 @@
+//! One instruction, what can be asked about its surroundings, and what can be answered.
+
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::role;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Inst, Isa, Name, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// An instruction that a family may replace.
+#[derive(Debug, Clone, Copy)]
+pub struct Site<'a> {
+    /// What it was written for.
+    pub source: Isa,
+    /// What it is to run on.
+    pub target: Isa,
+    /// The instruction.
+    pub inst: &'a Inst,
+}
+
+/// How the wave keeps its vector instructions apart (SCHED_MODE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduling {
+    /// The hardware does it: no instruction of the program sets SCHED_MODE.
+    Hardware,
+    /// The program may have switched that off; results are only there after `s_wait_alu`.
+    Program,
+}
+
+/// What a family may ask about a site. Registers are physical: VGPRs 0 to 1023.
+pub trait Surroundings {
+    /// The bank mode before the site.
+    fn banks(&self) -> VgprBanks;
+
+    /// Instructions before the site that lead to it on every path, nearest last; none of them is a branch target
+    /// but the first. May be empty.
+    fn before(&self) -> &[Inst];
+
+    /// `count` neighbouring registers of `file`, the first a multiple of `align`, none of them in `excluding`, that
+    /// nobody reads at or after the site before writing them, and that no load, store or other work in
+    /// flight still writes. A register that work in flight may still read is fine.
+    fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg>;
+
+    /// Whether nobody reads any of `reg` behind the site before writing it.
+    fn is_dead_after(&self, reg: Reg) -> bool;
+
+    /// How the program keeps vector instructions apart.
+    fn scheduling(&self) -> Scheduling;
+}
+
+/// What a family says about a site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It is none of its own; the next family is asked.
+    NotMine,
+    /// It is one, and right as it is, for that reason.
+    Leave(&'static str),
+    /// These instructions stand in its place.
+    Replace(Replacement),
+}
+
+/// Instructions in place of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replacement {
+    /// In order; each decodes on the target.
+    pub code: Vec<Inst>,
+    /// Registers that it uses beyond those of the site, one by one.
+    pub scratch: Vec<Reg>,
+    /// What it takes for granted about the hardware that no public source states.
+    pub assumes: Option<&'static str>,
+}
+
+impl Replacement {
+    /// Without registers of its own and without assumptions.
+    pub fn plain(code: Vec<Inst>) -> Self {
+        Self { code, scratch: Vec::new(), assumes: None }
+    }
+
+    /// One instruction.
+    pub fn one(inst: Inst) -> Self {
+        Self::plain(vec![inst])
+    }
+
+    /// Their length in bytes.
+    pub fn size(&self) -> usize {
+        self.code.iter().map(|inst| usize::from(inst.len())).sum()
+    }
+}
+
+impl From<Replacement> for Answer {
+    fn from(replacement: Replacement) -> Self {
+        Self::Replace(replacement)
+    }
+}
+
+/// Why a site cannot be made to run on the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What stands in the way.
+    pub reason: Cow<'static, str>,
+    /// What to do.
+    pub advice: &'static str,
+}
+
+/// The way out of most refusals.
+pub(crate) const RECOMPILE: &str = "compile the kernel for the target";
+/// The way out of a shortage of registers.
+pub(crate) const FREE_REGISTERS: &str =
+    "compile the kernel for the target, or give it fewer live registers (smaller workgroups, less unrolling)";
+
+impl Refusal {
+    /// With that reason and that way out.
+    pub fn new(reason: impl Into<Cow<'static, str>>, advice: &'static str) -> Self {
+        Self { reason: reason.into(), advice }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason, self.advice)
+    }
+}
+
+impl Site<'_> {
+    /// The value of an operand.
+    pub fn value(&self, name: Name) -> Option<Value> {
+        self.inst.operand(self.source, name)
+    }
+
+    /// The raw bits of a field or operand; 0 where the instruction has none.
+    pub fn raw(&self, name: Name) -> u64 {
+        self.inst.raw(name).unwrap_or(0)
+    }
+
+    /// The physical register of an operand; `None` where it is a constant.
+    ///
+    /// # Errors
+    /// Its bank is not known.
+    pub fn physical(&self, name: Name, banks: VgprBanks) -> Result<Option<Reg>, Refusal> {
+        let Some(Value::Reg(reg)) = self.value(name) else { return Ok(None) };
+        let entry = self.inst.entry();
+        let slot = entry.slots().iter().position(|slot| slot.name == name);
+        let role = slot.and_then(|slot| role(entry, slot as u8));
+        banks.resolve(reg, role).map(Some).ok_or_else(unknown_bank)
+    }
+
+    /// The physical register of an operand that is always one.
+    ///
+    /// # Errors
+    /// Its bank is not known, or it is none.
+    pub fn register(&self, name: Name, banks: VgprBanks) -> Result<Reg, Refusal> {
+        let missing = || Refusal::new(format!("operand {} is no register", name.as_str()), RECOMPILE);
+        self.physical(name, banks)?.ok_or_else(missing)
+    }
+
+    /// Every register that it names.
+    pub fn registers(&self, banks: VgprBanks) -> RegSet {
+        let mut all = self.inst.read_set(self.source, banks);
+        all.union_with(&self.inst.written_set(self.source, banks));
+        all
+    }
+}
+
+/// A sequence needs the bank mode, and paths with different ones meet.
+pub(crate) fn unknown_bank() -> Refusal {
+    Refusal::new("the bank mode (s_set_vgpr_msb) at this place is not known", RECOMPILE)
+}
+
+/// Asks for free registers.
+///
+/// # Errors
+/// There are none.
+pub(crate) fn borrow(
+    around: &dyn Surroundings,
+    file: RegFile,
+    count: u8,
+    align: u8,
+    excluding: &RegSet,
+) -> Result<Reg, Refusal> {
+    around.dead(file, count, align, excluding).ok_or_else(|| {
+        let name = if file == RegFile::Vgpr { "vector" } else { "scalar" };
+        let what = if count == 1 {
+            format!("no {name} register is free")
+        } else {
+            format!("no {count} neighbouring {name} registers are free")
+        };
+        Refusal::new(what, FREE_REGISTERS)
+    })
+}

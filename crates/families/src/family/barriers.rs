@@ -1,0 +1,45 @@
+//! `barriers`: barrier and sleep instructions that the two steppings do not agree on.
+//!
+//! `s_barrier_signal_isfirst` of the cluster barrier (−3) elects no wave reliably on the target, and assemblers refuse it for
+//! both; on the workgroup barrier (−1), where LLVM's own cluster barrier depends on its result, it is right and stays, and
+//! so does the form with M0. Which wave state `s_get_barrier_state` shows, and how `s_monitor_sleep` sleeps for ever, is
+//! said to differ and nowhere said how, so both are refused.
+//!
+//! `s_clause` means the same on both: what moves its members has to keep it right, not a family.
+
+use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::{Entry, Name};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_barriers_patch(registry: &mut Registry) {
+    registry.bind(slot::BARRIERS, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+const NAMES: [&str; 3] = ["s_barrier_signal_isfirst", "s_get_barrier_state", "s_monitor_sleep"];
+
+fn concerns(entry: Entry) -> bool {
+    NAMES.contains(&entry.mnemonic())
+}
+
+/// The inline constant −3.
+const CLUSTER: u64 = 195;
+/// The bit of `s_monitor_sleep` that means no end.
+const FOREVER: u64 = 0x8000;
+
+fn rewrite(site: &Site<'_>, _: &dyn Surroundings) -> Result<Answer, Refusal> {
+    let refuse = |reason| Err(Refusal::new(reason, "change the source of the kernel for the target"));
+    match site.inst.mnemonic() {
+        "s_barrier_signal_isfirst" if site.inst.raw(Name::Src0) == Some(CLUSTER) => {
+            refuse("the target does not say reliably which wave is the first at the cluster barrier (-3)")
+        }
+        "s_get_barrier_state" => refuse("the target shows another barrier state, and how it differs is not known"),
+        "s_monitor_sleep" if site.raw(Name::Simm16) & FOREVER != 0 => {
+            refuse("the target sleeps differently when no end is given, and how it differs is not known")
+        }
+        _ => Ok(Answer::Leave("the target does the same")),
+    }
+}

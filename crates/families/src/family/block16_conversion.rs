@@ -1,0 +1,41 @@
+//! `block16_conversion`: scaled conversions that choose a scale of blocks of 16 elements.
+//!
+//! The top bit of `scale_sel` chooses among twice as many scales; the target has no such bit. What it does with it is not
+//! known, and no tool lowers it, so it is refused; the lower selectors are the same on both.
+
+use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::{Entry, Name};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_block16_conversion_patch(registry: &mut Registry) {
+    registry.bind(slot::BLOCK16_CONVERSION, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+fn concerns(entry: Entry) -> bool {
+    highest(entry.mnemonic()).is_some()
+}
+
+/// The highest `scale_sel` of the target.
+fn highest(mnemonic: &str) -> Option<u64> {
+    let rest = mnemonic.strip_prefix("v_cvt_scale_pk8_").or_else(|| mnemonic.strip_prefix("v_cvt_scale_pk16_"))?;
+    let (_, from) = rest.split_once('_')?;
+    match from {
+        "fp8" | "bf8" => Some(7),
+        "fp4" | "fp6" | "bf6" => Some(3),
+        _ => None,
+    }
+}
+
+fn rewrite(site: &Site<'_>, _: &dyn Surroundings) -> Result<Answer, Refusal> {
+    let Some(highest) = highest(site.inst.mnemonic()) else { return Ok(Answer::NotMine) };
+    let selected = site.raw(Name::ScaleSel);
+    if selected <= highest {
+        return Ok(Answer::Leave("the target has this scale_sel"));
+    }
+    let reason = format!("scale_sel:{selected} chooses scales of 16 elements, the target has 0 to {highest} only");
+    Err(Refusal::new(reason, "compile the kernel for the target, with scales of 32 elements"))
+}

@@ -1,0 +1,53 @@
+//! `cluster_load`: loads that may be delivered to several workgroups of a cluster.
+//!
+//! M0\[15:0\] says to which; the target hangs unless it is 0. The load stays, M0 is 0 while it is issued and gets its value
+//! back where someone reads it. LLVM for the target writes the same `s_mov_b32 m0, 0`.
+
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, last_writer};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::encode::Arg;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::{Class, Entry, Inst, Name};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_cluster_load_patch(registry: &mut Registry) {
+    registry.bind(slot::CLUSTER_LOAD, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+fn concerns(entry: Entry) -> bool {
+    entry.mnemonic().starts_with("cluster_load_")
+}
+
+const M0: Reg = Reg::special(Special::M0, 1);
+
+fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    if last_writer(site, around, M0).is_some_and(|(_, writer)| sets_zero(writer)) {
+        return Ok(Answer::Leave("M0 is 0 already"));
+    }
+    let mut code = Sequence::new(site, around);
+    let zero = [(Name::Sdst, Arg::Reg(M0)), (Name::Src0, Arg::Constant(0))];
+    if around.is_dead_after(M0) {
+        code.add("s_mov_b32", Class::Sop1, &zero)?;
+        code.original(*site.inst)?;
+        return Ok(code.finish()?.into());
+    }
+    let saved = crate::code::borrow(around, RegFile::Sgpr, 1, 1, &site.registers(around.banks()))?;
+    code.borrows(saved)?;
+    code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, M0.into())])?;
+    code.add("s_mov_b32", Class::Sop1, &zero)?;
+    code.original(*site.inst)?;
+    // The load may have to be issued again, and then reads M0 again.
+    code.wait("s_wait_xcnt", 0)?;
+    code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, M0.into()), (Name::Src0, saved.into())])?;
+    Ok(code.finish()?.into())
+}
+
+/// `s_mov_b32 m0, 0`.
+fn sets_zero(inst: &Inst) -> bool {
+    /// The inline constant 0.
+    const ZERO: u64 = 128;
+    inst.mnemonic() == "s_mov_b32" && inst.raw(Name::Src0) == Some(ZERO)
+}

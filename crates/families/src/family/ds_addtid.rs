@@ -1,0 +1,58 @@
+//! `ds_addtid`: LDS access at M0 + 4 × lane.
+//!
+//! The source adds 20 bits of M0, the target 16: LDS beyond 64 KiB is out of reach. The address is computed instead:
+//! (M0 + 4 × lane) in 20 bits, then the offset of the instruction. Waves have 32 lanes, so one `v_mbcnt_lo` counts them.
+
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, borrow};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::encode::Arg;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::{Class, Entry, Name};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_ds_addtid_patch(registry: &mut Registry) {
+    registry.bind(slot::DS_ADDTID, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+fn concerns(entry: Entry) -> bool {
+    matches!(entry.mnemonic(), "ds_load_addtid_b32" | "ds_store_addtid_b32")
+}
+
+/// Bits of the address.
+const BITS: u64 = 20;
+
+fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    let banks = around.banks();
+    let mut code = Sequence::new(site, around);
+    let offset = (Name::Offset, Arg::Number(site.raw(Name::Offset) as i64));
+    if site.inst.mnemonic() == "ds_load_addtid_b32" {
+        // The result has no other use for its register before it arrives.
+        let result = site.register(Name::Vdst, banks)?;
+        address(&mut code, result)?;
+        let operands = [(Name::Vdst, result.into()), (Name::Addr, result.into()), offset];
+        code.add("ds_load_b32", Class::Ds, &operands)?;
+    } else {
+        let data = site.register(Name::Data0, banks)?;
+        let place = borrow(around, RegFile::Vgpr, 1, 1, &site.registers(banks))?;
+        code.borrows(place)?;
+        address(&mut code, place)?;
+        let operands = [(Name::Addr, place.into()), (Name::Data0, data.into()), offset];
+        code.add("ds_store_b32", Class::Ds, &operands)?;
+    }
+    Ok(code.finish()?.into())
+}
+
+/// Puts the address into `to`.
+fn address(code: &mut Sequence, to: Reg) -> Result<(), Refusal> {
+    let minus_one = Arg::Constant(u64::from(u32::MAX));
+    let lane = [(Name::Vdst, to.into()), (Name::Src0, minus_one), (Name::Src1, Arg::Constant(0))];
+    code.add("v_mbcnt_lo_u32_b32", Class::Vop3, &lane)?;
+    let m0 = Arg::Reg(Reg::special(Special::M0, 1));
+    let sum = [(Name::Vdst, to.into()), (Name::Src0, to.into()), (Name::Src1, Arg::Constant(2)), (Name::Src2, m0)];
+    code.add("v_lshl_add_u32", Class::Vop3, &sum)?;
+    let bits = [(Name::Src1, Arg::Constant(0)), (Name::Src2, Arg::Constant(BITS))];
+    code.add("v_bfe_u32", Class::Vop3, &[[(Name::Vdst, to.into()), (Name::Src0, to.into())], bits].concat())
+}

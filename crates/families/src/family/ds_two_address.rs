@@ -1,0 +1,216 @@
+//! `ds_two_address`: LDS accesses at two addresses in one instruction.
+//!
+//! The target needs each element naturally aligned and otherwise gives wrong data; accesses at one address may be
+//! anywhere. In this order:
+//!
+//! | what is known | becomes |
+//! |---|---|
+//! | the address is aligned to the element | stays |
+//! | the second element follows the first, and so do their registers (loads, stores) | one access of twice the width |
+//! | otherwise | two accesses and a wait for both |
+//!
+//! The wait is there because waits further down count accesses: one more of them in flight, and they end too early.
+//! LLVM for the target folds neighbours as well, and keeps the two-address form where it knows the alignment.
+
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, alignment, borrow};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::encode::Arg;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Class, Entry, Name};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_ds_two_address_patch(registry: &mut Registry) {
+    registry.bind(slot::DS_TWO_ADDRESS, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Load,
+    Store,
+    Exchange,
+}
+
+/// What a mnemonic says.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    operation: Operation,
+    /// Bytes of an element.
+    element: u64,
+    /// Bytes that an offset counts.
+    unit: u64,
+}
+
+impl Shape {
+    fn of(mnemonic: &str) -> Option<Self> {
+        let (name, rest) = mnemonic.strip_prefix("ds_")?.split_once("_2addr_")?;
+        let operation = match name {
+            "load" => Operation::Load,
+            "store" => Operation::Store,
+            "storexchg" => Operation::Exchange,
+            _ => return None,
+        };
+        let (stride, rest) = rest.strip_prefix("stride64_").map_or((1, rest), |rest| (64, rest));
+        let element = match rest.trim_start_matches("rtn_") {
+            "b32" => 4,
+            "b64" => 8,
+            _ => return None,
+        };
+        Some(Self { operation, element, unit: element * stride })
+    }
+
+    /// The same at one address.
+    fn single(self) -> &'static str {
+        match (self.operation, self.element) {
+            (Operation::Load, 4) => "ds_load_b32",
+            (Operation::Load, _) => "ds_load_b64",
+            (Operation::Store, 4) => "ds_store_b32",
+            (Operation::Store, _) => "ds_store_b64",
+            (Operation::Exchange, 4) => "ds_storexchg_rtn_b32",
+            (Operation::Exchange, _) => "ds_storexchg_rtn_b64",
+        }
+    }
+
+    /// Both elements at one address.
+    fn double(self) -> Option<&'static str> {
+        match (self.operation, self.element) {
+            (Operation::Load, 4) => Some("ds_load_b64"),
+            (Operation::Load, _) => Some("ds_load_b128"),
+            (Operation::Store, 4) => Some("ds_store_b64"),
+            (Operation::Store, _) => Some("ds_store_b128"),
+            (Operation::Exchange, _) => None,
+        }
+    }
+}
+
+fn concerns(entry: Entry) -> bool {
+    Shape::of(entry.mnemonic()).is_some()
+}
+
+/// One of the two accesses, with physical registers.
+#[derive(Debug, Clone, Copy)]
+struct Half {
+    address: Reg,
+    offset: u64,
+    result: Option<Reg>,
+    data: Option<Reg>,
+}
+
+fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    let Some(shape) = Shape::of(site.inst.mnemonic()) else { return Ok(Answer::NotMine) };
+    let banks = around.banks();
+    let address = site.register(Name::Addr, banks)?;
+    if u64::from(alignment(site, around, address)) >= shape.element {
+        return Ok(Answer::Leave("the address is aligned to the element"));
+    }
+    let dwords = (shape.element / 4) as u8;
+    let result = site.physical(Name::Vdst, banks)?;
+    let part = |second: u16| {
+        let data = if second == 0 { Name::Data0 } else { Name::Data1 };
+        let offset = if second == 0 { Name::Offset0 } else { Name::Offset1 };
+        let place = |reg: Reg| Reg { index: reg.index + second * u16::from(dwords), count: dwords, ..reg };
+        Ok(Half {
+            address,
+            offset: site.raw(offset) * shape.unit,
+            result: result.map(place),
+            data: site.physical(data, banks)?,
+        })
+    };
+    let halves = [part(0)?, part(1)?];
+    let mut code = Sequence::new(site, around);
+    if !fold(&mut code, shape, halves)? {
+        split(&mut code, shape, halves, site, around)?;
+    }
+    Ok(code.finish()?.into())
+}
+
+/// One access of twice the width, if the elements and their registers are neighbours.
+fn fold(code: &mut Sequence, shape: Shape, [first, second]: [Half; 2]) -> Result<bool, Refusal> {
+    let Some(mnemonic) = shape.double().filter(|_| second.offset == first.offset + shape.element) else {
+        return Ok(false);
+    };
+    // Tuples begin at an even register.
+    let joined = |low: Reg, high: Reg| {
+        let neighbours = high.index == low.index + u16::from(low.count) && low.index.is_multiple_of(2);
+        neighbours.then_some(Reg { count: 2 * low.count, ..low })
+    };
+    let registers = match shape.operation {
+        Operation::Load => first.result.zip(second.result),
+        _ => first.data.zip(second.data),
+    };
+    let Some(registers) = registers.and_then(|(low, high)| joined(low, high)) else { return Ok(false) };
+    let name = if shape.operation == Operation::Load { Name::Vdst } else { Name::Data0 };
+    code.add(
+        mnemonic,
+        Class::Ds,
+        &[
+            (Name::Addr, first.address.into()),
+            (name, registers.into()),
+            (Name::Offset, Arg::Number(first.offset as i64)),
+        ],
+    )?;
+    Ok(true)
+}
+
+fn split(
+    code: &mut Sequence,
+    shape: Shape,
+    halves: [Half; 2],
+    site: &Site<'_>,
+    around: &dyn Surroundings,
+) -> Result<(), Refusal> {
+    let halves = halves.map(|half| reachable(code, half, site, around));
+    let [first, second] = [halves[0].clone()?, halves[1].clone()?];
+    let (first, second) = match order(shape, first, second)? {
+        true => (first, second),
+        false => (second, first),
+    };
+    for half in [first, second] {
+        let mut operands = vec![(Name::Addr, half.address.into()), (Name::Offset, Arg::Number(half.offset as i64))];
+        operands.extend(half.result.map(|reg| (Name::Vdst, reg.into())));
+        operands.extend(half.data.map(|reg| (Name::Data0, reg.into())));
+        code.add(shape.single(), Class::Ds, &operands)?;
+    }
+    code.wait("s_wait_dscnt", 0)
+}
+
+/// The access with an offset that the field of 16 bits holds.
+fn reachable(code: &mut Sequence, half: Half, site: &Site<'_>, around: &dyn Surroundings) -> Result<Half, Refusal> {
+    if half.offset <= u64::from(u16::MAX) {
+        return Ok(half);
+    }
+    let mut taken = site.registers(around.banks());
+    taken.union_with(code.borrowed());
+    let address = borrow(around, RegFile::Vgpr, 1, 1, &taken)?;
+    code.borrows(address)?;
+    let sum =
+        [(Name::Vdst, address.into()), (Name::Src0, Arg::Constant(half.offset)), (Name::Src1, half.address.into())];
+    code.add("v_add_nc_u32", Class::Vop2, &sum)?;
+    Ok(Half { address, offset: 0, ..half })
+}
+
+/// Whether the first access may come first; otherwise the second does. A result must not land in what the other
+/// access still reads.
+fn order(shape: Shape, first: Half, second: Half) -> Result<bool, Refusal> {
+    let spoils = |earlier: Half, later: Half| {
+        let reads: RegSet = [Some(later.address), later.data].into_iter().flatten().collect();
+        earlier.result.is_some_and(|result| reads.touches(result))
+    };
+    match shape.operation {
+        // Equal addresses: the second value stays.
+        Operation::Store => Ok(true),
+        Operation::Load => Ok(!spoils(first, second)),
+        Operation::Exchange if first.offset == second.offset && first.address == second.address => Err(Refusal::new(
+            "both exchanges are at one address, and their order is not known",
+            "change the source of the kernel",
+        )),
+        Operation::Exchange if !spoils(first, second) => Ok(true),
+        Operation::Exchange if !spoils(second, first) => Ok(false),
+        Operation::Exchange => {
+            Err(Refusal::new("each of the two exchanges writes what the other one reads", crate::code::FREE_REGISTERS))
+        }
+    }
+}

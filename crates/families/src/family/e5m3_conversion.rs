@@ -1,0 +1,281 @@
+//! `e5m3_conversion`: conversions between 32-bit floats and unsigned eight-bit floats with five exponent bits (UE5M3).
+//!
+//! In the source the CLAMP bit of the E4M3 conversions means UE5M3; the target has only E4M3 and would convert to that
+//! without a word. The replacements compute with integers, one conversion of floats to integers and a multiplication by
+//! a power of two that is exact, so MODE's rounding and denormals do not matter.
+//!
+//! UE5M3: bias 15, three bits of mantissa, no sign, no infinity; 0xff is NaN, 0xfe the largest (114688), what lies
+//! below 2^-14 counts in steps of 2^-17.
+//!
+//! No public document says what the source does with negative numbers, with what is too large, and which NaN it
+//! makes; taken for granted is what AMD's own translator does: the sign is dropped, too large is NaN, or the largest if
+//! MODE.FP16_OVFL is set. Modifiers of the source (negation, absolute value) are refused.
+
+use crate::code::{Answer, InstructionFamily, RECOMPILE, Refusal, Sequence, Site, Surroundings, borrow};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::encode::Arg;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::{Class, Entry, Name, Value};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_e5m3_conversion_patch(registry: &mut Registry) {
+    registry.bind(slot::E5M3_CONVERSION, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+const TO: &str = "UE5M3 drops the sign, and what is too large becomes NaN, or 114688 if MODE.FP16_OVFL is set";
+const TO_STOCHASTIC: &str = "UE5M3 drops the sign, what is too large becomes NaN, or 114688 if MODE.FP16_OVFL is set; \
+    noise is added below the last bit that stays, and what is below 2^-18 becomes 0";
+const FROM: &str = "the NaN of UE5M3 becomes 0x7fa3d000";
+
+const FORMS: [&str; 3] = ["v_cvt_pk_fp8_f32", "v_cvt_sr_fp8_f32", "v_cvt_f32_fp8"];
+
+fn concerns(entry: Entry) -> bool {
+    FORMS.contains(&entry.mnemonic()) && entry.slot(Name::Clamp).is_some()
+}
+
+fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    if site.raw(Name::Clamp) == 0 {
+        return Ok(Answer::NotMine);
+    }
+    if site.inst.class() != Some(Class::Vop3) {
+        return Err(Refusal::new("the conversion takes its source from other lanes (DPP)", RECOMPILE));
+    }
+    match site.inst.mnemonic() {
+        "v_cvt_pk_fp8_f32" => pack(site, around),
+        "v_cvt_sr_fp8_f32" => stochastic(site, around),
+        _ => unpack(site, around),
+    }
+}
+
+/// A bit of the modifiers that says where the result goes rather than what the source is.
+const HIGH_HALF: u64 = 8;
+
+fn plain_source(site: &Site<'_>, modifiers: Name) -> Result<(), Refusal> {
+    match site.raw(modifiers) & 3 {
+        0 => Ok(()),
+        _ => Err(Refusal::new("what negation and absolute value of the source mean for UE5M3 is not known", RECOMPILE)),
+    }
+}
+
+/// The source as an operand with a physical register.
+fn source(site: &Site<'_>, around: &dyn Surroundings, name: Name) -> Result<Arg, Refusal> {
+    if let Some(reg) = site.physical(name, around.banks())? {
+        return Ok(reg.into());
+    }
+    match site.value(name) {
+        Some(Value::Inline(inline)) => Ok(Arg::Inline(inline.code)),
+        Some(Value::Literal(literal)) if !literal.wide => Ok(Arg::Literal(literal.value as u32)),
+        _ => Err(Refusal::new(format!("operand {} is neither register nor constant", name.as_str()), RECOMPILE)),
+    }
+}
+
+/// Temporary registers and short names for what is done with them.
+struct Work {
+    code: Sequence,
+    vector: Vec<Reg>,
+    scalar: Vec<Reg>,
+}
+
+impl Work {
+    fn new(site: &Site<'_>, around: &dyn Surroundings, vector: usize, scalar: usize) -> Result<Self, Refusal> {
+        let mut taken = site.registers(around.banks());
+        let mut work = Self { code: Sequence::new(site, around), vector: Vec::new(), scalar: Vec::new() };
+        for (file, count) in [(RegFile::Vgpr, vector), (RegFile::Sgpr, scalar)] {
+            for _ in 0..count {
+                let reg = borrow(around, file, 1, 1, &taken)?;
+                taken.insert(reg);
+                work.code.borrows(reg)?;
+                if file == RegFile::Vgpr { work.vector.push(reg) } else { work.scalar.push(reg) }
+            }
+        }
+        Ok(work)
+    }
+
+    /// `to` becomes the operation of `a`.
+    fn one(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>) -> Result<(), Refusal> {
+        self.code.add(mnemonic, Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, a.into())])
+    }
+
+    /// `to` becomes the operation of `a` and `b`; the short form has a register as its second source.
+    fn two(&mut self, mnemonic: &str, to: Reg, a: impl Into<Arg>, b: Reg) -> Result<(), Refusal> {
+        let class = if b.file == RegFile::Vgpr { Class::Vop2 } else { Class::Vop3 };
+        self.code.add(mnemonic, class, &[(Name::Vdst, to.into()), (Name::Src0, a.into()), (Name::Src1, b.into())])
+    }
+
+    fn three(&mut self, mnemonic: &str, to: Reg, [a, b, c]: [Arg; 3]) -> Result<(), Refusal> {
+        let operands = [(Name::Vdst, to.into()), (Name::Src0, a), (Name::Src1, b), (Name::Src2, c)];
+        self.code.add(mnemonic, Class::Vop3, &operands)
+    }
+
+    /// Lanes in which `a` and `b` compare so.
+    fn compare(&mut self, mnemonic: &str, to: Reg, a: u32, b: Reg) -> Result<(), Refusal> {
+        let operands = [(Name::Sdst, to.into()), (Name::Src0, constant(a)), (Name::Src1, b.into())];
+        self.code.add(mnemonic, Class::Vop3, &operands)
+    }
+
+    /// `to` becomes `yes` in the lanes of `mask`, `no` in the others.
+    fn choose(&mut self, to: Reg, no: impl Into<Arg>, yes: impl Into<Arg>, mask: Reg) -> Result<(), Refusal> {
+        self.three("v_cndmask_b32", to, [no.into(), yes.into(), mask.into()])
+    }
+
+    /// `to` becomes the bits of `source` without its sign.
+    fn magnitude(&mut self, to: Reg, source: Arg) -> Result<(), Refusal> {
+        const MASK: u32 = 0x7fff_ffff;
+        match source {
+            Arg::Reg(reg) => self.two("v_and_b32", to, constant(MASK), reg),
+            other => {
+                self.one("v_mov_b32", to, other)?;
+                self.two("v_and_b32", to, constant(MASK), to)
+            }
+        }
+    }
+}
+
+fn constant(value: u32) -> Arg {
+    Arg::Constant(u64::from(value))
+}
+
+/// Part of MODE as the operand of `s_getreg_b32`: register 1, bit 23, one bit.
+const FP16_OVFL: i64 = 1 | 23 << 6;
+/// The bits of infinity: what is above is NaN.
+const INFINITY: u32 = 0x7f80_0000;
+/// The bits of 2^-14: what is below counts in steps of 2^-17.
+const SMALLEST_NORMAL: u32 = 0x3880_0000;
+/// Between the biases, in units of the last bit that stays: (127 − 15) × 8.
+const BIAS: u32 = 0x380;
+/// The bits of 2^-18: what is below is lost, whatever the noise.
+const HALF_STEP: u32 = 0x3680_0000;
+const NAN: u32 = 0xff;
+const LARGEST: u32 = 0xfe;
+
+/// Scalar temporaries: a mask of NaN, another mask, MODE.FP16_OVFL.
+const MASKS: usize = 3;
+
+impl Work {
+    fn overflow_flag(&mut self) -> Result<(), Refusal> {
+        let operands = [(Name::Sdst, self.scalar[2].into()), (Name::Simm16, Arg::Number(FP16_OVFL))];
+        self.code.add("s_getreg_b32", Class::Sopk, &operands)
+    }
+
+    /// `out` holds a number of at least eight bits: above the largest it becomes what MODE says, in the lanes of the first
+    /// mask NaN.
+    fn limits(&mut self, out: Reg, temporary: Reg) -> Result<(), Refusal> {
+        let [is_nan, mask, flag] = [self.scalar[0], self.scalar[1], self.scalar[2]];
+        self.compare("v_cmp_lt_u32", mask, LARGEST, out)?;
+        self.two("v_xor_b32", temporary, constant(NAN), flag)?;
+        self.choose(out, out, temporary, mask)?;
+        self.one("v_mov_b32", temporary, constant(NAN))?;
+        self.choose(out, out, temporary, is_nan)
+    }
+
+    /// `out` becomes the UE5M3 of `source`, rounded to the nearest even.
+    fn nearest(&mut self, source: Arg, out: Reg, [normal, temporary]: [Reg; 2]) -> Result<(), Refusal> {
+        let [is_nan, small] = [self.scalar[0], self.scalar[1]];
+        self.magnitude(out, source)?;
+        self.compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
+        self.compare("v_cmp_gt_u32", small, SMALLEST_NORMAL, out)?;
+        // Half of the last bit that stays, less one, plus that bit: a tie goes to even.
+        self.three("v_bfe_u32", temporary, [out.into(), constant(20), constant(1)])?;
+        self.three("v_add3_u32", normal, [out.into(), temporary.into(), constant(0x7_ffff)])?;
+        self.two("v_lshrrev_b32", normal, constant(20), normal)?;
+        self.two("v_subrev_nc_u32", normal, constant(BIAS), normal)?;
+        // Times 2^17: the number of steps, rounded to the nearest even whatever MODE says.
+        self.two("v_mul_f32", temporary, constant(0x4800_0000), out)?;
+        self.one("v_rndne_f32", temporary, temporary)?;
+        self.one("v_cvt_u32_f32", temporary, temporary)?;
+        self.choose(out, normal, temporary, small)?;
+        self.limits(out, temporary)
+    }
+}
+
+fn pack(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    plain_source(site, Name::Src0Modifiers)?;
+    plain_source(site, Name::Src1Modifiers)?;
+    let sources = [source(site, around, Name::Src0)?, source(site, around, Name::Src1)?];
+    let result = whole(site.register(Name::Vdst, around.banks())?);
+    let mut work = Work::new(site, around, 4, MASKS)?;
+    work.code.assumes(TO);
+    let [low, high, normal, temporary] = [work.vector[0], work.vector[1], work.vector[2], work.vector[3]];
+    work.overflow_flag()?;
+    work.nearest(sources[0], low, [normal, temporary])?;
+    work.nearest(sources[1], high, [normal, temporary])?;
+    work.three("v_lshl_or_b32", low, [high.into(), constant(8), low.into()])?;
+    let upper = site.raw(Name::Src0Modifiers) & HIGH_HALF != 0;
+    if upper {
+        work.two("v_lshlrev_b32", low, constant(16), low)?;
+    }
+    let mask = constant(if upper { 0xffff_0000 } else { 0xffff });
+    work.three("v_bfi_b32", result, [mask, low.into(), result.into()])?;
+    Ok(work.code.finish()?.into())
+}
+
+fn stochastic(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    plain_source(site, Name::Src0Modifiers)?;
+    plain_source(site, Name::Src1Modifiers)?;
+    let value = source(site, around, Name::Src0)?;
+    let seed = source(site, around, Name::Src1)?;
+    let result = site.register(Name::Vdst, around.banks())?;
+    let mut work = Work::new(site, around, 5, MASKS)?;
+    work.code.assumes(TO_STOCHASTIC);
+    let [out, noise, normal, shift, steps] =
+        [work.vector[0], work.vector[1], work.vector[2], work.vector[3], work.vector[4]];
+    let [is_nan, mask] = [work.scalar[0], work.scalar[1]];
+    work.overflow_flag()?;
+    work.one("v_mov_b32", noise, seed)?;
+    work.magnitude(out, value)?;
+    work.compare("v_cmp_lt_u32", is_nan, INFINITY, out)?;
+    // 20 bits of noise below the last bit that stays.
+    work.two("v_lshrrev_b32", normal, constant(12), noise)?;
+    work.two("v_add_nc_u32", normal, out, normal)?;
+    work.two("v_lshrrev_b32", normal, constant(20), normal)?;
+    work.two("v_subrev_nc_u32", normal, constant(BIAS), normal)?;
+    // Below 2^-14 the mantissa with its leading one goes right by 133 - exponent, 21 to 24, and the noise by the rest
+    // of 32, exponent - 101.
+    work.two("v_lshrrev_b32", shift, constant(23), out)?;
+    work.two("v_subrev_nc_u32", shift, constant(101), shift)?;
+    work.two("v_and_b32", steps, constant(0x7f_ffff), out)?;
+    work.two("v_or_b32", steps, constant(0x80_0000), steps)?;
+    work.two("v_lshrrev_b32", noise, shift, noise)?;
+    work.two("v_add_nc_u32", steps, steps, noise)?;
+    work.two("v_sub_nc_u32", shift, constant(32), shift)?;
+    work.two("v_lshrrev_b32", steps, shift, steps)?;
+    work.compare("v_cmp_gt_u32", mask, HALF_STEP, out)?;
+    work.choose(steps, steps, constant(0), mask)?;
+    work.compare("v_cmp_gt_u32", mask, SMALLEST_NORMAL, out)?;
+    work.choose(out, normal, steps, mask)?;
+    work.limits(out, shift)?;
+    let byte = site.raw(Name::ByteSel) as u32;
+    if byte != 0 {
+        work.two("v_lshlrev_b32", out, constant(8 * byte), out)?;
+    }
+    work.three("v_bfi_b32", result, [constant(0xff << (8 * byte)), out.into(), result.into()])?;
+    Ok(work.code.finish()?.into())
+}
+
+fn unpack(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    let value = source(site, around, Name::Src0)?;
+    let result = site.register(Name::Vdst, around.banks())?;
+    let mut work = Work::new(site, around, 2, 1)?;
+    work.code.assumes(FROM);
+    let ([byte, steps], mask) = ([work.vector[0], work.vector[1]], work.scalar[0]);
+    let shift = constant(8 * site.raw(Name::ByteSel) as u32);
+    work.three("v_bfe_u32", byte, [value, shift, constant(8)])?;
+    // Normal numbers: the bits at their place, plus the difference of the biases.
+    work.three("v_lshl_add_u32", result, [byte.into(), constant(20), constant(BIAS << 20)])?;
+    // The others are steps of 2^-17.
+    work.one("v_cvt_f32_ubyte0", steps, byte)?;
+    work.two("v_mul_f32", steps, constant(0x3700_0000), steps)?;
+    work.compare("v_cmp_gt_u32", mask, 8, byte)?;
+    work.choose(result, result, steps, mask)?;
+    work.compare("v_cmp_eq_u32", mask, NAN, byte)?;
+    work.choose(result, result, constant(0x7fa3_d000), mask)?;
+    Ok(work.code.finish()?.into())
+}
+
+/// All of a register of which the operand names a half.
+fn whole(reg: Reg) -> Reg {
+    Reg { half: None, ..reg }
+}

@@ -1,0 +1,24 @@
+//! `f8f6f4_wrap`: `v_wmma_f32_16x16x128_f8f6f4` without scales.
+//!
+//! The target can go on after a trap only in the form with scales, so LLVM never lets the bare form run there. It
+//! becomes the scaled form with the neutral scale, the constant 0, for both matrices.
+
+use crate::code::{Answer, InstructionFamily, Refusal, Replacement, Site, Surroundings, scaled};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::Entry;
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_f8f6f4_wrap_patch(registry: &mut Registry) {
+    registry.bind(slot::F8F6F4_WRAP, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+fn concerns(entry: Entry) -> bool {
+    entry.mnemonic() == "v_wmma_f32_16x16x128_f8f6f4"
+}
+
+fn rewrite(site: &Site<'_>, _: &dyn Surroundings) -> Result<Answer, Refusal> {
+    scaled::with_neutral_scales(site).map(Replacement::one).map(Answer::Replace)
+}

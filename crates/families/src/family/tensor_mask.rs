@@ -1,0 +1,76 @@
+//! `tensor_mask`: tensor loads that may be delivered to several workgroups.
+//!
+//! The low half of the second descriptor's first dword says to which; the target hangs unless it is 0. It is
+//! cleared before the load, and the dword gets its value back where someone reads it. Stores have no such mask.
+
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, borrow, last_writer};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::encode::Arg;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::{Class, Entry, Inst, Isa, Name, Value};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_tensor_mask_patch(registry: &mut Registry) {
+    registry.bind(slot::TENSOR_MASK, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+fn concerns(entry: Entry) -> bool {
+    entry.mnemonic() == "tensor_load_to_lds"
+}
+
+fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    let descriptor = match site.value(Name::Vaddr1) {
+        Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr => Reg { count: 1, ..reg },
+        _ => return Err(Refusal::new("the second descriptor is in no plain scalar registers", crate::code::RECOMPILE)),
+    };
+    let cleared = |writer: &Inst| clears_low_half(writer, site.source, descriptor);
+    if last_writer(site, around, descriptor).is_some_and(|(_, writer)| cleared(writer)) {
+        return Ok(Answer::Leave("the mask is 0 already"));
+    }
+    let mut code = Sequence::new(site, around);
+    let saved = match around.is_dead_after(descriptor) {
+        true => None,
+        false => Some(borrow(around, RegFile::Sgpr, 1, 1, &site.registers(around.banks()))?),
+    };
+    if let Some(saved) = saved {
+        code.borrows(saved)?;
+        code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, descriptor.into())])?;
+    }
+    // The halves of the result are the upper halves of 0 and of the dword.
+    code.add(
+        "s_pack_hh_b32_b16",
+        Class::Sop2,
+        &[(Name::Sdst, descriptor.into()), (Name::Src0, Arg::Constant(0)), (Name::Src1, descriptor.into())],
+    )?;
+    code.original(*site.inst)?;
+    if let Some(saved) = saved {
+        // The load may have to be issued again, and then reads its descriptor again.
+        code.wait("s_wait_xcnt", 0)?;
+        code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, descriptor.into()), (Name::Src0, saved.into())])?;
+    }
+    Ok(code.finish()?.into())
+}
+
+/// Whether `writer` leaves 0 in the low half of `reg`.
+fn clears_low_half(writer: &Inst, isa: Isa, reg: Reg) -> bool {
+    let value = |name| writer.operand(isa, name);
+    let constant = |name| match value(name) {
+        Some(Value::Inline(inline)) => Some(inline.value as u32),
+        Some(Value::Literal(literal)) => Some(literal.value as u32),
+        _ => None,
+    };
+    if value(Name::Sdst) != Some(Value::Reg(reg)) {
+        return false;
+    }
+    let zero = |name| constant(name).is_some_and(|value| value & 0xffff == 0);
+    match writer.mnemonic() {
+        "s_mov_b32" => zero(Name::Src0),
+        "s_and_b32" => zero(Name::Src0) || zero(Name::Src1),
+        "s_pack_hh_b32_b16" => constant(Name::Src0).is_some_and(|value| value >> 16 == 0),
+        "s_pack_ll_b32_b16" | "s_pack_lh_b32_b16" => zero(Name::Src0),
+        _ => false,
+    }
+}

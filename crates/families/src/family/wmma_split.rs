@@ -1,0 +1,274 @@
+//! `wmma_split`: matrix instructions that the target does not have.
+//!
+//! | instruction | becomes |
+//! |---|---|
+//! | `v_wmma_f32_16x16x128_{fp8,bf8}_{fp8,bf8}` | one `v_wmma_scale_f32_16x16x128_f8f6f4` with neutral scales |
+//! | `v_wmma_f16_16x16x128_{fp8,bf8}_{fp8,bf8}` | the same into eight VGPRs of 32 bits, converted to 16 bits once |
+//! | `v_wmma_f32_32x16x128_f4`, `v_wmma_scale[16]_f32_32x16x128_f4` | two of 16 rows; B and the scales are shared |
+//!
+//! Never two of half the depth: the sum would be rounded where the source does not round. That one instruction of depth
+//! 128 sums like the other is what its makers' own translator takes for granted; no public document says it.
+//! Hints to keep A or B for the next instruction are dropped.
+
+use crate::code::scaled::{self, NEUTRAL, SCALED, format};
+use crate::code::{Answer, InstructionFamily, RECOMPILE, Refusal, Replacement, Sequence, Site, Surroundings, borrow};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::encode::Arg;
+use hotswap_isa::reg::{Half, Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Class, Entry, Name, Value};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_wmma_split_patch(registry: &mut Registry) {
+    registry.bind(slot::WMMA_SPLIT, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+}
+
+const SAME_SUM: &str = "v_wmma_f32_16x16x128_f8f6f4 with neutral scales sums like the instruction of eight-bit floats";
+const SAME_SUM_ROUNDED: &str = "v_wmma_f32_16x16x128_f8f6f4 with neutral scales sums like the instruction of eight-bit \
+    floats, whose 16-bit result is that sum rounded once to the nearest even, clamped if MODE.FP16_OVFL is set; \
+    MODE rounds 16-bit floats to the nearest even and keeps their denormals; all lanes are active, as matrix instructions ask";
+const SCALED16: &str = "v_wmma_scale16_f32_16x16x128_f8f6f4";
+
+/// What a mnemonic says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Single([i64; 2]),
+    Half([i64; 2]),
+    /// 32 rows, and what each half is called.
+    Rows(&'static str, bool),
+}
+
+fn kind(mnemonic: &str) -> Option<Kind> {
+    match mnemonic {
+        "v_wmma_f32_32x16x128_f4" => return Some(Kind::Rows(SCALED, false)),
+        "v_wmma_scale_f32_32x16x128_f4" => return Some(Kind::Rows(SCALED, true)),
+        "v_wmma_scale16_f32_32x16x128_f4" => return Some(Kind::Rows(SCALED16, true)),
+        _ => {}
+    }
+    let rest = mnemonic.strip_prefix("v_wmma_")?;
+    let (result, formats) = rest.split_once("_16x16x128_")?;
+    let (a, b) = formats.split_once('_')?;
+    let number = |name| match name {
+        "fp8" => Some(format::FP8),
+        "bf8" => Some(format::BF8),
+        _ => None,
+    };
+    let formats = [number(a)?, number(b)?];
+    match result {
+        "f32" => Some(Kind::Single(formats)),
+        "f16" => Some(Kind::Half(formats)),
+        _ => None,
+    }
+}
+
+fn concerns(entry: Entry) -> bool {
+    kind(entry.mnemonic()).is_some()
+}
+
+fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+    match kind(site.inst.mnemonic()) {
+        None => Ok(Answer::NotMine),
+        Some(Kind::Single(formats)) => {
+            let inst = scaled::with_formats(site, formats)?;
+            Ok(Replacement { assumes: Some(SAME_SUM), ..Replacement::one(inst) }.into())
+        }
+        Some(Kind::Half(formats)) => halves_of_16_bits(site, around, formats),
+        Some(Kind::Rows(mnemonic, has_scales)) => rows(site, around, mnemonic, has_scales),
+    }
+}
+
+/// Sixteen rows of a site.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    result: Reg,
+    a: Reg,
+    c: Arg,
+    second: bool,
+}
+
+fn rows(site: &Site<'_>, around: &dyn Surroundings, mnemonic: &str, has_scales: bool) -> Result<Answer, Refusal> {
+    let banks = around.banks();
+    let b = site.register(Name::Src1, banks)?;
+    let scales = match has_scales {
+        true => [operand(site, Name::ScaleSrc0, around)?, operand(site, Name::ScaleSrc1, around)?],
+        false => [NEUTRAL; 2],
+    };
+    if has_scales && site.raw(Name::MatrixAScale) != 0 {
+        return Err(Refusal::new("matrix_a_scale chooses rows of scales that 32 rows already use up", RECOMPILE));
+    }
+    let (result, a) = (site.register(Name::Vdst, banks)?, site.register(Name::Src0, banks)?);
+    let inputs: RegSet = [a, b].into_iter().collect();
+    if inputs.touches(result) {
+        return Err(Refusal::new(
+            "the result lies over A or B, so the halves cannot run one after the other",
+            RECOMPILE,
+        ));
+    }
+    let c = operand(site, Name::Src2, around)?;
+    let part =
+        |second: bool| Part { result: eight(result, second), a: eight(a, second), c: eight_of(c, second), second };
+    let [first, second] = ordered(part(false), part(true), b, scales)?;
+    let mut code = Sequence::new(site, around);
+    for part in [first, second] {
+        code.add(mnemonic, Class::Vop3px2, &operands(site, part, b, scales))?;
+    }
+    Ok(code.finish()?.into())
+}
+
+fn operands(site: &Site<'_>, part: Part, b: Reg, [scale_a, scale_b]: [Arg; 2]) -> Vec<(Name, Arg)> {
+    let mut operands = vec![
+        (Name::Vdst, part.result.into()),
+        (Name::Src0, part.a.into()),
+        (Name::Src1, b.into()),
+        (Name::Src2, part.c),
+        (Name::ScaleSrc0, scale_a),
+        (Name::ScaleSrc1, scale_b),
+        (Name::MatrixAFmt, Arg::Number(format::FP4)),
+        (Name::MatrixBFmt, Arg::Number(format::FP4)),
+        (Name::MatrixAScale, Arg::Number(i64::from(part.second))),
+    ];
+    if scale_a == NEUTRAL {
+        operands.pop();
+    }
+    let copied = [Name::Src2Modifiers, Name::MatrixBScale, Name::MatrixAScaleFmt, Name::MatrixBScaleFmt];
+    let given = copied.into_iter().filter_map(|name| Some((name, Arg::Number(site.inst.raw(name)? as i64))));
+    operands.extend(given);
+    operands
+}
+
+/// The order in which neither half writes what the other still reads.
+fn ordered(first: Part, second: Part, b: Reg, scales: [Arg; 2]) -> Result<[Part; 2], Refusal> {
+    let spoils = |earlier: Part, later: Part| {
+        let mut reads: RegSet = [later.a, b].into_iter().collect();
+        reads.extend([later.c, scales[0], scales[1]].into_iter().filter_map(register));
+        reads.touches(earlier.result)
+    };
+    match (spoils(first, second), spoils(second, first)) {
+        (false, _) => Ok([first, second]),
+        (true, false) => Ok([second, first]),
+        (true, true) => Err(Refusal::new("each half of the result lies over what the other half reads", RECOMPILE)),
+    }
+}
+
+fn register(arg: Arg) -> Option<Reg> {
+    match arg {
+        Arg::Reg(reg) => Some(reg),
+        _ => None,
+    }
+}
+
+/// Half of a tuple of sixteen.
+fn eight(reg: Reg, second: bool) -> Reg {
+    Reg { index: reg.index + 8 * u16::from(second), count: 8, ..reg }
+}
+
+fn eight_of(arg: Arg, second: bool) -> Arg {
+    match arg {
+        Arg::Reg(reg) => Arg::Reg(eight(reg, second)),
+        other => other,
+    }
+}
+
+/// An operand with its physical register.
+fn operand(site: &Site<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg, Refusal> {
+    match site.physical(name, around.banks())? {
+        Some(reg) => Ok(reg.into()),
+        None => scaled::same(site, name),
+    }
+}
+
+/// The sum goes to eight VGPRs of 32 bits; their halves are packed at the end.
+fn halves_of_16_bits(site: &Site<'_>, around: &dyn Surroundings, formats: [i64; 2]) -> Result<Answer, Refusal> {
+    let banks = around.banks();
+    let mut taken = site.registers(banks);
+    let sum = borrow(around, RegFile::Vgpr, 8, 2, &taken)?;
+    taken.insert(sum);
+    let limit = borrow(around, RegFile::Vgpr, 1, 1, &taken)?;
+    let flag = borrow(around, RegFile::Sgpr, 1, 1, &taken)?;
+    let mut code = Sequence::new(site, around);
+    code.assumes(SAME_SUM_ROUNDED);
+    for reg in [sum, limit, flag] {
+        code.borrows(reg)?;
+    }
+    let one = |index: u16| Reg { index: sum.index + index, count: 1, ..sum };
+    let c = match site.physical(Name::Src2, banks)? {
+        None => constant(site)?,
+        Some(c) => {
+            for index in 0..8 {
+                let half = if index % 2 == 0 { Half::Low } else { Half::High };
+                let from = Reg::half(c.index + index / 2, half);
+                code.add("v_cvt_f32_f16", Class::Vop3, &[(Name::Vdst, one(index).into()), (Name::Src0, from.into())])?;
+            }
+            sum.into()
+        }
+    };
+    code.add(
+        SCALED,
+        Class::Vop3px2,
+        &[
+            (Name::Vdst, sum.into()),
+            (Name::Src0, site.register(Name::Src0, banks)?.into()),
+            (Name::Src1, site.register(Name::Src1, banks)?.into()),
+            (Name::Src2, c),
+            (Name::Src2Modifiers, Arg::Number(site.raw(Name::Src2Modifiers) as i64)),
+            (Name::ScaleSrc0, NEUTRAL),
+            (Name::ScaleSrc1, NEUTRAL),
+            (Name::MatrixAFmt, Arg::Number(formats[0])),
+            (Name::MatrixBFmt, Arg::Number(formats[1])),
+        ],
+    )?;
+    clamp(&mut code, one, limit, flag)?;
+    let result = site.register(Name::Vdst, banks)?;
+    for index in 0..4 {
+        code.add(
+            "v_cvt_pk_f16_f32",
+            Class::Vop3,
+            &[
+                (Name::Vdst, Reg { index: result.index + index, count: 1, ..result }.into()),
+                (Name::Src0, one(2 * index).into()),
+                (Name::Src1, one(2 * index + 1).into()),
+            ],
+        )?;
+    }
+    Ok(code.finish()?.into())
+}
+
+/// A constant C of 16-bit floats that is the same number in 32 bits: 0 and the powers of two.
+fn constant(site: &Site<'_>) -> Result<Arg, Refusal> {
+    match site.value(Name::Src2) {
+        Some(Value::Inline(inline)) if matches!(inline.code, 128 | 240..=247) => Ok(Arg::Inline(inline.code)),
+        _ => Err(Refusal::new("C is a constant that no 32-bit constant equals", RECOMPILE)),
+    }
+}
+
+/// Part of MODE as the operand of `s_getreg_b32`: register 1, bit 23, one bit.
+const FP16_OVFL: i64 = 1 | 23 << 6;
+/// The bits of infinity, and what to take off for the largest 16-bit float, 65504.
+const INFINITY: u64 = 0x7f80_0000;
+const TO_LARGEST: u64 = INFINITY - 0x477f_e000;
+
+/// Keeps the sums between plus and minus the largest 16-bit float, if MODE says so; NaN stays.
+fn clamp(code: &mut Sequence, one: impl Fn(u16) -> Reg, limit: Reg, flag: Reg) -> Result<(), Refusal> {
+    code.add("s_getreg_b32", Class::Sopk, &[(Name::Sdst, flag.into()), (Name::Simm16, Arg::Number(FP16_OVFL))])?;
+    let product = [(Name::Sdst, flag.into()), (Name::Src0, flag.into()), (Name::Src1, Arg::Constant(TO_LARGEST))];
+    code.add("s_mul_i32", Class::Sop2, &product)?;
+    let difference = [(Name::Vdst, limit.into()), (Name::Src0, Arg::Constant(INFINITY)), (Name::Src1, flag.into())];
+    code.add("v_sub_nc_u32", Class::Vop3, &difference)?;
+    for index in 0..8 {
+        code.add(
+            "v_minimummaximum_f32",
+            Class::Vop3,
+            &[
+                (Name::Vdst, one(index).into()),
+                (Name::Src0, one(index).into()),
+                (Name::Src1, limit.into()),
+                (Name::Src2Modifiers, Arg::Number(1)),
+                (Name::Src2, limit.into()),
+            ],
+        )?;
+    }
+    Ok(())
+}

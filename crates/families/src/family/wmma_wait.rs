@@ -1,0 +1,48 @@
+//! `wmma_wait`: matrix instructions of eight and fewer bits are waited for where the program keeps instructions apart.
+//!
+//! With SCHED_MODE 2 the program waits for vector results itself (`s_wait_alu`). Code for the source knows how fast it
+//! issues these instructions; the target is slower, so each gets a wait for its result behind it, unless one that waits for
+//! as much comes before the next vector or memory instruction. In the usual mode the hardware waits.
+
+use crate::code::{Flow, FunctionFamily, Insertion, Refusal, Scheduling, wait_for_vector_results};
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_isa::{Flag, Inst, Name};
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_wmma_wait_patch(registry: &mut Registry) {
+    registry.bind(slot::WMMA_WAIT, Apply::Function(insertions as FunctionFamily));
+}
+
+fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
+    if flow.scheduling == Scheduling::Hardware {
+        return Ok(Vec::new());
+    }
+    let mut all = Vec::new();
+    for (block, code) in flow.blocks.iter().enumerate() {
+        for (index, _) in code.code.iter().enumerate().filter(|(_, inst)| is_slower(inst)) {
+            if !is_waited_for(&code.code[index + 1..]) {
+                all.push(Insertion { block, before: index + 1, code: vec![wait_for_vector_results(flow.target)?] });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Matrix instructions of fp8, bf8, f8f6f4 and f4.
+fn is_slower(inst: &Inst) -> bool {
+    let name = inst.mnemonic();
+    inst.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| name.contains(format))
+}
+
+/// Whether nothing but scalar instructions comes before a wait for all vector results.
+fn is_waited_for(rest: &[Inst]) -> bool {
+    /// Bits of VA_VDST, the number of results that may be missing.
+    const VA_VDST: u64 = 0xf000;
+    let next = rest.iter().find(|inst| !inst.is(Flag::Salu) || inst.mnemonic() == "s_wait_alu");
+    next.is_some_and(|inst| {
+        inst.mnemonic() == "s_wait_alu" && inst.raw(Name::Simm16).is_some_and(|value| value & VA_VDST == 0)
+    })
+}

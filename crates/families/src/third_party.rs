@@ -1,0 +1,233 @@
+//! Families of others: C on one side, the registry on the other.
+//!
+//! Invariants: what a family emits is decoded for the target before it counts; a family that breaks the rules of
+//! `hotswap_registry.h` is a refusal that names it, never a guess. Structures that are handed out live as long as the call.
+
+use crate::code::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
+use crate::patches_def::is_family_name;
+use crate::table::{Family, Scope, find};
+use hotswap_family_abi as abi;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::{Inst, Isa};
+use std::ffi::{CStr, CString, c_char};
+
+/// The way out of a defect of somebody's family.
+const TELL_ITS_AUTHOR: &str = "tell the author of the family";
+
+/// A family that a registrar of others has bound.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThirdParty {
+    pub(crate) family: &'static Family,
+    rewriter: &'static abi::Rewriter,
+}
+
+/// What registrars bind while they are called.
+#[derive(Default)]
+struct Bound {
+    rewriters: Vec<&'static abi::Rewriter>,
+    /// Calls of `bind`: families without a function.
+    without: usize,
+}
+
+/// Calls the registrar.
+///
+/// # Errors
+/// What it did wrong.
+pub(crate) fn register(registrar: &abi::Registrar, taken: &[ThirdParty]) -> Result<ThirdParty, String> {
+    let name = registrar.name;
+    let before = |other: &&ThirdParty| other.family.name == name;
+    if !is_family_name(name) || find(name).is_some() || taken.iter().find(before).is_some() {
+        return Err(format!("`{name}` is no name that a family of others can have, or it is taken"));
+    }
+    let bound = bound_by(registrar);
+    let rewriter = match bound.rewriters[..] {
+        [] if bound.without > 0 => return Err(format!("the registrar of `{name}` binds a family that does nothing")),
+        [] => return Err(format!("the registrar of `{name}` binds nothing")),
+        [rewriter] if bound.without == 0 => rewriter,
+        _ => {
+            return Err(format!(
+                "the registrar of `{name}` binds its slot {} times",
+                bound.rewriters.len() + bound.without
+            ));
+        }
+    };
+    let own = text(rewriter.family.name);
+    if own.as_deref() != Some(name) {
+        return Err(format!("the registrar of `{name}` binds the slot of `{}`", own.unwrap_or_default()));
+    }
+    if (rewriter.size as usize) < size_of::<abi::Rewriter>() || rewriter.rewrite.is_none() {
+        return Err(format!("the registrar of `{name}` binds a family without a function"));
+    }
+    let summary = text(rewriter.family.summary).unwrap_or_default();
+    // Once per process, as long as the process.
+    let family = Box::leak(Box::new(Family { name, scope: Scope::Instruction, order: 0, summary: summary.leak() }));
+    Ok(ThirdParty { family, rewriter })
+}
+
+#[allow(unsafe_code)]
+fn bound_by(registrar: &abi::Registrar) -> Bound {
+    let mut bound = Bound::default();
+    let mut registry = abi::Registry { version: abi::VERSION, context: (&raw mut bound).cast(), bind, bind_rewriter };
+    // Sound: the symbol is a registrar by its name, which the linker found; the registry lives as long as the call,
+    // and registrars keep nothing of it.
+    unsafe { (registrar.register)(&raw mut registry) };
+    bound
+}
+
+// Sound: `registry` is the one of `bound_by`, whose context is a `Bound` that nothing else refers to.
+#[allow(unsafe_code)]
+unsafe extern "C" fn bind(registry: *mut abi::Registry, _: *const abi::Family) {
+    let bound = unsafe { &mut *(*registry).context.cast::<Bound>() };
+    bound.without += 1;
+}
+
+// Sound: as above; the header asks that rewriters live as long as the program. A null pointer binds nothing.
+#[allow(unsafe_code)]
+unsafe extern "C" fn bind_rewriter(registry: *mut abi::Registry, rewriter: *const abi::Rewriter) {
+    let bound = unsafe { &mut *(*registry).context.cast::<Bound>() };
+    bound.rewriters.extend(unsafe { rewriter.as_ref() });
+}
+
+/// A text of C; `None` for none.
+#[allow(unsafe_code)]
+fn text(pointer: *const c_char) -> Option<String> {
+    // Sound: the header asks for texts that end with 0.
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
+}
+
+/// What a family answers while it is called.
+#[derive(Default)]
+struct Said {
+    code: Vec<u8>,
+    reason: Option<String>,
+}
+
+/// What the questions of a family are answered from.
+struct Around<'a> {
+    site: &'a Site<'a>,
+    around: &'a dyn Surroundings,
+}
+
+impl ThirdParty {
+    /// Asks the family about an instruction.
+    ///
+    /// # Errors
+    /// Its refusal, or what it did wrong.
+    #[allow(unsafe_code)]
+    pub(crate) fn rewrite(self, site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
+        let bytes = site.inst.bytes();
+        let [mnemonic, source, target] =
+            [site.inst.mnemonic(), site.source.target().name, site.target.target().name].map(c_text);
+        let asked = abi::Site {
+            size: size_of::<abi::Site>() as u32,
+            length: u32::from(site.inst.len()),
+            code: bytes.as_ptr(),
+            mnemonic: mnemonic.as_ptr(),
+            source: source.as_ptr(),
+            target: target.as_ptr(),
+            bank_mode: around.banks().mode().map_or(abi::UNKNOWN, u32::from),
+            own_scheduling: u32::from(around.scheduling() == Scheduling::Program),
+        };
+        let context = Around { site, around };
+        let surroundings = abi::Surroundings {
+            size: size_of::<abi::Surroundings>() as u32,
+            reserved: 0,
+            context: (&raw const context).cast(),
+            free_registers,
+            is_dead_after,
+        };
+        let mut said = Said::default();
+        let mut answer = abi::Answer {
+            size: size_of::<abi::Answer>() as u32,
+            reserved: 0,
+            context: (&raw mut said).cast(),
+            emit,
+            explain,
+        };
+        let Some(rewrite) = self.rewriter.rewrite else { return Ok(Answer::NotMine) };
+        // Sound: everything lives as long as the call, and the types are those of the header.
+        let result =
+            unsafe { rewrite(self.rewriter.context, &raw const asked, &raw const surroundings, &raw mut answer) };
+        self.judge(result, said, site.target)
+    }
+
+    fn judge(self, result: i32, said: Said, target: Isa) -> Result<Answer, Refusal> {
+        let name = self.family.name;
+        let wrong = |what: String| Refusal::new(format!("the family `{name}` {what}"), TELL_ITS_AUTHOR);
+        match result {
+            abi::answers::NOT_MINE if said.code.is_empty() => Ok(Answer::NotMine),
+            abi::answers::LEAVE if said.code.is_empty() => Ok(Answer::Leave("a family of others says so")),
+            abi::answers::REFUSE => {
+                let reason = said.reason.unwrap_or_else(|| format!("the family `{name}` refuses it without a reason"));
+                Err(Refusal::new(reason, crate::code::RECOMPILE))
+            }
+            abi::answers::REPLACE => match decoded(&said.code, target) {
+                Some(code) => Ok(Replacement::plain(code).into()),
+                None => Err(wrong("emits what the target does not decode".to_owned())),
+            },
+            abi::answers::NOT_MINE | abi::answers::LEAVE => {
+                Err(wrong("emits code and says that it does not".to_owned()))
+            }
+            other => Err(wrong(format!("answers {other}, which means nothing"))),
+        }
+    }
+}
+
+/// The instructions of some bytes; `None` if any is none.
+fn decoded(bytes: &[u8], target: Isa) -> Option<Vec<Inst>> {
+    target.walk(bytes).map(|(_, inst)| inst.ok()).collect()
+}
+
+fn c_text(text: &str) -> CString {
+    // Names of the tables have no 0.
+    CString::new(text).unwrap_or_default()
+}
+
+// Sound: `around` is the one that `rewrite` made, during its call.
+#[allow(unsafe_code)]
+unsafe extern "C" fn free_registers(around: *const abi::Surroundings, file: u32, count: u32, alignment: u32) -> u32 {
+    let Around { site, around } = unsafe { &*(*around).context.cast::<Around<'_>>() };
+    let (Some(file), Ok(count), Ok(alignment)) = (register_file(file), u8::try_from(count), u8::try_from(alignment))
+    else {
+        return abi::UNKNOWN;
+    };
+    if count == 0 || alignment == 0 {
+        return abi::UNKNOWN;
+    }
+    let taken = site.registers(around.banks());
+    around.dead(file, count, alignment, &taken).map_or(abi::UNKNOWN, |reg| u32::from(reg.index))
+}
+
+// Sound: as above.
+#[allow(unsafe_code)]
+unsafe extern "C" fn is_dead_after(around: *const abi::Surroundings, file: u32, first: u32, count: u32) -> u32 {
+    let Around { around, .. } = unsafe { &*(*around).context.cast::<Around<'_>>() };
+    let (Some(file), Ok(first), Ok(count)) = (register_file(file), u16::try_from(first), u8::try_from(count)) else {
+        return 0;
+    };
+    u32::from(around.is_dead_after(Reg::new(file, first, count)))
+}
+
+fn register_file(file: u32) -> Option<RegFile> {
+    match file {
+        abi::files::VGPR => Some(RegFile::Vgpr),
+        abi::files::SGPR => Some(RegFile::Sgpr),
+        _ => None,
+    }
+}
+
+// Sound: `answer` is the one that `rewrite` made, during its call; the header asks for that many readable bytes.
+#[allow(unsafe_code)]
+unsafe extern "C" fn emit(answer: *mut abi::Answer, code: *const u8, length: u32) {
+    let said = unsafe { &mut *(*answer).context.cast::<Said>() };
+    if !code.is_null() {
+        said.code.extend_from_slice(unsafe { std::slice::from_raw_parts(code, length as usize) });
+    }
+}
+
+// Sound: as above; the header asks for a text that ends with 0.
+#[allow(unsafe_code)]
+unsafe extern "C" fn explain(answer: *mut abi::Answer, reason: *const c_char) {
+    let said = unsafe { &mut *(*answer).context.cast::<Said>() };
+    said.reason = text(reason);
+}

@@ -1,0 +1,2 @@
+ds_store_addtid_b32 v2 offset:16
+s_endpgm

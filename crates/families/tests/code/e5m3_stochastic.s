@@ -1,0 +1,4 @@
+// free: v[100:104], s[40:42]
+v_cvt_sr_fp8_f32 v5, v1, v2 clamp
+v_cvt_sr_fp8_f32 v5, v1, v2 byte_sel:3 clamp
+s_endpgm
