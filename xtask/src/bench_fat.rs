@@ -1,8 +1,9 @@
 //! `cargo xtask bench fat`: what changing whole libraries costs, beside `cp`, zstd and clang's own tools.
 //!
 //! The libraries are Debian's: GGML with 1.27 GB in 140 bundles, and rocRAND. Contestants take turns, and medians are
-//! compared, as in [`timer`](crate::timer); peak memory is what `/proc` says while they run, anonymous memory apart
-//! from pages of mapped files, which the system takes back when it wants.
+//! compared, as in [`timer`](crate::timer); peak memory is what `/proc` says while they run (`VmHWM`: pages of mapped files
+//! count, too), with anonymous memory beside it. Outputs of the round before are deleted first: `cp` would write over its
+//! own, and every other one beside the old file.
 
 use crate::library::{GGML, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
@@ -22,6 +23,10 @@ const LEAN: [&str; 2] = [
     "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic",
     "gfx900,gfx906,gfx1010,gfx1030,gfx1100,gfx1101,gfx1102",
 ];
+/// What contestants write.
+const OUTPUTS: [&str; 6] = ["copy.so", "to.so", "less.so", "small.so", "small-to.so", "plain.zst"];
+/// MiB of memory that changing a library may take.
+const MEMORY: f64 = 200.0;
 /// Images of each bundle of the libraries.
 const IMAGES: usize = 10;
 const POLL: Duration = Duration::from_millis(1);
@@ -84,6 +89,8 @@ impl Bench {
         for round in 0..=self.rounds {
             for turn in 0..contestants.len() {
                 let index = (round + turn) % contestants.len();
+                // Most of them are other contestants' and not there.
+                OUTPUTS.iter().for_each(|name| drop(fs::remove_file(self.folder.join(name))));
                 let run = measure(&mut contestants[index].1())?;
                 if round > 0 {
                     runs[index].push(run);
@@ -151,8 +158,46 @@ impl Bench {
             ],
         )?;
         self.limit("retarget over cp", runs[1].milliseconds / runs[0].milliseconds, 3.0);
-        self.limit("anonymous megabytes of retarget", runs[1].anonymous as f64 / 1024.0, 200.0);
+        self.limit("prune over cp", runs[2].milliseconds / runs[0].milliseconds, 3.0);
+        self.memory(&runs[1..]);
+        self.whole_packed(&path)
+    }
+
+    /// The same where the bundles are compressed: there libzstd sets the pace, on as many cores as there are.
+    fn whole_packed(&mut self, path: &str) -> Outcome {
+        run::output(&mut self.hotswap(&["compress", path, "-o", "packed.so"]))?;
+        let threads = format!("-T{}", std::thread::available_parallelism().map_or(1, usize::from));
+        let zstd = || {
+            let mut command = Command::new("zstd");
+            command.args(["-q", "-f", "-3", "--long=26", &threads, path, "-o", "plain.zst"]);
+            command.current_dir(&self.folder);
+            command
+        };
+        let to = "gfx10-3-generic,gfx1031";
+        let mut contestants: Vec<Contestant<'_>> = Vec::new();
+        match which::which("zstd") {
+            Ok(_) => contestants.push(("zstd -3 --long of the file", Box::new(zstd))),
+            Err(_) => println!("zstd is not installed here and left out"),
+        }
+        contestants.push(("hotswap compress", Box::new(|| self.hotswap(&["compress", path, "-o", "small.so"]))));
+        let retarget = || self.hotswap(&["retarget", "packed.so", "--to", to, "-o", "small-to.so"]);
+        contestants.push(("hotswap retarget, compressed", Box::new(retarget)));
+        let decompress = || self.hotswap(&["decompress", "packed.so", "-o", "small.so"]);
+        contestants.push(("hotswap decompress", Box::new(decompress)));
+        let runs = self.race("all bundles of GGML's library, compressed", &contestants)?;
+        let has_zstd = contestants.len() == 4;
+        drop(contestants);
+        let ours = &runs[usize::from(has_zstd)..];
+        if has_zstd {
+            self.limit("compress over zstd", ours[0].milliseconds / runs[0].milliseconds, 1.1);
+        }
+        self.memory(ours);
         Ok(())
+    }
+
+    fn memory(&mut self, runs: &[Run]) {
+        let most = runs.iter().map(|run| run.resident).max().unwrap_or_default();
+        self.limit("megabytes of memory", most as f64 / 1024.0, MEMORY);
     }
 
     /// One bundle, compressed by each tool with the same method, level and long-distance matching.

@@ -258,14 +258,17 @@ impl<'a> Bundle<'a> {
         Summary { entries, record: self.record().map(<[u8]>::to_vec) }
     }
 
-    /// Whether `bytes` are this bundle, nothing else, and with a right hash.
+    /// Whether `bytes`, which [`Bundle::to_bytes`] has compressed, unpack to this bundle.
     ///
     /// # Errors
     /// [`codes::VERIFY_FAILED`], or what makes them unreadable.
-    pub fn check_written(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
-        let (again, size) = parse(bytes)?;
-        let is_same = size == bytes.len() && again.entries == self.entries && again.record() == self.record();
-        if is_same { Ok(()) } else { Err(differs()) }
+    pub fn check_packed(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
+        let header = ccob::header(bytes)?;
+        let content = ccob::content(bytes, &header)?;
+        // Its table and its record are read again, the bytes of its entries compared with what they came from.
+        let (again, end) = from_plain(bytes, &Bytes::from(&content[..]))?;
+        let is_same = header.total == bytes.len() as u64 && end == content.len() && again.summary() == self.summary();
+        if is_same && self.plain_draft(&[])?.is(&content) { Ok(()) } else { Err(differs()) }
     }
 
     fn plain_draft(&self, like: &[(String, Bytes<'a>)]) -> Result<Draft<'a>, Diagnostic> {

@@ -19,12 +19,15 @@ use crate::plain;
 use hotswap_report::{Diagnostic, codes};
 use md5::{Digest, Md5};
 use std::io::Write;
+use std::thread;
 use zstd::zstd_safe::CParameter;
 
 /// What a compressed bundle begins with.
 pub(crate) const MAGIC: &[u8] = b"CCOB";
 /// Bytes of a bundle that are looked at before the rest is decompressed; real tables are shorter.
 const BEGINNING: u64 = 64 << 10;
+/// From this size on, a thread of its own for the hash is worth it.
+const WORTH_A_THREAD: usize = 1 << 20;
 /// Level of zstd that clang uses for bundles.
 const ZSTD_LEVEL: i32 = 3;
 
@@ -101,16 +104,20 @@ fn unknown(what: String) -> Diagnostic {
 
 /// Decompresses, and says whether the hash in the header is that of the result.
 pub(crate) fn decompress(bytes: &[u8], header: &Header) -> Result<(Vec<u8>, bool), Diagnostic> {
+    let plain = content(bytes, header)?;
+    let matches = hash(&plain) == header.hash;
+    Ok((plain, matches))
+}
+
+/// As [`decompress`], where the content itself is known and compared.
+pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnostic> {
     let payload = slice(bytes, header.payload, header.total - header.payload)
         .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
     let start = beginning(payload, header.compression.method, BEGINNING);
     if start.len() as u64 == BEGINNING.min(header.uncompressed) {
         plain::check_beginning(&start, header.uncompressed)?;
     }
-    let plain = inflate(payload, header.compression.method, header.uncompressed)
-        .map_err(|error| shifted(error, header.payload))?;
-    let matches = hash(&plain) == header.hash;
-    Ok((plain, matches))
+    inflate(payload, header.compression.method, header.uncompressed).map_err(|error| shifted(error, header.payload))
 }
 
 /// First half of the MD5, in digest order.
@@ -125,10 +132,17 @@ fn hash(plain: &[u8]) -> [u8; 8] {
 /// [`codes::NO_PLACE`] from 4 GiB on: HIP reads 32 bits of the size.
 pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagnostic> {
     let failed = |error: std::io::Error| Diagnostic::error(codes::INTERNAL, format!("compression: {error}"));
-    let payload = match how.method {
-        Method::Zstd => zstd_payload(plain, how.level).map_err(failed)?,
-        Method::Zlib => zlib_payload(plain, how.level).map_err(failed)?,
+    let payload = || match how.method {
+        Method::Zstd => zstd_payload(plain, how.level),
+        Method::Zlib => zlib_payload(plain, how.level),
     };
+    // The hash takes half as long as the compression at the default level, and has to see the bytes one by one.
+    let (payload, hash) = thread::scope(|scope| {
+        let hash = (plain.len() >= WORTH_A_THREAD).then(|| scope.spawn(|| hash(plain)));
+        let payload = payload();
+        (payload, hash.and_then(|thread| thread.join().ok()).unwrap_or_else(|| self::hash(plain)))
+    });
+    let payload = payload.map_err(failed)?;
     // V2 has 32 bits for both sizes; a V1 header would make HIP read past the end.
     let version = if how.version == 2 && u32::try_from(plain.len()).is_ok() { 2u16 } else { 3 };
     let total = payload.len() as u64 + if version == 2 { 24 } else { 32 };
@@ -146,7 +160,7 @@ pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagno
         out.extend_from_slice(&total.to_le_bytes());
         out.extend_from_slice(&(plain.len() as u64).to_le_bytes());
     }
-    out.extend_from_slice(&hash(plain));
+    out.extend_from_slice(&hash);
     out.extend_from_slice(&payload);
     Ok(out)
 }

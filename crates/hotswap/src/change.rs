@@ -12,7 +12,7 @@ mod open;
 mod record;
 
 use crate::cli::{Format, Output};
-use crate::containers::{Done, Job, Work, threads};
+use crate::containers::{Done, Job, READ, Work, threads};
 use crate::{Outcome, text};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method};
@@ -191,7 +191,7 @@ impl Common {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let input = hotswap_files::open(&self.file)?;
         let (file, output) = (&self.file, &self.output);
-        let job = Job { input: &input, file, output, threads: threads(self.jobs), verb: "change" };
+        let job = Job { input: &input, file, output, threads: threads(self.jobs), verb: "change", quarters: READ };
         let found = job.containers().map_err(in_file)?;
         self.check_number(found.len(), one).map_err(in_file)?;
         let work = job.work(found, &|number, found| {

@@ -8,7 +8,7 @@
 //! that the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of
 //! mapped files are given back behind the reader, and large containers that have to be unpacked wait for one another.
 
-use crate::room::Room;
+use crate::room::{self, Room};
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
 use hotswap_files::{Input, Scratch};
@@ -29,6 +29,8 @@ pub(crate) struct Job<'j> {
     pub(crate) threads: usize,
     /// What is done, in a word, for the progress bar.
     pub(crate) verb: &'static str,
+    /// Memory that a plain container takes while it is worked on, in quarters of its size.
+    pub(crate) quarters: u64,
 }
 
 /// What became of a container.
@@ -70,6 +72,12 @@ type Slot<'a, T> = Mutex<Option<Result<Handled<'a, T>, Diagnostic>>>;
 /// What is done with a container; its number counts from 0.
 type Step<'s, 'a, T> = dyn Fn(usize, &Found<'a>) -> Result<Done<'a, T>, Diagnostic> + Sync + 's;
 
+/// Quarters of their size that containers take which are read from memory, one entry after the other.
+pub(crate) const MAPPED: u64 = 2;
+/// As [`MAPPED`], where they are read whole and something smaller becomes of them.
+pub(crate) const READ: u64 = 5;
+/// As [`MAPPED`], where they are unpacked or packed: once as they were, once as they will be, and what is derived.
+pub(crate) const PACKED: u64 = 10;
 /// From this size on, new bytes wait on disk.
 const LARGE: usize = 64 << 10;
 
@@ -99,12 +107,13 @@ impl<'j> Job<'j> {
         step: &Step<'_, 'j, T>,
     ) -> Result<Work<'j, T>, Diagnostic> {
         let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside(self.output)?) };
+        room::keep_little();
         let (progress, room) = (self.progress(&found), Room::default());
         let next = AtomicUsize::new(0);
         let slots: Vec<Slot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();
         let take = || {
             while let Some((number, container, slot)) = pick(&found, &slots, &next) {
-                let taken = room.take(weight(container));
+                let taken = room.take(self.weight(container));
                 let done = step(number, container).and_then(|done| self.keep(container, done, scratch.as_ref()));
                 drop(taken);
                 self.input.release(container.bytes);
@@ -122,6 +131,14 @@ impl<'j> Job<'j> {
         progress.finish_and_clear();
         let scratch = scratch.map(|scratch| scratch.read()).transpose()?;
         Ok(Work { done: collect(slots)?, scratch })
+    }
+
+    /// Bytes of memory that a container may take while it is worked on.
+    fn weight(&self, found: &Found<'_>) -> u64 {
+        match found.form {
+            Form::CompressedBundle(_) | Form::OffloadBinary(_) => found.plain_size() / 4 * PACKED.max(self.quarters),
+            Form::Bundle | Form::ObjectVariant | Form::Bare => found.bytes.len() as u64 / 4 * self.quarters,
+        }
     }
 
     fn keep<T>(
@@ -212,15 +229,6 @@ impl<'a, T> Work<'a, T> {
             }
         }
         Ok(())
-    }
-}
-
-/// Bytes of memory that a container may take while it is worked on: unpacked ones stand there twice, beside what they
-/// become, plain ones hardly at all.
-fn weight(found: &Found<'_>) -> u64 {
-    match found.form {
-        Form::CompressedBundle(_) | Form::OffloadBinary(_) => found.plain_size().saturating_mul(2),
-        Form::Bundle | Form::ObjectVariant | Form::Bare => found.bytes.len() as u64 / 2,
     }
 }
 

@@ -10,7 +10,7 @@
 mod report;
 
 use crate::cli::Output;
-use crate::containers::{Done, Job, Work, threads};
+use crate::containers::{Done, Job, MAPPED, PACKED, Work, threads};
 use crate::plan::Settings;
 use crate::{Outcome, text};
 use clap::Args;
@@ -63,7 +63,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
 impl Arguments {
     fn job<'j>(&'j self, input: &'j Input) -> Job<'j> {
         let (file, output) = (&self.file, &self.output);
-        Job { input, file, output, threads: threads(self.jobs), verb: "retarget" }
+        let quarters = if self.compress { PACKED } else { MAPPED };
+        Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters }
     }
 
     fn request(&self) -> Result<Request, Diagnostic> {

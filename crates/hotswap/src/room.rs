@@ -6,7 +6,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// All that threads may take together.
-const BYTES: u64 = 128 << 20;
+const BYTES: u64 = 144 << 20;
 
 /// Bytes that are taken.
 #[derive(Debug, Default)]
@@ -36,6 +36,29 @@ impl Drop for Taken<'_> {
         self.0.given_back.notify_all();
     }
 }
+
+/// Makes the allocator give large blocks back to the system at once. By itself glibc keeps freed blocks of up to 32 MiB,
+/// and 64 MiB behind them, for each thread: more than the containers need that are worked on.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "glibc's settings can only be reached by a foreign function")]
+pub(crate) fn keep_little() {
+    use std::ffi::c_int;
+    // malloc.h
+    const M_TRIM_THRESHOLD: c_int = -1;
+    const M_MMAP_THRESHOLD: c_int = -3;
+    // SAFETY: this is the declaration of mallopt(3) in glibc, which the standard library is linked with on this target.
+    // It takes two numbers, holds the allocator's lock while it stores them, and refuses values that it does not know.
+    unsafe extern "C" {
+        safe fn mallopt(parameter: c_int, value: c_int) -> c_int;
+    }
+    // Where it refuses, more memory is used, and nothing else differs.
+    let _ = mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    let _ = mallopt(M_TRIM_THRESHOLD, 8 << 20);
+}
+
+/// Other allocators are taken as they are.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn keep_little() {}
 
 #[cfg(test)]
 mod tests {

@@ -184,7 +184,7 @@ pub(crate) fn write<'a>(
         return Ok(Some(Written { draft, expected: Some(bundle.summary()) }));
     }
     let bytes = bundle.to_bytes()?.into_owned();
-    bundle.check_written(&bytes)?;
+    bundle.check_packed(&bytes)?;
     Ok(Some(Written { draft: Draft::from(bytes), expected: None }))
 }
 
