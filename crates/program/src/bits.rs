@@ -24,6 +24,12 @@ impl Bits {
         fresh
     }
 
+    pub(crate) fn clear(&mut self, at: usize) {
+        if let Some(word) = self.words.get_mut(at / 64) {
+            *word &= !(1 << (at % 64));
+        }
+    }
+
     /// The first set bit at or behind `at`.
     pub(crate) fn next(&self, at: usize) -> Option<usize> {
         let mut number = at / 64;

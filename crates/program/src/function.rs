@@ -109,11 +109,17 @@ impl Function {
         offset.is_multiple_of(4) && offset >= self.start && self.starts.get((offset - self.start) as usize / 4)
     }
 
-    /// Whether something other than the instruction before leads to an offset: a branch, an entry, a return from a call
-    /// counts as one.
+    /// Whether a block begins at an offset: only there a branch, a call's return or an entry can lead.
     #[must_use]
-    pub fn is_target(&self, offset: u32) -> bool {
+    pub fn is_block_start(&self, offset: u32) -> bool {
         self.blocks.binary_search_by_key(&offset, |block| block.start).is_ok()
+    }
+
+    /// Offset of the reached instruction before an offset, wherever it leads.
+    #[must_use]
+    pub fn instruction_before(&self, offset: u32) -> Option<u32> {
+        let distance = offset.checked_sub(self.start)?;
+        Some(self.start + self.starts.previous(distance as usize / 4)? as u32 * 4)
     }
 
     /// The call or the jump into another function at an offset.

@@ -12,25 +12,35 @@
 //! Absent on purpose: changing code, files (a [`Source`] is plain data that [`Source::read`] can fill), and the order in
 //! which results of memory come back.
 
+mod banks;
 mod bits;
 mod block;
 mod calls;
 mod dump;
 mod function;
+mod live;
+mod loops;
 mod ops;
 mod place;
 mod problem;
 mod program;
+mod query;
+mod resources;
 mod scan;
 mod source;
 mod track;
 
+pub use banks::BankMap;
 pub use block::{Block, Exit};
 pub use calls::{CallSite, Callee};
 pub use dump::dump;
 pub use function::{Entry, EntryKind, Function};
+pub use live::{Dead, Live, Liveness, Summaries};
+pub use loops::{Loop, LoopNest};
 pub use place::Place;
 pub use problem::{Problem, Reason};
 pub use program::{Facts, Program};
+pub use query::{Cover, Covers, Steps, Ways};
+pub use resources::{Needs, Occupancy, occupancy};
 pub use source::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
 pub use track::PcValue;

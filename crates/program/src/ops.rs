@@ -48,16 +48,17 @@ pub(crate) enum Op {
 /// The table.
 #[derive(Debug, Clone)]
 pub(crate) struct Ops {
-    table: Box<[Op]>,
+    /// What it is, and whether it reads vector registers in lanes that are not active.
+    table: Box<[(Op, bool)]>,
 }
 
 impl Ops {
     pub(crate) fn new() -> Self {
         let last = Entry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
-        let mut table = vec![Op::Other; last + 1];
+        let mut table = vec![(Op::Other, true); last + 1];
         for entry in Entry::all() {
             if let Some(slot) = table.get_mut(usize::from(entry.id())) {
-                *slot = op(entry);
+                *slot = (op(entry), crosses(entry));
             }
         }
         Self { table: table.into() }
@@ -65,7 +66,13 @@ impl Ops {
 
     #[inline]
     pub(crate) fn of(&self, inst: &Inst) -> Op {
-        self.table.get(usize::from(inst.entry().id())).copied().unwrap_or(Op::Other)
+        self.table.get(usize::from(inst.entry().id())).map_or(Op::Other, |line| line.0)
+    }
+
+    /// Whether an instruction may read vector registers in lanes that are not active.
+    #[inline]
+    pub(crate) fn crosses(&self, inst: &Inst) -> bool {
+        self.table.get(usize::from(inst.entry().id())).is_none_or(|line| line.1)
     }
 }
 
@@ -107,6 +114,18 @@ fn op(entry: Entry) -> Op {
         _ if goes_elsewhere(entry) => Op::Branch,
         _ => Op::Other,
     }
+}
+
+/// Every instruction that is not known to keep to its own lanes.
+fn crosses(entry: Entry) -> bool {
+    let name = entry.mnemonic();
+    let has = |flag| entry.is(flag);
+    if has(Flag::Valu) {
+        let moves = [Flag::Dpp, Flag::Convergent, Flag::Mai, Flag::Swmmac].into_iter().any(has);
+        return moves || ["lane", "wmma", "mfma", "interp"].iter().any(|part| name.contains(part));
+    }
+    let plain = [Flag::Flat, Flag::FlatGlobal, Flag::FlatScratch, Flag::Mubuf, Flag::Mtbuf, Flag::Ds, Flag::Exp];
+    !plain.into_iter().any(has) || ["permute", "swizzle", "_tr"].iter().any(|part| name.contains(part))
 }
 
 fn goes_elsewhere(entry: Entry) -> bool {

@@ -1,0 +1,96 @@
+//! What the program model costs, on real code repeated until it is as large as the largest known objects.
+//!
+//! `cargo bench -p hotswap-program -- FILE…` with code objects; each line is one size: instructions, seconds of each part,
+//! instructions a second, bytes of the model for each byte of code. The last column must stay where it is.
+
+use hotswap_program::{BankMap, Liveness, LoopNest, Mark, Program, Source, Summaries};
+use rayon::prelude::*;
+use std::time::Instant;
+
+/// Instructions, in millions.
+const SIZES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 22.0];
+
+fn main() {
+    let files: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if files.is_empty() {
+        println!("no code objects to measure");
+    }
+    for file in files {
+        let data = std::fs::read(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let sources = Source::read(&data).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let largest = sources.into_iter().max_by_key(|source| source.bytes.len());
+        let Some(source) = largest else { panic!("{file}: no code") };
+        println!("{file}: {} bytes of code", source.bytes.len());
+        let own = Program::build(source.clone()).facts().instructions;
+        for millions in SIZES {
+            measure(&source, (millions * 1e6 / own.max(1) as f64).ceil() as usize);
+        }
+    }
+}
+
+/// The code `times` times in a row, with all its names; only what is relative to the code itself is the same.
+fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> Source<'a> {
+    // Functions of kernels begin at multiples of 256.
+    let length = source.bytes.len().next_multiple_of(256);
+    let mut one = source.bytes.to_vec();
+    one.resize(length, 0);
+    for _ in 0..times {
+        bytes.extend_from_slice(&one);
+    }
+    let mark = |copy: usize, mark: &Mark<'_>| Mark {
+        offset: mark.offset + (copy * length) as u32,
+        size: mark.size,
+        kind: mark.kind,
+        name: mark.name.clone().into_owned().into(),
+        exported: mark.exported,
+    };
+    let marks = (0..times).flat_map(|copy| source.marks.iter().map(move |one| mark(copy, one)));
+    Source {
+        isa: source.isa,
+        address: source.address,
+        bytes,
+        linked: source.linked,
+        marks: marks.collect(),
+        fixups: Vec::new(),
+        symbols: Vec::new(),
+        slots: Vec::new(),
+    }
+}
+
+fn measure(source: &Source<'_>, times: usize) {
+    let mut bytes = Vec::new();
+    let source = repeated(source, times, &mut bytes);
+    let length = source.bytes.len();
+    let start = Instant::now();
+    let program = Program::build(source);
+    let built = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let banks = BankMap::by_convention(&program);
+    let summaries = Summaries::of(&program, &banks);
+    let called = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let functions = (0..program.functions.len()).into_par_iter();
+    let (visits, rows) = functions
+        .map(|number| Liveness::of(&program, number, &summaries, &banks))
+        .map(|liveness| (liveness.visits(), liveness.memory()))
+        .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    let live = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let loops: usize = program.functions.par_iter().map(|function| LoopNest::of(function).loops.len()).sum();
+    let looped = start.elapsed().as_secs_f64();
+    let facts = program.facts();
+    let million = facts.instructions as f64 / 1e6;
+    println!(
+        "{million:6.2} M: build {built:.3} s, banks and calls {called:.3} s, liveness of all {live:.3} s, loops \
+         {looped:.3} s; build {:.1} M/s, liveness {:.1} M/s; model {:.2}, live rows {:.2} bytes a byte; {} functions, {} \
+         closed, {} blocks visited {:.2} times, {loops} loops",
+        million / built,
+        million / live,
+        facts.memory as f64 / length as f64,
+        rows as f64 / length as f64,
+        facts.functions,
+        facts.closed,
+        facts.blocks,
+        visits as f64 / facts.blocks.max(1) as f64,
+    );
+}

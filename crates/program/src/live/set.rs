@@ -1,0 +1,206 @@
+//! Sets of live registers.
+//!
+//! Layout, 64 registers a word: VGPRs and AGPRs in active lanes (words 0 to 19), the same in other lanes (20 to 39),
+//! scalar registers with VCC (40, 41), trap temporaries (42), special registers (43). The highest bit of the last word
+//! says that registers without a word in a compact row are live.
+
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+
+/// Words of vector registers in a [`RegSet`].
+pub(super) const VECTORS: usize = 20;
+pub(super) const WORDS: usize = VECTORS * 2 + 4;
+/// The word with the bit for everything else.
+pub(super) const LAST: usize = WORDS - 1;
+pub(super) const REST: u64 = 1 << 63;
+
+/// Live registers at one point.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Live {
+    pub(super) words: [u64; WORDS],
+}
+
+/// Which lanes have to be free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dead {
+    /// All: whoever uses the register may write it under any EXEC.
+    InAllLanes,
+    /// Those of EXEC: whoever uses the register writes it under the EXEC of this point or a smaller one.
+    InActiveLanes,
+}
+
+impl Live {
+    /// Nothing is live.
+    pub const NOTHING: Self = Self { words: [0; WORDS] };
+    /// Everything is live.
+    pub const EVERYTHING: Self = Self { words: [u64::MAX; WORDS] };
+
+    /// The registers that are live in some lane.
+    #[must_use]
+    pub fn any(&self) -> RegSet {
+        let mut words = *RegSet::EMPTY.words();
+        for (number, word) in words.iter_mut().enumerate().take(VECTORS + 4) {
+            *word = match number {
+                0..VECTORS => self.words[number] | self.words[number + VECTORS],
+                _ => self.words[number + VECTORS],
+            };
+        }
+        words[VECTORS + 3] &= !REST;
+        RegSet::from_words(words)
+    }
+
+    /// The registers that are live in active lanes; scalar registers have no lanes.
+    #[must_use]
+    pub fn active(&self) -> RegSet {
+        let mut words = *self.any().words();
+        words[..VECTORS].copy_from_slice(&self.words[..VECTORS]);
+        RegSet::from_words(words)
+    }
+
+    /// Whether all of a register is dead.
+    #[must_use]
+    pub fn is_dead(&self, reg: Reg, lanes: Dead) -> bool {
+        let touched = |from: usize| {
+            let (word, low, high) = reg.set_bits();
+            let word = word + from;
+            let next = self.words.get(word + 1).copied().unwrap_or(0);
+            self.words.get(word).copied().unwrap_or(u64::MAX) & low | next & high != 0
+        };
+        match (is_vector(reg), lanes) {
+            (true, Dead::InActiveLanes) => !touched(0),
+            (true, Dead::InAllLanes) => !touched(0) && !touched(VECTORS),
+            (false, _) => !touched(VECTORS),
+        }
+    }
+
+    /// The first `count` consecutive registers of a file that are dead, from a multiple of `align`, below `limit`, and
+    /// without those in `excluding`.
+    #[must_use]
+    pub fn free(
+        &self,
+        file: RegFile,
+        count: u8,
+        align: u16,
+        limit: u16,
+        excluding: &RegSet,
+        lanes: Dead,
+    ) -> Option<Reg> {
+        let last = limit.checked_sub(u16::from(count.max(1)))?;
+        let candidates = (0..=last).step_by(usize::from(align.max(1))).map(|index| Reg::new(file, index, count));
+        candidates.into_iter().find(|reg| !excluding.touches(*reg) && self.is_dead(*reg, lanes))
+    }
+
+    /// How many registers of a file below `limit` are dead.
+    #[must_use]
+    pub fn count_dead(&self, file: RegFile, limit: u16, lanes: Dead) -> usize {
+        (0..limit).filter(|index| self.is_dead(Reg::new(file, *index, 1), lanes)).count()
+    }
+
+    pub(super) fn union_with(&mut self, other: &Self) {
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            *mine |= theirs;
+        }
+    }
+
+    /// The lanes after are some of those before: what is live in others then may be live in any now.
+    pub(super) fn before_shrinking(&mut self) {
+        for word in 0..VECTORS {
+            self.words[word] |= self.words[word + VECTORS];
+        }
+    }
+
+    /// The lanes before are some of those after.
+    pub(super) fn before_growing(&mut self) {
+        for word in 0..VECTORS {
+            self.words[word + VECTORS] |= self.words[word];
+        }
+    }
+
+    /// Nothing is known of the lanes.
+    pub(super) fn before_any_change(&mut self) {
+        self.before_shrinking();
+        self.before_growing();
+    }
+
+    /// Bits of a register: the word, its bits there, and its bits in the next word.
+    #[inline(always)]
+    pub(super) fn place(reg: Reg) -> (usize, u64, u64) {
+        let (word, low, high) = reg.set_bits();
+        (if is_vector(reg) { word } else { word + VECTORS }, low, high)
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, (word, low, high): (usize, u64, u64)) {
+        if let Some([first, second]) = self.words.get_mut(word..word + 2).and_then(|pair| pair.first_chunk_mut()) {
+            *first |= low;
+            *second |= high;
+        } else if let Some(last) = self.words.get_mut(word) {
+            *last |= low;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn take(&mut self, (word, low, high): (usize, u64, u64)) {
+        if let Some([first, second]) = self.words.get_mut(word..word + 2).and_then(|pair| pair.first_chunk_mut()) {
+            *first &= !low;
+            *second &= !high;
+        } else if let Some(last) = self.words.get_mut(word) {
+            *last &= !low;
+        }
+    }
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.any().fmt(formatter)
+    }
+}
+
+#[inline(always)]
+pub(super) fn is_vector(reg: Reg) -> bool {
+    matches!(reg.file, RegFile::Vgpr | RegFile::Agpr)
+}
+
+/// Which words a function's rows have, and where.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    words: Vec<u8>,
+}
+
+impl Layout {
+    /// Words for all registers of a set of words.
+    pub(super) fn of(touched: &[u64; WORDS]) -> Self {
+        let used = |word: &u8| {
+            let word = usize::from(*word);
+            let twin = if word < VECTORS { word + VECTORS } else { word.wrapping_sub(VECTORS) };
+            let twin = if word < 2 * VECTORS { touched[twin] } else { 0 };
+            word == LAST || touched[word] | twin != 0
+        };
+        Self { words: (0..WORDS as u8).filter(used).collect() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// The set that a row holds.
+    pub(super) fn load(&self, row: &[u64]) -> Live {
+        let rest = row.last().is_some_and(|word| word & REST != 0);
+        let mut live = if rest { Live::EVERYTHING } else { Live::NOTHING };
+        for (word, value) in self.words.iter().zip(row) {
+            live.words[usize::from(*word)] = *value;
+        }
+        live
+    }
+
+    /// Adds a set to a row; whether that changed it.
+    pub(super) fn merge(&self, row: &mut [u64], live: &Live) -> bool {
+        let mut changed = 0;
+        for (word, value) in self.words.iter().zip(row) {
+            let new = live.words[usize::from(*word)];
+            changed |= new & !*value;
+            *value |= new;
+        }
+        changed != 0
+    }
+}

@@ -1,0 +1,272 @@
+//! Liveness of one function, to a fixed point.
+
+use super::set::{Layout, Live, VECTORS, WORDS};
+use super::step::Stepper;
+use super::summary::Summaries;
+use crate::banks::BankMap;
+use crate::bits::Bits;
+use crate::block::{Block, Exit};
+use crate::calls::Callee;
+use crate::function::Function;
+use crate::program::Program;
+use hotswap_isa::Inst;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::RegFile;
+use hotswap_isa::regset::RegSet;
+
+/// What is live in a function.
+#[derive(Debug, Clone)]
+pub struct Liveness {
+    function: usize,
+    layout: Layout,
+    /// What is live at the start of each block.
+    rows: Vec<u64>,
+    /// What is live when the function returns.
+    returned: Live,
+    /// Blocks that were looked at.
+    visits: usize,
+}
+
+impl Liveness {
+    /// Of a function whose callers may need everything when it returns.
+    #[must_use]
+    pub fn of(program: &Program<'_>, function: usize, summaries: &Summaries, banks: &BankMap) -> Self {
+        Solver::new(program, function, summaries, banks, Live::EVERYTHING).solve()
+    }
+
+    /// What is live at the start of a block.
+    #[must_use]
+    pub fn at_block(&self, block: usize) -> Option<Live> {
+        let length = self.layout.len();
+        self.rows.get(block * length..(block + 1) * length).map(|row| self.layout.load(row))
+    }
+
+    /// How often blocks were looked at until nothing changed.
+    #[must_use]
+    pub fn visits(&self) -> usize {
+        self.visits
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.rows.capacity() * 8
+    }
+
+    pub(super) fn at_entry(&self, function: &Function, offset: u32) -> Option<Live> {
+        self.at_block(function.block_at(offset)?)
+    }
+
+    /// What is live before the instruction at an offset, and behind it; `None` where no instruction of the function
+    /// begins.
+    #[must_use]
+    pub fn around(
+        &self,
+        program: &Program<'_>,
+        summaries: &Summaries,
+        banks: &BankMap,
+        offset: u32,
+    ) -> Option<(Live, Live)> {
+        let function = program.functions.get(self.function)?;
+        let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
+        let mut solver = Solver::with_layout(program, self.function, summaries, banks, self.returned, &self.layout);
+        solver.rows.clone_from(&self.rows);
+        let mut after = solver.behind(block);
+        let mut found = None;
+        solver.walk_back(block, &mut after, |at, live, before| {
+            if at == offset {
+                match (before, &mut found) {
+                    (false, found) => *found = Some((*live, *live)),
+                    (true, Some(found)) => found.0 = *live,
+                    (true, None) => {}
+                }
+            }
+        });
+        found
+    }
+}
+
+pub(super) struct Solver<'p, 'a> {
+    program: &'p Program<'a>,
+    number: usize,
+    function: &'p Function,
+    summaries: &'p Summaries,
+    banks: &'p BankMap,
+    returned: Live,
+    layout: Layout,
+    stepper: Stepper<'p>,
+    rows: Vec<u64>,
+    /// The instructions of a block, with the bank mode in force.
+    line: Vec<(u32, Inst, VgprBanks)>,
+}
+
+impl<'p, 'a> Solver<'p, 'a> {
+    pub(super) fn new(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: Live,
+    ) -> Self {
+        let function = &program.functions[number];
+        let layout = Layout::of(&touched(function, summaries, banks.is_plain(number)));
+        let mut solver = Self::with_layout(program, number, summaries, banks, returned, &layout);
+        solver.rows = vec![0; function.blocks.len() * layout.len()];
+        solver
+    }
+
+    /// With rows of all registers, for what is live at returns in some lanes only.
+    pub(super) fn full(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: Live,
+    ) -> Self {
+        let layout = Layout::of(&[u64::MAX; WORDS]);
+        let mut solver = Self::with_layout(program, number, summaries, banks, returned, &layout);
+        solver.rows = vec![0; solver.function.blocks.len() * layout.len()];
+        solver
+    }
+
+    fn with_layout(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: Live,
+        layout: &Layout,
+    ) -> Self {
+        let function = &program.functions[number];
+        let stepper = Stepper::new(program.source.isa, &program.ops, function.indexed);
+        let (layout, rows, line) = (layout.clone(), Vec::new(), Vec::new());
+        Self { program, number, function, summaries, banks, returned, layout, stepper, rows, line }
+    }
+
+    pub(super) fn solve(mut self) -> Liveness {
+        let mut order = self.function.reverse_postorder();
+        order.reverse();
+        let mut position = vec![0u32; order.len()];
+        for (at, block) in order.iter().enumerate() {
+            position[*block as usize] = at as u32;
+        }
+        let (first, from) = self.function.predecessors();
+        let mut pending = Bits::new(order.len());
+        for at in 0..order.len() {
+            pending.set(at);
+        }
+        let (mut at, mut visits) = (0, 0);
+        while let Some(next) = pending.next(at) {
+            pending.clear(next);
+            at = next + 1;
+            visits += 1;
+            let block = order[next] as usize;
+            let mut live = self.behind(block);
+            self.walk_back(block, &mut live, |_, _, _| {});
+            let length = self.layout.len();
+            if self.layout.merge(&mut self.rows[block * length..(block + 1) * length], &live) {
+                for before in &from[first[block] as usize..first[block + 1] as usize] {
+                    let place = position[*before as usize] as usize;
+                    pending.set(place);
+                    at = at.min(place);
+                }
+            }
+        }
+        Liveness { function: self.number, layout: self.layout, rows: self.rows, returned: self.returned, visits }
+    }
+
+    /// What is live behind a block.
+    fn behind(&self, block: usize) -> Live {
+        let length = self.layout.len();
+        let line = &self.function.blocks[block];
+        let mut live = match line.exit {
+            Exit::Return => self.returned,
+            Exit::Unknown => Live::EVERYTHING,
+            Exit::Tail => self.behind_tail(line),
+            _ => Live::NOTHING,
+        };
+        for to in self.function.successors(block) {
+            let to = *to as usize;
+            live.union_with(&self.layout.load(&self.rows[to * length..(to + 1) * length]));
+        }
+        live
+    }
+
+    fn behind_tail(&self, line: &Block) -> Live {
+        let tails = self.function.calls.iter().filter(|call| call.offset == line.last && call.is_tail());
+        let mut live = Live::NOTHING;
+        for call in tails {
+            let known = match call.callee {
+                Callee::Function { entry, .. } => self.summaries.at(entry),
+                _ => None,
+            };
+            live.union_with(&known.map_or(Live::EVERYTHING, |known| known.before(&self.returned)));
+        }
+        live
+    }
+
+    /// Goes from behind a block to its start; `each` sees every instruction twice: with what is live behind it, then with
+    /// what is live before it.
+    fn walk_back(&mut self, block: usize, live: &mut Live, mut each: impl FnMut(u32, &Live, bool)) {
+        let line = self.function.blocks[block];
+        let mut banks = self.banks.at_block(self.number, block);
+        let (mut at, mut instructions) = (line.start, std::mem::take(&mut self.line));
+        instructions.clear();
+        while at < line.end {
+            let Some(inst) = self.program.decode(at) else { break };
+            instructions.push((at, inst, banks));
+            if self.function.banked {
+                banks = banks.after(&inst, self.program.source.isa);
+            }
+            at += u32::from(inst.len());
+        }
+        for (at, inst, banks) in instructions.iter().rev() {
+            each(*at, live, false);
+            if *at == line.last && line.exit == Exit::Call {
+                *live = self.before_callee(line.last, live);
+            }
+            self.stepper.back(inst, *banks, live);
+            each(*at, live, true);
+        }
+        self.line = instructions;
+    }
+
+    fn before_callee(&self, offset: u32, after: &Live) -> Live {
+        let callee = self.function.call_at(offset).map(|call| call.callee);
+        let known = match callee {
+            Some(Callee::Function { entry, .. }) => self.summaries.at(entry),
+            _ => None,
+        };
+        known.map_or(Live::EVERYTHING, |known| known.before(after))
+    }
+}
+
+/// Words of registers that a function or its callees touch.
+fn touched(function: &Function, summaries: &Summaries, plain_banks: bool) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    let mut add = |set: &RegSet| {
+        for (number, word) in set.words().iter().enumerate().take(VECTORS + 4) {
+            words[if number < VECTORS { number } else { number + VECTORS }] |= word;
+        }
+    };
+    add(function.reads());
+    add(function.writes());
+    if !plain_banks {
+        add(&RegSet::all_of(RegFile::Vgpr));
+    }
+    // Scalar registers stand for one another, and instructions with an index name less than they touch.
+    words[2 * VECTORS..].fill(u64::MAX);
+    if function.indexed {
+        words[..VECTORS].fill(u64::MAX);
+    }
+    for call in &function.calls {
+        let known = match call.callee {
+            Callee::Function { entry, .. } => summaries.at(entry),
+            _ => None,
+        };
+        if let Some(known) = known {
+            (0..VECTORS).filter(|word| known.touches(*word)).for_each(|word| words[word] = u64::MAX);
+        }
+    }
+    words
+}

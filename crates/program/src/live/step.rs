@@ -1,0 +1,193 @@
+//! One instruction backwards.
+
+use super::set::{Live, VECTORS, is_vector};
+use crate::ops::{Op, Ops};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::{EffectBits, EffectReader};
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Flag, Inst, Isa};
+
+/// Registers without an operand, as bits of the words of scalar registers and of the last word.
+#[derive(Debug, Clone, Copy, Default)]
+struct Implicit {
+    key: u16,
+    read: [u64; 4],
+    killed: [u64; 4],
+    exec: bool,
+}
+
+/// Steps over instructions of one function.
+pub(super) struct Stepper<'o> {
+    isa: Isa,
+    ops: &'o Ops,
+    reader: EffectReader,
+    /// An index may choose the vector registers of every VALU instruction.
+    indexed: bool,
+    /// The last combination; most instructions in a row have the same.
+    implicit: Implicit,
+}
+
+/// An effect is at most one of 16.
+const MOST: usize = 20;
+
+impl<'o> Stepper<'o> {
+    pub(super) fn new(isa: Isa, ops: &'o Ops, indexed: bool) -> Self {
+        Self { isa, ops, reader: EffectReader::new(isa), indexed, implicit: Implicit::default() }
+    }
+
+    /// From what is live behind an instruction to what is live before it.
+    pub(super) fn back(&mut self, inst: &Inst, banks: VgprBanks, live: &mut Live) {
+        if inst.is(Flag::Indexed) || self.indexed && inst.is(Flag::Valu) {
+            return self.back_indexed(inst, banks, live);
+        }
+        let mut reads = [EffectBits::NONE; MOST];
+        let mut writes = [EffectBits::NONE; MOST];
+        let (mut read, mut written) = (0, 0);
+        let implicit = self.reader.visit(inst, |effect| {
+            if effect.written() {
+                writes[written % MOST] = effect;
+                written += usize::from(!effect.is_none());
+            } else {
+                reads[read % MOST] = effect;
+                read += usize::from(!effect.is_none());
+            }
+        });
+        let key = u16::from(implicit.writes.bits()) << 8 | u16::from(implicit.reads.bits());
+        if key != self.implicit.key {
+            self.implicit = self.implicits(key, |each| implicit.each(self.isa, each));
+        }
+        let writes = &writes[..written.min(MOST)];
+        let exec = writes.iter().any(|effect| is_exec(effect.reg()));
+        if exec || self.implicit.exec {
+            self.change_lanes(inst, live);
+        }
+        for (number, bits) in self.implicit.killed.iter().enumerate() {
+            live.words[VECTORS * 2 + number] &= !bits;
+        }
+        for effect in writes {
+            kill(*effect, banks, live);
+        }
+        for (number, bits) in self.implicit.read.iter().enumerate() {
+            live.words[VECTORS * 2 + number] |= bits;
+        }
+        let crosses = self.ops.crosses(inst);
+        for effect in &reads[..read.min(MOST)] {
+            gen_read(*effect, banks, crosses, live);
+        }
+    }
+
+    fn implicits(&self, key: u16, each: impl FnOnce(&mut dyn FnMut(EffectBits))) -> Implicit {
+        let mut found = Implicit { key, ..Implicit::default() };
+        each(&mut |effect| {
+            let reg = effect.reg();
+            let (word, low, high) = Live::place(reg);
+            let Some(word) = word.checked_sub(VECTORS * 2).filter(|word| *word < 4) else { return };
+            let set = match (effect.written(), effect.partial()) {
+                (false, _) => &mut found.read,
+                (true, false) => &mut found.killed,
+                (true, true) => return,
+            };
+            set[word] |= low;
+            if word < 3 {
+                set[word + 1] |= high;
+            }
+            found.exec |= effect.written() && is_exec(reg);
+        });
+        found
+    }
+
+    /// What EXEC's new value means for lanes.
+    fn change_lanes(&self, inst: &Inst, live: &mut Live) {
+        let with_exec = || inst.reads(self.isa).any(|effect| is_exec(effect.reg));
+        // `s_andn2 exec, x, exec` has the lanes that were not active.
+        let first_is_exec = || {
+            let first = inst.operand(self.isa, hotswap_isa::Name::Src0);
+            matches!(first, Some(hotswap_isa::Value::Reg(reg)) if is_exec(reg))
+        };
+        match self.ops.of(inst) {
+            Op::Shrinks => live.before_shrinking(),
+            Op::Grows => live.before_growing(),
+            Op::AndExec if with_exec() && same_half(inst, self.isa) => live.before_shrinking(),
+            Op::OrExec if with_exec() && same_half(inst, self.isa) => live.before_growing(),
+            Op::AndNotExec if first_is_exec() && same_half(inst, self.isa) => live.before_shrinking(),
+            _ => live.before_any_change(),
+        }
+    }
+
+    /// Registers that an index chooses: the sets of the instruction have all that it may choose.
+    fn back_indexed(&self, inst: &Inst, banks: VgprBanks, live: &mut Live) {
+        if inst.writes(self.isa).any(|effect| is_exec(effect.reg)) {
+            self.change_lanes(inst, live);
+        }
+        let mut read = inst.read_set(self.isa, banks);
+        if inst.is(Flag::Valu) {
+            read.union_with(&RegSet::all_of(RegFile::Vgpr));
+        }
+        for reg in inst.overwritten_set(self.isa, banks).iter().filter(|reg| !is_vector(*reg)) {
+            live.take(Live::place(reg));
+        }
+        for reg in &read {
+            let (word, low, high) = Live::place(reg);
+            live.add((word, low, high));
+            if is_vector(reg) {
+                live.add((word + VECTORS, low, high));
+            }
+        }
+    }
+}
+
+/// The EXEC that is read is the one that is written: both halves, or the same one.
+fn same_half(inst: &Inst, isa: Isa) -> bool {
+    let written = inst.writes(isa).find(|effect| is_exec(effect.reg)).map(|effect| effect.reg);
+    let read = inst.reads(isa).filter(|effect| is_exec(effect.reg) && effect.slot.is_some());
+    let mut read = read.map(|effect| effect.reg);
+    read.any(|read| Some(read) == written)
+}
+
+fn is_exec(reg: Reg) -> bool {
+    reg.is(Special::ExecLo) || reg.is(Special::ExecHi)
+}
+
+fn kill(effect: EffectBits, banks: VgprBanks, live: &mut Live) {
+    if effect.partial() {
+        return;
+    }
+    let Some(reg) = banks.resolve(effect.reg(), effect.role()) else { return };
+    let (word, low, high) = Live::place(reg);
+    live.take((word, low, high));
+    if is_vector(reg) && !effect.masked() {
+        live.take((word + VECTORS, low, high));
+    }
+}
+
+fn gen_read(effect: EffectBits, banks: VgprBanks, crosses: bool, live: &mut Live) {
+    let named = effect.reg();
+    if named.file == RegFile::Special {
+        live.add(Live::place(named));
+        for (alias, meant) in ALIASES {
+            if named.is(alias) {
+                live.add(Live::place(meant));
+            }
+        }
+        return;
+    }
+    let mut add = |reg: Reg| {
+        let (word, low, high) = Live::place(reg);
+        live.add((word, low, high));
+        if crosses && is_vector(reg) {
+            live.add((word + VECTORS, low, high));
+        }
+    };
+    match banks.resolve(named, effect.role()) {
+        Some(reg) => add(reg),
+        None => (0..4).for_each(|bank| add(Reg { index: named.index + 256 * bank, ..named })),
+    }
+}
+
+/// Operands that stand for other registers.
+const ALIASES: [(Special, Reg); 3] = [
+    (Special::Vccz, Reg::special(Special::VccLo, 2)),
+    (Special::Execz, Reg::special(Special::ExecLo, 2)),
+    (Special::LdsDirect, Reg::special(Special::M0, 1)),
+];

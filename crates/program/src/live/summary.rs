@@ -1,0 +1,152 @@
+//! What a call of a function needs and leaves, callees before callers.
+//!
+//! Invariants: what is live before a call is a union over single bits of what is live behind it, so a summary says for
+//! nothing, for every register live in active lanes and for every register live in other lanes what is live at the
+//! entry, and any set in between follows. Functions that call each other start from nothing and grow until they agree.
+
+use super::set::{Live, VECTORS, WORDS};
+use super::solve::{Liveness, Solver};
+use crate::banks::BankMap;
+use crate::program::Program;
+use rayon::prelude::*;
+use std::collections::HashMap;
+
+/// Rounds of a group of functions that call each other; then everything counts as live.
+const ROUNDS: usize = 64;
+
+/// What is live at an entry, depending on what is live when the function returns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Summary {
+    /// In any case.
+    pub(super) always: Live,
+    /// If a register is live in active lanes behind the call, or has no lanes.
+    pub(super) active: Live,
+    /// If it is live in other lanes.
+    pub(super) others: Live,
+}
+
+impl Summary {
+    const NOTHING: Self = Self { always: Live::NOTHING, active: Live::NOTHING, others: Live::NOTHING };
+    const EVERYTHING: Self = Self { always: Live::EVERYTHING, active: Live::EVERYTHING, others: Live::EVERYTHING };
+
+    /// Whether a word of vector registers comes through otherwise than as it is.
+    pub(super) fn touches(&self, word: usize) -> bool {
+        let pair = |live: &Live| (live.words[word], live.words[word + VECTORS]);
+        (pair(&self.always), pair(&self.active), pair(&self.others)) != ((0, 0), (u64::MAX, 0), (0, u64::MAX))
+    }
+
+    /// What is live before a call with so much live behind it.
+    pub(super) fn before(&self, after: &Live) -> Live {
+        let mut live = self.always;
+        for word in 0..VECTORS {
+            let (active, others) = (after.words[word], after.words[word + VECTORS]);
+            live.words[word] |= self.active.words[word] & active | self.others.words[word] & others;
+            let (active_out, others_out) = (self.active.words[word + VECTORS], self.others.words[word + VECTORS]);
+            live.words[word + VECTORS] |= active_out & active | others_out & others;
+        }
+        for word in 2 * VECTORS..WORDS {
+            live.words[word] |= self.active.words[word] & after.words[word];
+        }
+        live
+    }
+}
+
+/// Summaries of all functions that are called.
+#[derive(Debug, Clone, Default)]
+pub struct Summaries {
+    /// By the offset of the entry.
+    entries: HashMap<u32, Summary>,
+}
+
+impl Summaries {
+    /// Of all functions that are called from known places.
+    #[must_use]
+    pub fn of(program: &Program<'_>, banks: &BankMap) -> Self {
+        let mut summaries = Self::default();
+        for level in levels(program) {
+            let made: Vec<(u32, Summary)> =
+                level.par_iter().flat_map_iter(|group| summaries.group(program, banks, group).into_iter()).collect();
+            summaries.entries.extend(made);
+        }
+        summaries
+    }
+
+    pub(super) fn at(&self, entry: u32) -> Option<&Summary> {
+        self.entries.get(&entry)
+    }
+
+    fn group(&self, program: &Program<'_>, banks: &BankMap, group: &[u32]) -> Vec<(u32, Summary)> {
+        let members: Vec<u32> =
+            group.iter().copied().filter(|member| program.callers(*member as usize).next().is_some()).collect();
+        let recursive = group.len() > 1 || members.iter().any(|member| calls_itself(program, *member));
+        if !recursive {
+            return members.iter().flat_map(|member| self.entries_of(program, banks, *member)).collect();
+        }
+        let mut trial = Self { entries: HashMap::new() };
+        for function in group.iter().map(|member| &program.functions[*member as usize]) {
+            trial.entries.extend(function.entries.iter().map(|entry| (entry.offset, Summary::NOTHING)));
+            // What is called outside of the group is known already.
+            for call in &function.calls {
+                if let crate::calls::Callee::Function { entry, .. } = call.callee
+                    && let Some(known) = self.entries.get(&entry)
+                {
+                    trial.entries.insert(entry, *known);
+                }
+            }
+        }
+        for _ in 0..ROUNDS {
+            let made: Vec<(u32, Summary)> =
+                members.iter().flat_map(|member| trial.entries_of(program, banks, *member)).collect();
+            if made.iter().all(|(entry, summary)| trial.entries.get(entry) == Some(summary)) {
+                return made;
+            }
+            trial.entries.extend(made);
+        }
+        let entries = members.iter().flat_map(|member| &program.functions[*member as usize].entries);
+        entries.map(|entry| (entry.offset, Summary::EVERYTHING)).collect()
+    }
+
+    fn entries_of(&self, program: &Program<'_>, banks: &BankMap, member: u32) -> Vec<(u32, Summary)> {
+        let (mut active, mut others) = (Live::EVERYTHING, Live::NOTHING);
+        for word in 0..VECTORS {
+            active.words[word + VECTORS] = 0;
+            others.words[word + VECTORS] = u64::MAX;
+        }
+        let solve = |returned: Live| Solver::full(program, member as usize, self, banks, returned).solve();
+        let [always, active, others]: [Liveness; 3] = [solve(Live::NOTHING), solve(active), solve(others)];
+        let function = &program.functions[member as usize];
+        let summary = |offset: u32| {
+            let at = |liveness: &Liveness| liveness.at_entry(function, offset).unwrap_or(Live::EVERYTHING);
+            Summary { always: at(&always), active: at(&active), others: at(&others) }
+        };
+        function.entries.iter().map(|entry| (entry.offset, summary(entry.offset))).collect()
+    }
+}
+
+fn calls_itself(program: &Program<'_>, member: u32) -> bool {
+    program.callers(member as usize).any(|(caller, _)| caller == member as usize)
+}
+
+/// Groups of functions that can be looked at together, because what they call is in earlier levels.
+fn levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
+    let mut level_of = vec![0usize; program.functions.len()];
+    let mut levels: Vec<Vec<&[u32]>> = Vec::new();
+    for group in program.bottom_up() {
+        let callees = group.iter().flat_map(|member| &program.functions[*member as usize].calls);
+        let level = callees
+            .filter_map(|call| match call.callee {
+                crate::calls::Callee::Function { function, .. } if !group.contains(&function) => {
+                    Some(level_of[function as usize] + 1)
+                }
+                _ => None,
+            })
+            .max()
+            .unwrap_or(0);
+        group.iter().for_each(|member| level_of[*member as usize] = level);
+        if levels.len() <= level {
+            levels.resize_with(level + 1, Vec::new);
+        }
+        levels[level].push(group);
+    }
+    levels
+}

@@ -1,0 +1,107 @@
+//! Loops: which blocks run again and again, and how deep they lie in each other.
+//!
+//! A loop is a strongly connected part of the blocks; the loops in it are the parts that are left when its headers, the
+//! blocks into which it is entered, are taken out. So loops with several entries are loops, too, and no dominators are
+//! needed.
+//!
+//! Invariants: an outer loop stands before its inner ones; work is linear in the edges for each level of nesting, and
+//! beyond [`DEEPEST`] levels what is left is one loop.
+
+use crate::function::Function;
+
+/// Levels that are told apart.
+const DEEPEST: u8 = 16;
+
+/// A loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loop {
+    /// Numbers of the blocks into which it is entered, or that an edge inside leads back to; rising.
+    pub headers: Vec<u32>,
+    /// Numbers of all its blocks, those of inner loops included; rising.
+    pub blocks: Vec<u32>,
+    /// 1 for an outermost loop.
+    pub depth: u8,
+    /// Number of the loop around it.
+    pub parent: Option<u32>,
+}
+
+/// The loops of a function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoopNest {
+    /// Outer loops before inner ones.
+    pub loops: Vec<Loop>,
+    /// For each block how many loops it lies in.
+    pub depth: Vec<u8>,
+}
+
+impl LoopNest {
+    /// The loops of a function.
+    #[must_use]
+    pub fn of(function: &Function) -> Self {
+        let count = function.blocks.len();
+        let mut nest = Self { loops: Vec::new(), depth: vec![0; count] };
+        let (first, from) = function.predecessors();
+        // Each block belongs to a region: what is left of the loop that is being looked at. 0 is none.
+        let mut region = vec![1u32; count];
+        let mut next_region = 2;
+        let mut work: Vec<(Vec<u32>, Option<u32>, u8)> = vec![((0..count as u32).collect(), None, 1)];
+        while let Some((blocks, parent, depth)) = work.pop() {
+            for part in components(function, &region, &blocks) {
+                let inside = |block: u32| part.binary_search(&block).is_ok();
+                let preds = |block: u32| &from[first[block as usize] as usize..first[block as usize + 1] as usize];
+                let is_loop = part.len() > 1 || preds(part[0]).contains(&part[0]);
+                if !is_loop {
+                    continue;
+                }
+                let entered = |block: &u32| preds(*block).iter().any(|before| !inside(*before));
+                let mut headers: Vec<u32> = part.iter().copied().filter(|block| entered(block)).collect();
+                let starts = function.entries.iter().filter_map(|entry| function.block_at(entry.offset));
+                headers.extend(starts.map(|block| block as u32).filter(|block| inside(*block)));
+                headers.sort_unstable();
+                headers.dedup();
+                if headers.is_empty() {
+                    headers.push(part[0]);
+                }
+                let number = nest.loops.len() as u32;
+                part.iter().for_each(|block| nest.depth[*block as usize] = depth);
+                let rest: Vec<u32> =
+                    part.iter().copied().filter(|block| headers.binary_search(block).is_err()).collect();
+                headers.iter().for_each(|header| region[*header as usize] = 0);
+                rest.iter().for_each(|block| region[*block as usize] = next_region);
+                next_region += 1;
+                nest.loops.push(Loop { headers, blocks: part, depth, parent });
+                if depth < DEEPEST && !rest.is_empty() {
+                    work.push((rest, Some(number), depth + 1));
+                }
+            }
+        }
+        nest
+    }
+
+    /// The innermost loop that holds a block.
+    #[must_use]
+    pub fn innermost(&self, block: u32) -> Option<&Loop> {
+        let holds = |one: &&Loop| one.blocks.binary_search(&block).is_ok();
+        self.loops.iter().filter(holds).max_by_key(|one| one.depth)
+    }
+
+    /// Whether a block is a header of some loop.
+    #[must_use]
+    pub fn is_header(&self, block: u32) -> bool {
+        self.loops.iter().any(|one| one.headers.binary_search(&block).is_ok())
+    }
+}
+
+/// Strongly connected parts of some blocks, by edges inside of their region only; each sorted.
+fn components(function: &Function, region: &[u32], blocks: &[u32]) -> Vec<Vec<u32>> {
+    let Some(first) = blocks.first() else { return Vec::new() };
+    let own = region[*first as usize];
+    // Numbers within `blocks`, which are sorted.
+    let place = |block: u32| blocks.binary_search(&block).ok();
+    let successors = |at: usize| {
+        let inside = |to: &&u32| region[**to as usize] == own;
+        function.successors(blocks[at] as usize).iter().filter(inside).filter_map(|to| place(*to).map(|to| to as u32))
+    };
+    let groups = crate::calls::bottom_up(blocks.len(), successors);
+    groups.into_iter().map(|group| group.into_iter().map(|at| blocks[at as usize]).collect()).collect()
+}

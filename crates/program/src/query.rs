@@ -1,0 +1,182 @@
+//! Questions about the surroundings of an instruction: what covers it, and what comes before and after.
+//!
+//! Invariants: paths are followed within one function; that something was not found says something only if no path left
+//! it ([`Steps::leaves`]).
+
+use crate::block::Exit;
+use crate::function::Function;
+use crate::program::Program;
+use hotswap_isa::{Inst, Name};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Members of a clause: the low six bits and one more.
+const CLAUSE: u64 = 63;
+/// Instructions behind an `s_delay_alu` that it may name.
+const DELAY: usize = 6;
+
+/// An instruction that says something about those behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cover {
+    /// Its offset.
+    pub offset: u32,
+    /// Offset of the last instruction about which it says something.
+    pub last: u32,
+    /// How many instructions it counts.
+    pub count: u8,
+    /// The place of the instruction in question among them, from 0.
+    pub place: u8,
+}
+
+/// What covers an instruction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Covers {
+    /// An `s_clause` of which it is a member.
+    pub clause: Option<Cover>,
+    /// An `s_delay_alu` that counts it.
+    pub delay: Option<Cover>,
+}
+
+/// What following paths came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Steps {
+    /// Instructions that were looked at.
+    pub count: usize,
+    /// A path leaves the function within the bound: by a call, a return, an entry, or nobody knows where.
+    pub leaves: bool,
+}
+
+impl Program<'_> {
+    /// The clause and the delay that cover the instruction at an offset.
+    #[must_use]
+    pub fn covers(&self, offset: u32) -> Covers {
+        let mut covers = Covers::default();
+        let Some((_, function)) = self.function_at(offset) else { return covers };
+        let mut at = offset;
+        for distance in 0..=CLAUSE as usize + 1 {
+            let Some(before) = function.instruction_before(at) else { break };
+            let Some(inst) = self.decode(before) else { break };
+            // Members stand behind one another: across a gap there is none.
+            if before + u32::from(inst.len()) != at {
+                break;
+            }
+            at = before;
+            let immediate = || inst.raw(Name::Simm16).unwrap_or(0);
+            match inst.mnemonic() {
+                "s_clause" if covers.clause.is_none() => {
+                    let count = (immediate() & CLAUSE) as usize + 1;
+                    covers.clause = self.cover(function, at, count, distance);
+                }
+                "s_delay_alu" if covers.delay.is_none() && distance < DELAY => {
+                    covers.delay = self.cover(function, at, delayed(immediate()), distance);
+                }
+                _ => {}
+            }
+        }
+        covers
+    }
+
+    /// A cover of `count` instructions, if the one `place` behind it is among them.
+    fn cover(&self, function: &Function, offset: u32, count: usize, place: usize) -> Option<Cover> {
+        if place >= count {
+            return None;
+        }
+        let mut last = offset;
+        for _ in 0..count {
+            let inst = self.decode(last)?;
+            let next = last + u32::from(inst.len());
+            if !function.is_instruction(next) {
+                break;
+            }
+            last = next;
+        }
+        Some(Cover { offset, last, count: count as u8, place: place as u8 })
+    }
+
+    /// The ways through a function; makes the table of predecessors once.
+    #[must_use]
+    pub fn ways(&self, function: usize) -> Option<Ways<'_>> {
+        let function = self.functions.get(function)?;
+        let (first, from) = function.predecessors();
+        Some(Ways { program: self, function, first, from })
+    }
+}
+
+/// The ways through a function, see [`Program::ways`].
+#[derive(Debug, Clone)]
+pub struct Ways<'p> {
+    program: &'p Program<'p>,
+    function: &'p Function,
+    first: Vec<u32>,
+    from: Vec<u32>,
+}
+
+impl Ways<'_> {
+    /// Looks at the instructions that may be executed after the one at an offset, at most `bound` of them on a path;
+    /// `each` gets the offset, the instruction and its distance, 1 for the next one, and says whether to go on there.
+    pub fn following(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> Steps {
+        let function = self.function;
+        let next = |at: u32, inst: &Inst| {
+            let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
+            let line = &function.blocks[block];
+            if at != line.last {
+                return (vec![at + u32::from(inst.len())], false);
+            }
+            let to = function.successors(block).iter().map(|to| function.blocks[*to as usize].start).collect();
+            (to, matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown))
+        };
+        self.paths(offset, bound, &mut each, next)
+    }
+
+    /// The same for instructions that may have been executed before.
+    pub fn preceding(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> Steps {
+        let (function, first, from) = (self.function, &self.first, &self.from);
+        let before = |at: u32, _: &Inst| {
+            let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
+            if at != function.blocks[block].start {
+                return (function.instruction_before(at).into_iter().collect(), false);
+            }
+            let blocks = &from[first[block] as usize..first[block + 1] as usize];
+            let lines = blocks.iter().map(|before| &function.blocks[*before as usize]);
+            let is_entry = function.entries.iter().any(|entry| entry.offset == at);
+            let leaves = is_entry || blocks.is_empty() || lines.clone().any(|line| line.exit == Exit::Call);
+            (lines.map(|line| line.last).collect(), leaves)
+        };
+        self.paths(offset, bound, &mut each, before)
+    }
+
+    fn paths(
+        &self,
+        offset: u32,
+        bound: u32,
+        each: &mut impl FnMut(u32, &Inst, u32) -> bool,
+        next: impl Fn(u32, &Inst) -> (Vec<u32>, bool),
+    ) -> Steps {
+        let mut steps = Steps::default();
+        let mut seen = BTreeMap::new();
+        let mut work = VecDeque::from([(offset, 0)]);
+        while let Some((at, distance)) = work.pop_front() {
+            let Some(inst) = self.program.decode(at) else { continue };
+            if distance > 0 {
+                steps.count += 1;
+                if !each(at, &inst, distance) {
+                    continue;
+                }
+            }
+            if distance == bound {
+                continue;
+            }
+            let (more, leaves) = next(at, &inst);
+            steps.leaves |= leaves;
+            work.extend(more.into_iter().filter(|to| seen.insert(*to, ()).is_none()).map(|to| (to, distance + 1)));
+        }
+        steps
+    }
+}
+
+/// Up to which instruction behind it an `s_delay_alu` counts.
+fn delayed(immediate: u64) -> usize {
+    match (immediate >> 4 & 7, immediate >> 7 & 15) {
+        (_, 0) => 1,
+        (skip, _) => skip as usize + 1,
+    }
+}
