@@ -174,6 +174,24 @@ pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// Appends a number in its shortest form, as compilers write it.
+pub(crate) fn write_unsigned(out: &mut Vec<u8>, number: u64) {
+    let bytes = number.to_be_bytes();
+    match number {
+        0..=0x7f => out.push(bytes[7]),
+        0x80..=0xff => out.extend([0xcc, bytes[7]]),
+        0x100..=0xffff => out.extend([0xcd, bytes[6], bytes[7]]),
+        0x1_0000..=0xffff_ffff => {
+            out.push(0xce);
+            out.extend_from_slice(&bytes[4..]);
+        }
+        _ => {
+            out.push(0xcf);
+            out.extend_from_slice(&bytes);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Reader;

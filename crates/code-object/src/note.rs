@@ -131,7 +131,7 @@ pub(crate) fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
 }
 
 /// Contents of the metadata notes in one area; notes of other kinds are passed over.
-fn notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<Range<usize>>, Diagnostic> {
+pub(crate) fn notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<Range<usize>>, Diagnostic> {
     let (mut at, mut found) = (area.start, Vec::new());
     while at < area.end {
         let (content, is_metadata, next) = one(data, &area, at, align)?;

@@ -2,6 +2,7 @@
 
 use crate::descriptor::{self, Descriptor};
 use crate::elf::{self, Elf, Kind, Section, Segment};
+use crate::kernel_descriptor::KernelDescriptor;
 use crate::note::Note;
 use crate::{malformed, unknown};
 use hotswap_report::Diagnostic;
@@ -94,6 +95,20 @@ impl<'a> CodeObject<'a> {
     /// The descriptors of [`Note::kernels`], in the same order.
     pub fn descriptors(&self) -> &[Descriptor] {
         &self.descriptors
+    }
+
+    /// Compares every kernel's descriptor with what the note says of it.
+    ///
+    /// # Errors
+    /// `MALFORMED` with the kernel's name, see [`KernelDescriptor::check`].
+    pub fn check_descriptors(&self) -> Result<(), Diagnostic> {
+        for (kernel, place) in self.note.kernels.iter().zip(&self.descriptors) {
+            let bytes = &self.elf.data[place.range.clone()];
+            if let Some(descriptor) = KernelDescriptor::new(bytes, self.target.processor) {
+                descriptor.check(kernel, place.range.start)?;
+            }
+        }
+        Ok(())
     }
 
     /// Sections in the order of their table; empty when the file has none.

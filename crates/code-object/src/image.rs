@@ -1,0 +1,152 @@
+//! A code object as parts that can change their size: headers, sections, symbols, relocations.
+//!
+//! [`Image::parse`] takes the file apart and proves that nothing but the parts is in it: header, program headers,
+//! sections and the section table lie one after the other, and what is between them is kept. [`Layout`] puts parts of
+//! any size together again, by the rules of linkers and assemblers that the file itself shows it was made by.
+//!
+//! Invariants: parsing copies no section; parts of the old sizes give the file back byte for byte; every number of the
+//! file is checked before it is used, and none of them makes this code panic.
+//!
+//! Absent on purpose: what the bytes of a section mean (but for symbols and relocations), and changes to the number or
+//! the order of sections, segments, symbols and relocations.
+
+mod layout;
+mod parse;
+mod relocation;
+mod symbol;
+
+pub use layout::Layout;
+pub use relocation::{Formula, RELOCATIONS, Rela, RelocationKind, Relocations};
+pub use symbol::{SymbolRow, SymbolRows};
+
+use crate::Kind;
+use hotswap_report::Diagnostic;
+use hotswap_targets::EFlags;
+use object::elf;
+use std::ops::Range;
+
+/// A code object, taken apart. Borrows the file.
+#[derive(Debug, Clone)]
+pub struct Image<'a> {
+    pub(crate) data: &'a [u8],
+    /// Linked or relocatable.
+    pub kind: Kind,
+    /// `e_flags`, taken apart.
+    pub flags: EFlags,
+    /// Sections in the order of their table, the empty first one included.
+    pub sections: Vec<Part<'a>>,
+    /// Program headers in the order of their table.
+    pub segments: Vec<SegmentRow>,
+    /// Where the program headers begin; 0 without any.
+    pub(crate) segments_at: u64,
+    /// Where the section table begins.
+    pub(crate) sections_at: u64,
+    /// Parts of the file in its order.
+    pub(crate) order: Vec<Item>,
+}
+
+/// A section: its header's numbers, and its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Name; empty when it is not UTF-8.
+    pub name: &'a str,
+    /// `sh_type`.
+    pub kind: u32,
+    /// `sh_flags`.
+    pub flags: u64,
+    /// `sh_addr`.
+    pub address: u64,
+    /// `sh_offset`.
+    pub offset: u64,
+    /// `sh_size`: in memory, also where the file holds no bytes.
+    pub size: u64,
+    /// `sh_link`.
+    pub link: u32,
+    /// `sh_info`.
+    pub info: u32,
+    /// `sh_addralign`.
+    pub align: u64,
+    /// `sh_entsize`.
+    pub entry_size: u64,
+    /// Bytes in the file; empty for sections without content there.
+    pub bytes: &'a [u8],
+}
+
+/// A program header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentRow {
+    /// `p_type`.
+    pub kind: u32,
+    /// `p_flags`.
+    pub flags: u32,
+    /// `p_offset`.
+    pub offset: u64,
+    /// `p_vaddr`.
+    pub address: u64,
+    /// `p_filesz`.
+    pub file_size: u64,
+    /// `p_memsz`.
+    pub memory_size: u64,
+    /// `p_align`.
+    pub align: u64,
+}
+
+/// Something that takes room in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// A section, by number.
+    Section(usize),
+    /// The section table.
+    Table,
+}
+
+impl Part<'_> {
+    /// Whether it has an address in a loaded program.
+    pub fn is_loaded(&self) -> bool {
+        self.flags & u64::from(elf::SHF_ALLOC) != 0
+    }
+
+    /// Whether it holds instructions.
+    pub fn is_code(&self) -> bool {
+        self.flags & u64::from(elf::SHF_EXECINSTR) != 0 && self.kind == elf::SHT_PROGBITS
+    }
+
+    /// Whether the file holds its bytes.
+    pub fn is_in_file(&self) -> bool {
+        self.kind != elf::SHT_NOBITS && self.kind != elf::SHT_NULL
+    }
+
+    /// Its addresses; overflow is excluded when the file is read.
+    pub fn addresses(&self) -> Range<u64> {
+        self.address..self.address + self.size
+    }
+}
+
+impl<'a> Image<'a> {
+    /// Takes a code object apart.
+    ///
+    /// # Errors
+    /// `NOT_CODE_OBJECT` for other files, `UNKNOWN_FORMAT` for versions and machines that are not known and for forms
+    /// that are not handled, `MALFORMED` for parts that overlap or leave the file; each with the offset.
+    pub fn parse(data: &'a [u8]) -> Result<Self, Diagnostic> {
+        parse::parse(data)
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The number of the first section of that name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.sections.iter().position(|section| section.name == name)
+    }
+
+    /// The number of the section that has an address of a linked file; the end of a section belongs to it where no
+    /// other begins.
+    pub fn section_at(&self, address: u64) -> Option<usize> {
+        let loaded = || self.sections.iter().enumerate().filter(|(_, section)| section.is_loaded() && section.size > 0);
+        let inside = loaded().find(|(_, section)| section.addresses().contains(&address));
+        inside.or_else(|| loaded().find(|(_, section)| section.addresses().end == address)).map(|(number, _)| number)
+    }
+}

@@ -1,0 +1,339 @@
+//! Where the parts of a file go when their sizes change.
+//!
+//! Each place follows from the part before it by the rule that gave the old place from the old part before it: the
+//! next multiple of the alignment, or for the first section of a segment the address that linkers choose. Where no rule
+//! gave the old place, the distance to the part before is kept, and the remainder by the alignment.
+//!
+//! Invariants: the order of parts stays; offset and address of a loaded section agree modulo the page; old sizes give
+//! the old layout.
+
+use super::{Image, Item, Part, SegmentRow};
+use crate::{Kind, malformed};
+use hotswap_report::Diagnostic;
+use object::elf;
+
+const HEADER: usize = 64;
+const SEGMENT: usize = 56;
+const ROW: usize = 64;
+/// What lld pads the read-only part of data to; it has no content.
+const RELRO_PADDING: &str = ".relro_padding";
+
+/// Places of all parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// `sh_offset` by section.
+    pub offsets: Vec<u64>,
+    /// `sh_addr` by section.
+    pub addresses: Vec<u64>,
+    /// `sh_size` by section.
+    pub sizes: Vec<u64>,
+    /// The program headers.
+    pub segments: Vec<SegmentRow>,
+    /// Where the section table begins.
+    pub sections_at: u64,
+    /// Size of the file.
+    pub size: u64,
+}
+
+/// The end of what was placed, before and after the change.
+#[derive(Clone, Copy)]
+struct End {
+    old: u64,
+    new: u64,
+}
+
+impl End {
+    /// The new place of what was at `old` behind this end.
+    fn place(self, old: u64, align: u64) -> u64 {
+        let align = align.max(1);
+        if self.old.next_multiple_of(align) == old {
+            return self.new.next_multiple_of(align);
+        }
+        congruent(self.new + old.saturating_sub(self.old), old, align)
+    }
+}
+
+/// The first number from `least` on that leaves the same remainder as `like`.
+fn congruent(least: u64, like: u64, align: u64) -> u64 {
+    least + (like % align + align - least % align) % align
+}
+
+/// The address that lld gives to the first section of a segment: the same place in another page.
+fn next_segment(end: u64, page: u64, align: u64) -> u64 {
+    (end.next_multiple_of(page) + end % page).next_multiple_of(align)
+}
+
+impl Layout {
+    /// Places sections of those sizes, one for each section of the image.
+    ///
+    /// # Errors
+    /// `MALFORMED` where the old places follow no order, so that there is no telling what new ones should be.
+    pub fn new(image: &Image<'_>, sizes: &[u64]) -> Result<Self, Diagnostic> {
+        let mut layout = Self {
+            offsets: image.sections.iter().map(|section| section.offset).collect(),
+            addresses: image.sections.iter().map(|section| section.address).collect(),
+            sizes: sizes.to_vec(),
+            segments: image.segments.clone(),
+            sections_at: image.sections_at,
+            size: 0,
+        };
+        if image.kind == Kind::Linked {
+            layout.place_addresses(image)?;
+        }
+        layout.place_offsets(image);
+        layout.place_segments(image)?;
+        Ok(layout)
+    }
+
+    fn place_addresses(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
+        let headers = image.headers_end();
+        let mut end = End { old: headers, new: headers };
+        let mut load = image.segments.iter().position(|segment| segment.kind == elf::PT_LOAD && segment.offset == 0);
+        if let Some(first) = load {
+            let base = image.segments[first].address;
+            end = End { old: base + headers, new: base + headers };
+        }
+        for item in &image.order {
+            let Item::Section(number) = *item else { continue };
+            let section = &image.sections[number];
+            if !section.is_loaded() {
+                continue;
+            }
+            if section.address < end.old {
+                let what = format!("the section `{}` has a smaller address than the one before it", section.name);
+                return Err(malformed(section.offset as usize, what));
+            }
+            let of = image.load_of(section);
+            self.addresses[number] = match of.filter(|_| of != load).map(|of| image.segments[of].align.max(1)) {
+                Some(page) => first_address(end, section, page),
+                None => end.place(section.address, section.align),
+            };
+            load = of.or(load);
+            if self.pad_relro(section, number) {
+                continue;
+            }
+            end = End { old: section.addresses().end, new: self.addresses[number] + self.sizes[number] };
+        }
+        Ok(())
+    }
+
+    /// Whether it is padding up to a page, which linkers leave out when they place the next segment.
+    fn pad_relro(&mut self, section: &Part<'_>, number: usize) -> bool {
+        let to_page = |address: u64| address.next_multiple_of(4096) - address;
+        let is_padding = section.name == RELRO_PADDING && section.size == to_page(section.address);
+        if is_padding {
+            self.sizes[number] = to_page(self.addresses[number]);
+        }
+        is_padding
+    }
+
+    fn place_offsets(&mut self, image: &Image<'_>) {
+        let headers = image.headers_end();
+        let mut end = End { old: headers, new: headers };
+        // The segment that is being filled, and a section of it whose place is known.
+        let mut current: Option<(usize, Option<usize>)> = image
+            .segments
+            .iter()
+            .position(|segment| segment.kind == elf::PT_LOAD && segment.offset == 0)
+            .map(|load| (load, None));
+        for item in &image.order {
+            let Item::Section(number) = *item else {
+                self.sections_at = end.place(image.sections_at, 8);
+                end = End { old: image.sections_at, new: self.sections_at }.behind((image.sections.len() * ROW) as u64);
+                continue;
+            };
+            let section = &image.sections[number];
+            let load = image.load_of(section);
+            let offset = match (load, current) {
+                (Some(load), Some((filled, known))) if load == filled => {
+                    let segment = &image.segments[load];
+                    let (offset, address) = match known {
+                        Some(known) => (self.offsets[known], self.addresses[known]),
+                        None => (segment.offset, segment.address),
+                    };
+                    if section.is_in_file() {
+                        offset + (self.addresses[number] - address)
+                    } else {
+                        end.place(section.offset, section.align)
+                    }
+                }
+                (Some(load), _) => {
+                    let page = image.segments[load].align.max(1);
+                    if congruent(end.old, section.address, page) == section.offset {
+                        congruent(end.new, self.addresses[number], page)
+                    } else {
+                        congruent(end.place(section.offset, 1), self.addresses[number], page)
+                    }
+                }
+                (None, _) => end.place(section.offset, section.align),
+            };
+            if let Some(load) = load {
+                current = Some((load, Some(number)));
+            }
+            self.offsets[number] = offset;
+            if section.is_in_file() && section.size.max(self.sizes[number]) > 0 {
+                end = End { old: section.offset + section.size, new: offset + self.sizes[number] };
+            }
+        }
+        self.size = end.new + image.tail().len() as u64;
+    }
+
+    fn place_segments(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
+        for (index, segment) in image.segments.iter().enumerate() {
+            let range = segment.address..segment.address + segment.memory_size;
+            let covered = |section: &&(usize, &Part<'_>)| {
+                let section = section.1;
+                let inside = range.start <= section.address && section.addresses().end <= range.end;
+                section.is_loaded() && section.size > 0 && inside
+            };
+            let all: Vec<(usize, &Part<'_>)> = image.sections.iter().enumerate().collect();
+            let first = all.iter().filter(covered).min_by_key(|(_, section)| section.address);
+            let last = all.iter().filter(covered).max_by_key(|(_, section)| section.address);
+            let (Some((first, start)), Some((last, end))) = (first, last) else { continue };
+            let row = &mut self.segments[index];
+            if segment.offset != 0 || segment.kind != elf::PT_LOAD {
+                row.address = (self.addresses[*first] + segment.address).wrapping_sub(start.address);
+                row.offset = (self.offsets[*first] + segment.offset).wrapping_sub(start.offset);
+            }
+            let behind = range.end - end.addresses().end;
+            row.memory_size = (self.addresses[*last] + self.sizes[*last] + behind).wrapping_sub(row.address);
+            let in_file = all.iter().filter(covered).filter(|(_, section)| section.is_in_file());
+            let Some((last, end)) = in_file.max_by_key(|(_, section)| section.address) else { continue };
+            let behind = (segment.offset + segment.file_size).checked_sub(end.offset + end.size).ok_or_else(|| {
+                malformed(HEADER + index * SEGMENT, format!("the segment ends inside of the section `{}`", end.name))
+            })?;
+            row.file_size = (self.offsets[*last] + self.sizes[*last] + behind).wrapping_sub(row.offset);
+        }
+        Ok(())
+    }
+
+    /// The file with its headers and tables; the sections are those of the image where their size is unchanged, and
+    /// zeros otherwise: the caller fills [`Layout::range`] of those that it changed.
+    ///
+    /// # Errors
+    /// `MALFORMED` where bytes that belong to no part would have to move apart.
+    pub fn write(&self, image: &Image<'_>) -> Result<Vec<u8>, Diagnostic> {
+        let size = usize::try_from(self.size).map_err(|_| malformed(0, "the file would be too large"))?;
+        let mut out = vec![0; size];
+        let headers = image.headers_end() as usize;
+        out[..headers].copy_from_slice(&image.data[..headers]);
+        out[40..48].copy_from_slice(&self.sections_at.to_le_bytes());
+        for (number, segment) in self.segments.iter().enumerate() {
+            segment.write(&mut out[image.segments_at as usize + number * SEGMENT..]);
+        }
+        let mut end = End { old: image.headers_end(), new: image.headers_end() };
+        for item in &image.order {
+            let (old, new, size) = match *item {
+                Item::Section(number) if !image.sections[number].is_in_file() => continue,
+                Item::Section(number) => {
+                    let section = &image.sections[number];
+                    if section.size == 0 && self.sizes[number] == 0 {
+                        continue;
+                    }
+                    if section.size == self.sizes[number] {
+                        out[self.range(number)].copy_from_slice(section.bytes);
+                    }
+                    (section.offset, self.offsets[number], End { old: section.size, new: self.sizes[number] })
+                }
+                Item::Table => {
+                    self.write_table(image, &mut out);
+                    let size = (image.sections.len() * ROW) as u64;
+                    (image.sections_at, self.sections_at, End { old: size, new: size })
+                }
+            };
+            copy_gap(image.data, &mut out, end, End { old, new })?;
+            end = End { old: old + size.old, new: new + size.new };
+        }
+        let tail = image.tail();
+        out[size - tail.len()..].copy_from_slice(tail);
+        Ok(out)
+    }
+
+    fn write_table(&self, image: &Image<'_>, out: &mut [u8]) {
+        let (old, new, size) = (image.sections_at as usize, self.sections_at as usize, image.sections.len() * ROW);
+        let table = &mut out[new..new + size];
+        table.copy_from_slice(&image.data[old..old + size]);
+        for (number, row) in table.chunks_exact_mut(ROW).enumerate().skip(1) {
+            row[16..24].copy_from_slice(&self.addresses[number].to_le_bytes());
+            row[24..32].copy_from_slice(&self.offsets[number].to_le_bytes());
+            if image.sections[number].kind != elf::SHT_NULL {
+                row[32..40].copy_from_slice(&self.sizes[number].to_le_bytes());
+            }
+        }
+    }
+
+    /// The bytes of a section in the new file.
+    pub fn range(&self, section: usize) -> std::ops::Range<usize> {
+        let start = self.offsets[section] as usize;
+        start..start + self.sizes[section] as usize
+    }
+}
+
+impl End {
+    fn behind(self, size: u64) -> Self {
+        Self { old: self.old + size, new: self.new + size }
+    }
+}
+
+fn first_address(end: End, section: &Part<'_>, page: u64) -> u64 {
+    let align = section.align.max(1);
+    if next_segment(end.old, page, align) == section.address {
+        return next_segment(end.new, page, align);
+    }
+    end.place(section.address, page.max(align))
+}
+
+/// Bytes between two parts are kept; zeros may become more or fewer.
+fn copy_gap(data: &[u8], out: &mut [u8], from: End, to: End) -> Result<(), Diagnostic> {
+    let old = data.get(from.old as usize..to.old as usize).unwrap_or_default();
+    if old.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    let new = out.get_mut(from.new as usize..to.new as usize).filter(|new| new.len() == old.len());
+    let new =
+        new.ok_or_else(|| malformed(from.old as usize, "there are bytes between the sections that belong to none"))?;
+    new.copy_from_slice(old);
+    Ok(())
+}
+
+impl SegmentRow {
+    fn write(&self, row: &mut [u8]) {
+        let (address, offset) = (self.address.to_le_bytes(), self.offset.to_le_bytes());
+        row[8..16].copy_from_slice(&offset);
+        row[16..24].copy_from_slice(&address);
+        row[24..32].copy_from_slice(&address);
+        row[32..40].copy_from_slice(&self.file_size.to_le_bytes());
+        row[40..48].copy_from_slice(&self.memory_size.to_le_bytes());
+    }
+}
+
+impl<'a> Image<'a> {
+    fn headers_end(&self) -> u64 {
+        (HEADER + self.segments.len() * SEGMENT) as u64
+    }
+
+    /// What follows the last part.
+    fn tail(&self) -> &'a [u8] {
+        let end = |item: &Item| match *item {
+            Item::Section(number) => self.sections[number].offset + self.sections[number].bytes.len() as u64,
+            Item::Table => self.sections_at + (self.sections.len() * ROW) as u64,
+        };
+        let filled = |item: &&Item| !matches!(**item, Item::Section(number) if self.sections[number].bytes.is_empty());
+        let end = self.order.iter().filter(filled).map(end).max().unwrap_or(0);
+        self.data.get(end as usize..).unwrap_or_default()
+    }
+
+    /// The segment that a section is loaded with.
+    fn load_of(&self, section: &Part<'_>) -> Option<usize> {
+        if !section.is_loaded() {
+            return None;
+        }
+        let loads = || self.segments.iter().enumerate().filter(|(_, segment)| segment.kind == elf::PT_LOAD);
+        let holds = |segment: &SegmentRow, last: bool| {
+            let end = segment.address + segment.memory_size;
+            segment.address <= section.address && (section.address < end || last && section.address == end)
+        };
+        let found = loads().find(|(_, segment)| holds(segment, false));
+        found.or_else(|| loads().find(|(_, segment)| holds(segment, true))).map(|(index, _)| index)
+    }
+}

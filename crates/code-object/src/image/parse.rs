@@ -1,0 +1,182 @@
+//! Taking a file apart.
+
+use super::{Image, Item, Layout, Part, SegmentRow};
+use crate::elf::{Elf, header, string, table};
+use crate::{Kind, malformed, unknown};
+use hotswap_report::Diagnostic;
+use hotswap_targets::EFlags;
+use object::LittleEndian as LE;
+use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
+
+const HEADER: u64 = size_of::<FileHeader64<LE>>() as u64;
+const ROW: u64 = size_of::<SectionHeader64<LE>>() as u64;
+const SEGMENT: u64 = size_of::<ProgramHeader64<LE>>() as u64;
+
+pub(super) fn parse(data: &[u8]) -> Result<Image<'_>, Diagnostic> {
+    // The reader's own checks: kind of file, versions, names and ranges.
+    let elf = Elf::parse(data)?;
+    let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| unknown(48, error.to_string()))?;
+    let header = header(data).ok_or_else(|| malformed(0, "the ELF header cannot be read"))?;
+    let sections_at = header.e_shoff.get(LE);
+    if sections_at == 0 || header.e_shnum.get(LE) == 0 {
+        return Err(unknown(40, "the file has no section table, or more than 65279 sections")
+            .advise("use the file that the linker wrote; it must not be stripped of its section table"));
+    }
+    let sections = sections(&elf, data, header)?;
+    let segments = segments(data, header)?;
+    let segments_at = if segments.is_empty() { 0 } else { header.e_phoff.get(LE) };
+    let order = order(data, &sections, sections_at, HEADER.max(segments_at + segments.len() as u64 * SEGMENT))?;
+    if segments_at != 0 && segments_at != HEADER {
+        return Err(unknown(32, "the program headers do not follow the ELF header"));
+    }
+    match elf.kind {
+        Kind::Linked => check_addresses(&sections, &segments, sections_at)?,
+        Kind::Relocatable if !segments.is_empty() => return Err(unknown(32, "a relocatable file has segments")),
+        Kind::Relocatable => {}
+    }
+    let image = Image { data, kind: elf.kind, flags, sections, segments, segments_at, sections_at, order };
+    prove(&image)?;
+    Ok(image)
+}
+
+/// The rules for new places must give the old ones from the old sizes.
+fn prove(image: &Image<'_>) -> Result<(), Diagnostic> {
+    let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
+    let layout = Layout::new(image, &sizes)?;
+    let sections = layout.offsets.iter().zip(&layout.addresses).zip(&layout.sizes).zip(&image.sections);
+    for (number, (((offset, address), size), section)) in sections.enumerate() {
+        if (*offset, *address, *size) != (section.offset, section.address, section.size) {
+            let at = image.sections_at as usize + number * ROW as usize;
+            return Err(unknown(at, format!("the place of the section `{}` follows no rule", section.name)));
+        }
+    }
+    if layout.sections_at != image.sections_at || layout.segments != image.segments {
+        return Err(unknown(32, "the places of the segments or of the section table follow no rule"));
+    }
+    if layout.size != image.data.len() as u64 {
+        return Err(unknown(image.data.len(), "the size of the file does not follow from its parts"));
+    }
+    Ok(())
+}
+
+fn sections<'a>(elf: &Elf<'a>, data: &'a [u8], header: &FileHeader64<LE>) -> Result<Vec<Part<'a>>, Diagnostic> {
+    let (at, count) = (header.e_shoff.get(LE), u64::from(header.e_shnum.get(LE)));
+    let rows = table::<SectionHeader64<LE>>(data, at, count, 40, "the section table")?;
+    let names = elf.sections.get(usize::from(header.e_shstrndx.get(LE))).map(|names| &data[names.range.clone()]);
+    let part = |(number, (row, section)): (usize, (&SectionHeader64<LE>, &crate::Section<'a>))| {
+        let place = at as usize + number * ROW as usize;
+        let align = row.sh_addralign.get(LE);
+        if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
+            return Err(malformed(place + 48, format!("the alignment {align:#x} is no power of two up to 2^32")));
+        }
+        let (address, size) = (row.sh_addr.get(LE), row.sh_size.get(LE));
+        if row.sh_offset.get(LE) > 1 << 62 {
+            return Err(malformed(place + 24, "a section's offset leaves the file"));
+        }
+        // Half of the address space is left for growth.
+        if address.checked_add(size).is_none_or(|end| end > 1 << 62) {
+            return Err(malformed(place + 16, "a section leaves the address space"));
+        }
+        let name = names.and_then(|names| string(names, row.sh_name.get(LE)));
+        Ok(Part {
+            name: name.and_then(|name| std::str::from_utf8(name).ok()).unwrap_or_default(),
+            kind: row.sh_type.get(LE),
+            flags: row.sh_flags.get(LE),
+            address,
+            offset: row.sh_offset.get(LE),
+            size: if section.kind == elf::SHT_NULL { 0 } else { size },
+            link: row.sh_link.get(LE),
+            info: row.sh_info.get(LE),
+            align,
+            entry_size: row.sh_entsize.get(LE),
+            bytes: &data[section.range.clone()],
+        })
+    };
+    rows.iter().zip(&elf.sections).enumerate().map(part).collect()
+}
+
+fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRow>, Diagnostic> {
+    let (at, count) = (header.e_phoff.get(LE), u64::from(header.e_phnum.get(LE)));
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let rows = table::<ProgramHeader64<LE>>(data, at, count, 32, "the program header table")?;
+    let segment = |(number, row): (u64, &ProgramHeader64<LE>)| {
+        let place = (at + number * SEGMENT) as usize;
+        let (address, align) = (row.p_vaddr.get(LE), row.p_align.get(LE));
+        if row.p_paddr.get(LE) != address {
+            return Err(unknown(place + 24, "a segment's physical address is not its virtual address"));
+        }
+        if address.checked_add(row.p_memsz.get(LE)).is_none_or(|end| end > 1 << 62) {
+            return Err(malformed(place + 16, "a segment leaves the address space"));
+        }
+        if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
+            return Err(malformed(place + 48, format!("the alignment {align:#x} is no power of two up to 2^32")));
+        }
+        let (kind, flags, offset) = (row.p_type.get(LE), row.p_flags.get(LE), row.p_offset.get(LE));
+        let (file_size, memory_size) = (row.p_filesz.get(LE), row.p_memsz.get(LE));
+        Ok(SegmentRow { kind, flags, offset, address, file_size, memory_size, align })
+    };
+    (0..).zip(rows).map(segment).collect()
+}
+
+/// The parts behind the headers in the order of the file; refuses those that overlap.
+fn order(data: &[u8], sections: &[Part<'_>], table: u64, headers: u64) -> Result<Vec<Item>, Diagnostic> {
+    let rank = |section: &Part<'_>| (section.offset, section.is_in_file() && section.size > 0, section.address);
+    let mut numbers: Vec<usize> =
+        (1..sections.len()).filter(|number| sections[*number].kind != elf::SHT_NULL).collect();
+    numbers.sort_by_key(|number| (rank(&sections[*number]), *number));
+    let mut items: Vec<(u64, u64, Item)> = Vec::with_capacity(numbers.len() + 1);
+    for number in numbers {
+        let section = &sections[number];
+        items.push((section.offset, section.bytes.len() as u64, Item::Section(number)));
+    }
+    let behind = items.iter().position(|(offset, size, _)| *offset >= table && *size > 0).unwrap_or(items.len());
+    items.insert(behind, (table, sections.len() as u64 * ROW, Item::Table));
+    let mut end = headers;
+    for (offset, size, item) in &items {
+        if *size > 0 && *offset < end {
+            let what = match item {
+                Item::Section(number) => format!("the section `{}`", sections[*number].name),
+                Item::Table => "the section table".to_owned(),
+            };
+            return Err(malformed(
+                *offset as usize,
+                format!("{what} overlaps the part before it, which ends at {end:#x}"),
+            ));
+        }
+        end = end.max(offset.saturating_add(*size));
+    }
+    if end > data.len() as u64 {
+        return Err(malformed(data.len(), "the file ends before its parts do"));
+    }
+    Ok(items.into_iter().map(|(_, _, item)| item).collect())
+}
+
+/// Sections of a loaded program must not share addresses, and must be where their segment says.
+fn check_addresses(sections: &[Part<'_>], segments: &[SegmentRow], table: u64) -> Result<(), Diagnostic> {
+    let mut loaded: Vec<usize> =
+        (0..sections.len()).filter(|number| sections[*number].is_loaded() && sections[*number].size > 0).collect();
+    loaded.sort_by_key(|number| sections[*number].address);
+    for pair in loaded.windows(2) {
+        let (first, second) = (&sections[pair[0]], &sections[pair[1]]);
+        if second.address < first.addresses().end {
+            let what = format!("the sections `{}` and `{}` overlap at {:#x}", first.name, second.name, second.address);
+            return Err(malformed(table as usize + pair[1] * ROW as usize + 16, what));
+        }
+    }
+    for number in loaded.into_iter().filter(|number| sections[*number].is_in_file()) {
+        let section = &sections[number];
+        let mut holding = segments.iter().filter(|segment| {
+            segment.kind == elf::PT_LOAD
+                && segment.address <= section.address
+                && section.address < segment.address + segment.memory_size
+        });
+        let place = |segment: &SegmentRow| segment.offset.checked_add(section.address - segment.address);
+        if holding.any(|segment| place(segment) != Some(section.offset)) {
+            let what = format!("the section `{}` is not where its segment has it", section.name);
+            return Err(malformed(table as usize + number * ROW as usize + 24, what));
+        }
+    }
+    Ok(())
+}

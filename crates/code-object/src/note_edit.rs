@@ -1,0 +1,142 @@
+//! Changed numbers in the metadata note, encoded again at any size.
+//!
+//! Invariants: only the named numbers change, each in the shortest form, as compilers write them; a section without a
+//! change comes back byte for byte.
+
+use crate::malformed;
+use crate::msgpack::{Fault, Reader, write_unsigned};
+use crate::note;
+use hotswap_report::Diagnostic;
+use std::ops::Range;
+
+/// A number that a kernel's description is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelNumber<'a> {
+    /// Symbol of the kernel's descriptor.
+    pub symbol: &'a str,
+    /// Its key in the kernel's map: `.vgpr_count`, `.sgpr_count` and the like.
+    pub key: &'a str,
+    /// The number.
+    pub value: u64,
+}
+
+/// A note section with those numbers in it; `offset` is that of the section in the file.
+///
+/// # Errors
+/// `MALFORMED` for notes that cannot be read, and for a kernel or key that the notes of this section do not have.
+pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>]) -> Result<Vec<u8>, Diagnostic> {
+    let mut out = Vec::with_capacity(section.len() + 8);
+    let mut found = 0;
+    let mut from = 0;
+    for content in note::notes(section, 0..section.len(), 4)? {
+        let at = |(at, what): Fault| malformed(offset + at, what);
+        let mut places = places(section, content.clone(), numbers).map_err(at)?;
+        places.sort_by_key(|(place, _)| place.start);
+        found += places.len();
+        out.extend_from_slice(&section[from..content.start]);
+        let start = out.len();
+        from = content.start;
+        for (place, value) in places {
+            out.extend_from_slice(&section[from..place.start]);
+            write_unsigned(&mut out, value);
+            from = place.end;
+        }
+        out.extend_from_slice(&section[from..content.end]);
+        let size = (out.len() - start) as u32;
+        // Name, with its NUL and padding, is 8 bytes; before it the sizes of name and content, and the type.
+        out[start - 16..start - 12].copy_from_slice(&size.to_le_bytes());
+        out.resize(out.len().next_multiple_of(4), 0);
+        from = content.end.next_multiple_of(4).min(section.len());
+    }
+    out.extend_from_slice(&section[from..]);
+    if found != numbers.len() {
+        let what = format!("{} of {} numbers are not in the metadata", numbers.len() - found, numbers.len());
+        return Err(malformed(offset, what));
+    }
+    Ok(out)
+}
+
+/// Where the numbers are that change, with what they become.
+fn places(data: &[u8], range: Range<usize>, numbers: &[KernelNumber<'_>]) -> Result<Vec<(Range<usize>, u64)>, Fault> {
+    let mut reader = Reader::new(data, range);
+    let mut found = Vec::new();
+    for _ in 0..reader.map("the metadata is no map")? {
+        if reader.text()? != Some(b"amdhsa.kernels") {
+            reader.skip()?;
+            continue;
+        }
+        for _ in 0..reader.array("amdhsa.kernels is no array")? {
+            found.extend(kernel(&mut reader, numbers)?);
+        }
+    }
+    Ok(found)
+}
+
+fn kernel(reader: &mut Reader<'_>, numbers: &[KernelNumber<'_>]) -> Result<Vec<(Range<usize>, u64)>, Fault> {
+    let (mut symbol, mut values) = (&b""[..], Vec::new());
+    for _ in 0..reader.map("a kernel in the metadata is no map")? {
+        let key = reader.text()?.unwrap_or_default();
+        let start = reader.at();
+        if key == b".symbol" {
+            symbol = reader.text()?.unwrap_or_default();
+        } else if numbers.iter().any(|number| number.key.as_bytes() == key) {
+            reader.unsigned()?.ok_or((start, "a number that is to change is none"))?;
+            values.push((key, start..reader.at()));
+        } else {
+            reader.skip()?;
+        }
+    }
+    let wanted = numbers.iter().filter(|number| number.symbol.as_bytes() == symbol);
+    let place = |number: &KernelNumber<'_>| {
+        let (_, range) = values.iter().find(|(key, _)| *key == number.key.as_bytes())?;
+        Some((range.clone(), number.value))
+    };
+    Ok(wanted.filter_map(place).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmpv::Value;
+
+    fn section(counts: &[u64]) -> Vec<u8> {
+        let kernel = |(number, count): (usize, &u64)| {
+            Value::Map(vec![
+                (".vgpr_count".into(), (*count).into()),
+                (".symbol".into(), format!("k{number}.kd").into()),
+                (".sgpr_count".into(), 7.into()),
+            ])
+        };
+        let kernels = Value::Array(counts.iter().enumerate().map(kernel).collect());
+        let mut content = Vec::new();
+        rmpv::encode::write_value(&mut content, &Value::Map(vec![("amdhsa.kernels".into(), kernels)])).unwrap();
+        let mut out = Vec::new();
+        out.extend([7, content.len() as u32, 32].iter().flat_map(|word| word.to_le_bytes()));
+        out.extend(b"AMDGPU\0\0");
+        out.extend(content);
+        out.resize(out.len().next_multiple_of(4), 0);
+        out
+    }
+
+    #[test]
+    fn numbers_of_any_size_take_each_others_places() {
+        let values = [0, 127, 128, 255, 256, 65535, 65536, u64::from(u32::MAX), 1 << 32];
+        for old in values {
+            for new in values {
+                let number = KernelNumber { symbol: "k1.kd", key: ".vgpr_count", value: new };
+                let changed = with_numbers(&section(&[3, old, 5]), 0, &[number]).unwrap();
+                assert_eq!(changed, section(&[3, new, 5]), "{old} becomes {new}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_changes_without_numbers_and_what_is_missing_is_said() {
+        let bytes = section(&[1, 2]);
+        assert_eq!(with_numbers(&bytes, 0, &[]).unwrap(), bytes);
+        for (symbol, key) in [("k9.kd", ".vgpr_count"), ("k0.kd", ".agpr_count")] {
+            let error = with_numbers(&bytes, 0, &[KernelNumber { symbol, key, value: 1 }]).unwrap_err();
+            assert!(error.what.contains("not in the metadata"), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Files of real compilers and linkers come back byte for byte when their parts are put together again, and no damage to
+//! them makes that panic.
+
+use hotswap_code_object::image::{Image, Layout};
+use hotswap_code_object::{CodeObject, Kind};
+use hotswap_userland::{Workbench, say};
+
+const SOURCE: &str = "
+__global int counter = 3, zeros[100];
+__attribute__((noinline)) int helper(int a) { return a * counter + zeros[a & 63]; }
+kernel void k(global int *x) { local int part[64]; part[x[1] & 63] = x[0]; *x = helper(part[3]); }
+kernel void other(global float *x) { for (int i = 0; i < 100; i++) x[i] = x[i + 1] * 2; }
+";
+
+/// Words for the compiler, and for the linker; none for a relocatable file.
+const FORMS: &[(&str, Option<&str>)] = &[
+    ("-g", None),
+    ("-ffunction-sections -gdwarf-4", None),
+    ("-g", Some("--emit-relocs")),
+    ("", Some("")),
+    ("-g -ffunction-sections", Some("--gc-sections --build-id")),
+    ("", Some("--strip-all")),
+    ("-g", Some("--hash-style=sysv --emit-relocs -z norelro")),
+    ("-O0", Some("-z separate-code")),
+];
+
+fn files(bench: &Workbench) -> Vec<(String, Vec<u8>)> {
+    bench.write("k.cl", SOURCE.as_bytes());
+    let mut found = Vec::new();
+    for version in &bench.versions {
+        for target in ["gfx900", "gfx90a", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
+            for (compile, link) in FORMS {
+                let bin = format!("/usr/lib/llvm-{version}/bin");
+                let mut script = format!(
+                    "{bin}/clang --target=amdgcn-amd-amdhsa -mcpu={target} -nogpulib -x cl -cl-std=CL2.0 -fPIC -O2 {compile} -w -c k.cl -o out"
+                );
+                if let Some(link) = link {
+                    script += &format!(" && {bin}/ld.lld -shared {link} out -o linked && mv linked out");
+                }
+                bench.run(&script);
+                found.push((format!("clang {version} {target} {compile} {link:?}"), bench.read("out")));
+            }
+        }
+    }
+    found
+}
+
+fn again(data: &[u8]) -> Option<Vec<u8>> {
+    let image = Image::parse(data).ok()?;
+    let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
+    Layout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok()
+}
+
+#[test]
+fn files_come_back_byte_for_byte() {
+    let Some(bench) = Workbench::new("identity of code objects") else { return };
+    let files = files(&bench);
+    for (name, data) in &files {
+        assert!(again(data).as_ref() == Some(data), "{name}: {:?}", Image::parse(data).err());
+        let object = CodeObject::parse(data).unwrap_or_else(|error| panic!("{name}: {error}"));
+        object.check_descriptors().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let image = Image::parse(data).unwrap();
+        let relocations: usize =
+            image.relocations().unwrap().iter().map(|records| records.iter().map(Result::unwrap).count()).sum();
+        assert!(relocations > 0 || object.kind() == Kind::Linked, "{name}");
+        assert!(!image.symbols().unwrap().is_empty(), "{name}");
+    }
+    say(&format!("{} code objects come back byte for byte; descriptors and notes agree", files.len()));
+}
+
+#[test]
+fn damage_is_refused_without_panic() {
+    let Some(bench) = Workbench::new("damage of code objects") else { return };
+    let mut state = 1_u64;
+    let mut random = |end: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % end
+    };
+    let mut refused = 0;
+    for (_, data) in files(&bench).iter().step_by(11) {
+        for _ in 0..200 {
+            let mut bad = data.clone();
+            // Headers, the section table, or anything.
+            let (start, end) = [(0, 512), (data.len() - data.len() / 4, data.len()), (0, data.len())][random(3)];
+            for _ in 0..1 + random(3) {
+                bad[start + random(end.min(data.len()) - start)] = [0, 1, 0x7f, 0x80, 0xff][random(5)];
+            }
+            bad.truncate(if random(8) == 0 { random(bad.len()) } else { bad.len() });
+            if let Ok(image) = Image::parse(&bad) {
+                let _ = image.symbols();
+                let rows = image.relocations().into_iter().flatten();
+                rows.for_each(|records| records.iter().for_each(|_| ()));
+            }
+            match again(&bad) {
+                Some(same) => assert!(same == bad, "what is accepted comes back"),
+                None => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 100, "damage is noticed");
+}
