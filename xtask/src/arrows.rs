@@ -16,6 +16,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-family-abi", &[]),
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                            "hotswap-family-abi"]),
+    ("hotswap-rewrite", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",

@@ -64,6 +64,7 @@ codes! {
     UNSUPPORTED_OUTPUT = "HS0406", 13, "the output is no regular file", "give the device link a regular file as its output";
     NO_INSTRUCTIONS = "HS0407", 13, "the instructions of a target are not known to HotSwap", "choose a target from gfx900 to gfx1251";
     NOT_SAFE = "HS0408", 13, "the code is not safe on the target", "compile for the target with --offload-arch, or choose another source";
+    NO_LAYOUT = "HS0409", 13, "the code cannot be laid out anew", "link the code object with -Wl,--emit-relocs from current objects, or report it with the file";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -1,0 +1,96 @@
+//! Which words of an instruction set depend on distances.
+//!
+//! Nearly all instructions are passed over by their length. The first sixteen bits tell those apart that have to be
+//! looked at; a table of them is made once for each target from the decoder.
+
+use hotswap_isa::{Feature, Inst, Isa, Name};
+
+/// What the first word of an instruction announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Nothing that depends on distances.
+    Plain,
+    /// A branch by a number of dwords in its low half.
+    Branch,
+    /// Puts the program counter into registers, or adds to it: which of them the low half says.
+    Counter,
+    /// The next instructions form a clause.
+    Clause,
+    /// Says what the next instructions wait for.
+    Delay,
+    /// A fetch of data or instructions ahead by a distance may be among these.
+    Fetch,
+}
+
+/// Marks by the high half of the first word.
+pub(crate) struct Marks {
+    marks: Vec<Mark>,
+    pub(crate) isa: Isa,
+    /// Whether LLVM aligns loops: on targets with a setting for how far instructions are fetched ahead, but for the
+    /// first ones, where it does not work.
+    pub(crate) aligns_loops: bool,
+    /// The distance in dwords that a branch must not have: the first targets of GFX10 mistake 0x3f.
+    pub(crate) bad_distance: Option<i64>,
+}
+
+/// Instructions of which the low half of the first word is a part of the opcode.
+const COUNTER: &[&str] = &["s_getpc_b64", "s_get_pc_i64", "s_add_pc_i64"];
+
+impl Marks {
+    pub(crate) fn new(isa: Isa) -> Self {
+        let mut marks = vec![Mark::Plain; 0x1_0000];
+        for (high, mark) in (0x8000..0xc000).zip(&mut marks[0x8000..0xc000]) {
+            *mark = mark_of(isa, high);
+        }
+        if isa.target().name.starts_with("gfx12") {
+            // SMEM: six bits, and the opcode in the low half.
+            marks[0xf400..0xf800].fill(Mark::Fetch);
+        }
+        let name = isa.target().name;
+        let aligns_loops = ["gfx103", "gfx10-3", "gfx11"].iter().any(|family| name.starts_with(family));
+        let bad_distance = isa.has(Feature::Offset3fBug).then_some(0x3f);
+        Self { marks, isa, aligns_loops, bad_distance }
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, word: u32) -> Mark {
+        self.marks[(word >> 16) as usize]
+    }
+}
+
+fn mark_of(isa: Isa, high: u32) -> Mark {
+    // SOP1: nine bits, seven of the destination, and the opcode in the low half.
+    if high >> 7 == 0x17d {
+        return Mark::Counter;
+    }
+    let Some(inst) = decode(isa, high << 16) else { return Mark::Plain };
+    match inst.mnemonic() {
+        "s_clause" => Mark::Clause,
+        "s_delay_alu" => Mark::Delay,
+        _ if inst.branch_target(0, isa).is_some() => Mark::Branch,
+        _ => Mark::Plain,
+    }
+}
+
+fn decode(isa: Isa, word: u32) -> Option<Inst> {
+    let mut bytes = [0; 20];
+    bytes[..4].copy_from_slice(&word.to_le_bytes());
+    isa.decode(&bytes).ok()
+}
+
+/// Whether an instruction with [`Mark::Counter`] concerns the program counter.
+pub(crate) fn concerns_counter(inst: &Inst) -> bool {
+    COUNTER.contains(&inst.mnemonic())
+}
+
+/// Whether an instruction with [`Mark::Fetch`] has a distance.
+pub(crate) fn is_relative_fetch(inst: &Inst) -> bool {
+    matches!(inst.mnemonic(), "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel")
+}
+
+/// The distance of a relative fetch, in bytes from behind it.
+pub(crate) fn fetch_distance(inst: &Inst) -> Option<i64> {
+    let raw = inst.raw(Name::Offset)?;
+    // 24 bits with sign.
+    Some((raw as i64) << 40 >> 40)
+}

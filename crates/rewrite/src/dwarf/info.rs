@@ -1,0 +1,278 @@
+//! The tree of entries: sizes of functions and blocks, and which addresses lists count from.
+
+use super::cursor::Cursor;
+use super::{Dwarf, Source};
+use crate::fix::{Chunks, Place, Replaced};
+use crate::refuse;
+use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DwAt, LittleEndian, UnitHeader};
+use hotswap_code_object::Kind;
+use hotswap_report::Diagnostic;
+use std::collections::HashMap;
+
+type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
+
+/// What the lists of a unit need.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unit {
+    /// What their distances count from.
+    pub(super) base: Option<Place>,
+    /// Where its addresses are in `.debug_addr`.
+    pub(super) addresses: u64,
+}
+
+/// What entries say about lists.
+#[derive(Default)]
+pub(super) struct Units {
+    /// By what the unit says its lists in `.debug_rnglists` or `.debug_loclists` begin at.
+    pub(super) lists: HashMap<(&'static str, u64), Unit>,
+    /// Lists of DWARF 4: their section, where they begin, and what they count from.
+    pub(super) pairs: Vec<(&'static str, u64, Option<Place>)>,
+}
+
+/// A field that is to be changed: where, how wide, and its new value.
+struct Patch {
+    offset: usize,
+    size: usize,
+    is_leb: bool,
+    value: u64,
+}
+
+pub(super) fn rewrite(source: &Source<'_>, dwarf: &mut Dwarf) -> Result<Units, Diagnostic> {
+    let mut units = Units::default();
+    let image = source.image;
+    let (Some(info), Some(abbreviations)) = (image.find(".debug_info"), image.find(".debug_abbrev")) else {
+        return Ok(units);
+    };
+    let section = &image.sections[info];
+    let relocated = relocated(source, info);
+    let debug_info = DebugInfo::new(relocated.as_deref().unwrap_or(section.bytes), LittleEndian);
+    let debug_abbrev = DebugAbbrev::new(image.sections[abbreviations].bytes, LittleEndian);
+    let mut reader = Reader { source, info, units: &mut units, patches: Vec::new(), unit: Unit::default() };
+    let mut headers = debug_info.units();
+    loop {
+        let fault = |error: gimli::Error| broken(section.offset, error);
+        let Some(header) = headers.next().map_err(fault)? else { break };
+        reader.unit(&header, &debug_abbrev)?;
+    }
+    let patches = reader.patches;
+    if !patches.is_empty() {
+        let mut bytes = section.bytes.to_vec();
+        for patch in &patches {
+            patch.write(&mut bytes).ok_or_else(|| {
+                refuse(
+                    section.offset + patch.offset as u64,
+                    "the size of a function or block does not fit into its field any more",
+                )
+            })?;
+        }
+        dwarf.replaced.push((info, Replaced { bytes, chunks: Chunks::default() }));
+    }
+    Ok(units)
+}
+
+fn broken(offset: u64, error: gimli::Error) -> Diagnostic {
+    refuse(offset, format!("the debug information cannot be read: {error}"))
+        .advise("link without debug information (-Wl,--strip-debug), or report it with the file")
+}
+
+/// A relocatable file has numbers that lead into other sections in its relocations only.
+fn relocated(source: &Source<'_>, info: usize) -> Option<Vec<u8>> {
+    if source.image.kind == Kind::Linked {
+        return None;
+    }
+    let mut bytes = source.image.sections[info].bytes.to_vec();
+    for ((_, offset), (owner, value)) in source.fields.iter().filter(|((section, _), _)| *section == info) {
+        let is_code = owner.is_some_and(|owner| source.image.sections[owner].is_loaded());
+        let field = bytes.get_mut(*offset as usize..).and_then(|bytes| bytes.get_mut(..4));
+        if let Some(field) = field.filter(|_| !is_code) {
+            field.copy_from_slice(&(*value as u32).to_le_bytes());
+        }
+    }
+    Some(bytes)
+}
+
+struct Reader<'r> {
+    source: &'r Source<'r>,
+    info: usize,
+    units: &'r mut Units,
+    patches: Vec<Patch>,
+    unit: Unit,
+}
+
+/// The attributes of one entry that matter.
+#[derive(Default)]
+struct Entry {
+    low: Option<Address>,
+    /// Sizes from the low address on: field, width, whether a LEB128, and the value.
+    sizes: Vec<(usize, usize, bool, u64)>,
+    entry: Option<(usize, usize, bool, u64)>,
+    lists: Vec<(&'static str, u64)>,
+    bases: Vec<(&'static str, u64)>,
+    addresses: Option<u64>,
+}
+
+/// An address in an attribute.
+enum Address {
+    /// In the field at this offset, with what it holds.
+    Field(u64, u64),
+    /// In `.debug_addr`.
+    Index(u64),
+}
+
+impl Reader<'_> {
+    fn unit(
+        &mut self,
+        header: &UnitHeader<Slice<'_>>,
+        abbreviations: &DebugAbbrev<Slice<'_>>,
+    ) -> Result<(), Diagnostic> {
+        let start = header.debug_info_offset().map_or(0, |offset| offset.0);
+        let file = self.source.image.sections[self.info].offset + start as u64;
+        let fault = |error: gimli::Error| broken(file, error);
+        if header.address_size() != 8 {
+            return Err(refuse(file, "the debug information has addresses that are not 8 bytes"));
+        }
+        let abbreviations = header.abbreviations(abbreviations).map_err(fault)?;
+        let mut raw = header.entries_raw(&abbreviations, None).map_err(fault)?;
+        self.unit = Unit { base: None, addresses: 8 };
+        let mut is_root = true;
+        while !raw.is_empty() {
+            let Some(abbreviation) = raw.read_abbreviation().map_err(fault)? else { continue };
+            let mut entry = Entry::default();
+            for spec in abbreviation.attributes() {
+                let at = start + raw.next_offset().0;
+                let attribute = raw.read_attribute_inline(*spec).map_err(fault)?;
+                let size = start + raw.next_offset().0 - at;
+                entry.take(spec.name(), attribute.raw_value(), at, size);
+            }
+            self.entry(entry, is_root)?;
+            is_root = false;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: Entry, is_root: bool) -> Result<(), Diagnostic> {
+        if is_root {
+            self.unit.addresses = entry.addresses.unwrap_or(8);
+        }
+        let low = entry.low.as_ref().and_then(|low| self.place(low));
+        if is_root {
+            self.unit.base = low;
+            for (name, base) in &entry.bases {
+                self.units.lists.insert((name, *base), self.unit);
+            }
+        }
+        let base = self.unit.base;
+        self.units.pairs.extend(entry.lists.iter().map(|(name, offset)| (*name, *offset, base)));
+        let Some(low) = low else { return Ok(()) };
+        for (offset, size, is_leb, value) in entry.sizes {
+            self.patch(offset, size, is_leb, value, self.source.size(low, value))?;
+        }
+        if let Some((offset, size, is_leb, value)) = entry.entry {
+            self.patch(offset, size, is_leb, value, self.source.distance(low, value))?;
+        }
+        Ok(())
+    }
+
+    fn patch(
+        &mut self,
+        offset: usize,
+        size: usize,
+        is_leb: bool,
+        old: u64,
+        new: Option<u64>,
+    ) -> Result<(), Diagnostic> {
+        let file = self.source.image.sections[self.info].offset + offset as u64;
+        let value = new.ok_or_else(|| refuse(file, "a function or block ends where no instruction is any more"))?;
+        if value != old {
+            self.patches.push(Patch { offset, size, is_leb, value });
+        }
+        Ok(())
+    }
+
+    fn place(&self, address: &Address) -> Option<Place> {
+        match *address {
+            Address::Field(offset, stated) => self.source.address(self.info, offset, stated),
+            Address::Index(index) => self.source.indexed(self.unit.addresses, index),
+        }
+    }
+}
+
+impl Entry {
+    fn take(&mut self, name: DwAt, value: AttributeValue<Slice<'_>>, at: usize, size: usize) {
+        let number = |value: &AttributeValue<Slice<'_>>| match *value {
+            AttributeValue::Data1(value) => Some((u64::from(value), false)),
+            AttributeValue::Data2(value) => Some((u64::from(value), false)),
+            AttributeValue::Data4(value) => Some((u64::from(value), false)),
+            AttributeValue::Data8(value) => Some((value, false)),
+            AttributeValue::Udata(value) => Some((value, true)),
+            _ => None,
+        };
+        match (name, &value) {
+            (gimli::DW_AT_low_pc, AttributeValue::Addr(stated)) => self.low = Some(Address::Field(at as u64, *stated)),
+            (gimli::DW_AT_low_pc, AttributeValue::DebugAddrIndex(index)) => {
+                self.low = Some(Address::Index(index.0 as u64))
+            }
+            (gimli::DW_AT_high_pc, value) => {
+                self.sizes.extend(number(value).map(|(value, leb)| (at, size, leb, value)))
+            }
+            (gimli::DW_AT_entry_pc, value) => self.entry = number(value).map(|(value, leb)| (at, size, leb, value)),
+            (gimli::DW_AT_addr_base, AttributeValue::SecOffset(base)) => self.addresses = Some(*base as u64),
+            (gimli::DW_AT_rnglists_base, AttributeValue::SecOffset(base)) => {
+                self.bases.push((".debug_rnglists", *base as u64))
+            }
+            (gimli::DW_AT_loclists_base, AttributeValue::SecOffset(base)) => {
+                self.bases.push((".debug_loclists", *base as u64))
+            }
+            (gimli::DW_AT_ranges, AttributeValue::SecOffset(offset)) => {
+                self.lists.push((".debug_ranges", *offset as u64))
+            }
+            (_, AttributeValue::SecOffset(offset)) if is_location(name) => {
+                self.lists.push((".debug_loc", *offset as u64))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Attributes that may have a list of locations.
+fn is_location(name: DwAt) -> bool {
+    matches!(
+        name,
+        gimli::DW_AT_location
+            | gimli::DW_AT_frame_base
+            | gimli::DW_AT_string_length
+            | gimli::DW_AT_return_addr
+            | gimli::DW_AT_data_member_location
+            | gimli::DW_AT_segment
+            | gimli::DW_AT_static_link
+            | gimli::DW_AT_use_location
+            | gimli::DW_AT_vtable_elem_location
+    )
+}
+
+impl Patch {
+    fn write(&self, bytes: &mut [u8]) -> Option<()> {
+        let field = bytes.get_mut(self.offset..)?.get_mut(..self.size)?;
+        let bits = if self.is_leb { 7 } else { 8 };
+        let mut value = self.value;
+        let last = field.len().checked_sub(1)?;
+        for (number, byte) in field.iter_mut().enumerate() {
+            let more = self.is_leb && number < last;
+            *byte = (value & ((1 << bits) - 1)) as u8 | if more { 0x80 } else { 0 };
+            value = value.checked_shr(bits).unwrap_or(0);
+        }
+        (value == 0).then_some(())
+    }
+}
+
+impl Source<'_> {
+    /// The place that an address of `.debug_addr` means.
+    pub(super) fn indexed(&self, base: u64, index: u64) -> Option<Place> {
+        let section = self.image.find(".debug_addr")?;
+        let offset = index.checked_mul(8)?.checked_add(base)?;
+        let mut cursor = Cursor::new(&self.image.sections[section]);
+        cursor.at = usize::try_from(offset).ok()?;
+        let stated = cursor.number(8).ok()?;
+        self.address(section, offset, stated)
+    }
+}

@@ -1,0 +1,147 @@
+//! Old places of the whole file to new ones.
+
+use crate::map::Map;
+use crate::plan::CodePlan;
+use hotswap_code_object::Kind;
+use hotswap_code_object::image::{Image, Layout};
+
+/// A place in a section of the old file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub(crate) section: usize,
+    pub(crate) offset: u64,
+}
+
+/// Old offsets of a section that was encoded again: pairs of places, sorted; what is between moves with the pair before.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chunks(pub(crate) Vec<(u64, u64)>);
+
+impl Chunks {
+    /// Notes where old bytes have gone; without effect where they move like those before.
+    pub(crate) fn push(&mut self, old: u64, new: u64) {
+        let moves = |(before, to): &(u64, u64)| new.wrapping_sub(*to) == old.wrapping_sub(*before);
+        if !self.0.last().is_some_and(moves) {
+            self.0.push((old, new));
+        }
+    }
+
+    /// Where old bytes have gone.
+    pub(crate) fn at(&self, old: u64) -> u64 {
+        let count = self.0.partition_point(|(start, _)| *start <= old);
+        let (start, new) = count.checked_sub(1).and_then(|last| self.0.get(last)).copied().unwrap_or_default();
+        new + (old - start)
+    }
+}
+
+/// A section with new content that is no code.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Replaced {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) chunks: Chunks,
+}
+
+/// How a section moves inside.
+pub(crate) enum Inside<'m> {
+    Same,
+    Code(&'m Map),
+    Chunks(&'m Chunks),
+}
+
+/// How everything moves.
+pub(crate) struct Maps<'m> {
+    pub(crate) inside: Vec<Inside<'m>>,
+}
+
+impl<'m> Maps<'m> {
+    pub(crate) fn new(image: &Image<'_>, plans: &'m [CodePlan<'_>]) -> Self {
+        let mut inside: Vec<Inside<'m>> = image.sections.iter().map(|_| Inside::Same).collect();
+        for plan in plans.iter().filter(|plan| !plan.map.is_identity()) {
+            inside[plan.section] = Inside::Code(&plan.map);
+        }
+        Self { inside }
+    }
+
+    pub(crate) fn with(mut self, replaced: &'m [(usize, Replaced)]) -> Self {
+        for (section, content) in replaced {
+            self.inside[*section] = Inside::Chunks(&content.chunks);
+        }
+        self
+    }
+
+    /// Where what stands behind the place begins.
+    pub(crate) fn begin(&self, place: Place) -> Option<u64> {
+        match &self.inside[place.section] {
+            Inside::Same => Some(place.offset),
+            Inside::Code(map) => map.begin(place.offset),
+            Inside::Chunks(chunks) => Some(chunks.at(place.offset)),
+        }
+    }
+
+    /// Where what stands before the place ends.
+    pub(crate) fn end(&self, place: Place) -> Option<u64> {
+        match &self.inside[place.section] {
+            Inside::Code(map) => map.end(place.offset),
+            _ => self.begin(place),
+        }
+    }
+
+    /// Where the bytes of the place are, if `size` of them are still together.
+    pub(crate) fn bytes(&self, place: Place, size: u64) -> Option<u64> {
+        match &self.inside[place.section] {
+            Inside::Code(map) => map.bytes(place.offset).filter(|_| map.is_whole(place.offset, size)),
+            _ => self.begin(place),
+        }
+    }
+
+    /// Whether places of the section move relative to each other.
+    pub(crate) fn moves(&self, section: usize) -> bool {
+        !matches!(self.inside[section], Inside::Same)
+    }
+}
+
+/// Old and new file.
+pub(crate) struct World<'w> {
+    pub(crate) image: &'w Image<'w>,
+    pub(crate) layout: &'w Layout,
+    pub(crate) maps: &'w Maps<'w>,
+}
+
+impl World<'_> {
+    /// Old values count from here: addresses in a linked file, offsets in a relocatable one.
+    pub(crate) fn base(&self, section: usize) -> u64 {
+        self.image.sections[section].address
+    }
+
+    pub(crate) fn is_linked(&self) -> bool {
+        self.image.kind == Kind::Linked
+    }
+
+    /// The new value of a place that something begins at.
+    pub(crate) fn begin(&self, place: Place) -> Option<u64> {
+        Some(self.layout.addresses[place.section] + self.maps.begin(place)?)
+    }
+
+    /// The new value of a place that something ends at.
+    pub(crate) fn end(&self, place: Place) -> Option<u64> {
+        Some(self.layout.addresses[place.section] + self.maps.end(place)?)
+    }
+
+    /// The place that an old value in a section means; `None` outside of it.
+    pub(crate) fn within(&self, section: usize, value: u64) -> Option<Place> {
+        let offset = value.checked_sub(self.base(section))?;
+        (offset <= self.image.sections[section].size).then_some(Place { section, offset })
+    }
+
+    /// The place that an address of a linked file means.
+    pub(crate) fn at(&self, address: u64) -> Option<Place> {
+        self.within(self.image.section_at(address)?, address)
+    }
+
+    /// The bytes of an old place in the new file.
+    pub(crate) fn file(&self, place: Place, size: u64) -> Option<usize> {
+        let offset = self.maps.bytes(place, size)?;
+        let inside = self.image.sections[place.section].is_in_file()
+            && offset.checked_add(size)? <= self.layout.sizes[place.section];
+        inside.then_some((self.layout.offsets[place.section] + offset) as usize)
+    }
+}

@@ -1,0 +1,166 @@
+//! From old places in a section to new ones.
+//!
+//! A map is a sorted list of changes; everything between two changes keeps its bytes and moves as a whole. A place
+//! can mean three things, which differ where something was inserted: where what follows *begins* (labels, symbols,
+//! targets of branches), where what precedes *ends* (sizes, ends of ranges), and where the instruction's own bytes
+//! are now.
+//!
+//! Invariants: changes do not overlap; both lists grow; a lookup is a binary search.
+
+/// What a change at a place is, in the order in which several stand at one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// Bytes that belong to what precedes.
+    Tail,
+    /// Padding between two functions or before a loop; labels before it stay before it, those behind it behind it.
+    Padding,
+    /// Bytes that belong to what follows: labels come before them.
+    Lead,
+    /// Bytes in place of old ones.
+    Swap,
+}
+
+/// One change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) old: u64,
+    /// Old bytes that go away.
+    pub(crate) removed: u64,
+    pub(crate) rank: Rank,
+    /// Where the new bytes begin.
+    pub(crate) new: u64,
+    /// How many they are.
+    pub(crate) size: u64,
+    /// What they are; the meaning is the owner's.
+    pub(crate) content: usize,
+}
+
+/// Old places of a section to new ones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Map {
+    changes: Vec<Change>,
+    /// The new size of the section.
+    size: u64,
+}
+
+impl Map {
+    /// A map of changes sorted by place and rank; their new places are set here. `old_size` is that of the section.
+    pub(crate) fn new(mut changes: Vec<Change>, old_size: u64, mut size_of: impl FnMut(&Change, u64) -> u64) -> Self {
+        let (mut old, mut new) = (0, 0);
+        for change in &mut changes {
+            new += change.old - old;
+            change.new = new;
+            change.size = size_of(change, new);
+            new += change.size;
+            old = change.old + change.removed;
+        }
+        Self { changes, size: new + (old_size - old) }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    pub(crate) fn is_identity(&self) -> bool {
+        self.changes.iter().all(|change| change.size == change.removed && change.rank == Rank::Padding)
+    }
+
+    /// The changes up to a place and rank, those included.
+    fn up_to(&self, old: u64, rank: Rank) -> usize {
+        self.changes.partition_point(|change| (change.old, change.rank) <= (old, rank))
+    }
+
+    /// Behind so many changes.
+    fn behind(&self, count: usize, old: u64) -> Option<u64> {
+        let Some(change) = count.checked_sub(1).and_then(|last| self.changes.get(last)) else { return Some(old) };
+        let distance = old.checked_sub(change.old + change.removed)?;
+        Some(change.new + change.size + distance)
+    }
+
+    /// Where what stands behind `old` begins. `None` if its bytes are gone.
+    pub(crate) fn begin(&self, old: u64) -> Option<u64> {
+        match self.changes.get(self.up_to(old, Rank::Padding)).filter(|change| change.old == old) {
+            // A label before bytes of its own, or before an instruction that is replaced.
+            Some(change) => Some(change.new),
+            None => self.plain(self.up_to(old, Rank::Padding), old),
+        }
+    }
+
+    /// Where what stands before `old` ends.
+    pub(crate) fn end(&self, old: u64) -> Option<u64> {
+        match self.changes.get(self.up_to(old, Rank::Tail)).filter(|change| change.old == old) {
+            Some(change) => Some(change.new),
+            None => self.plain(self.up_to(old, Rank::Tail), old),
+        }
+    }
+
+    /// Where the bytes at `old` are now. `None` if they are gone.
+    pub(crate) fn bytes(&self, old: u64) -> Option<u64> {
+        self.behind(self.up_to(old, Rank::Swap), old)
+    }
+
+    /// As [`Map::behind`]; a place at the begin of padding that is replaced stays before it.
+    fn plain(&self, count: usize, old: u64) -> Option<u64> {
+        let last = count.checked_sub(1).and_then(|last| self.changes.get(last));
+        match last.filter(|change| change.old == old && change.removed > 0) {
+            Some(change) => Some(change.new),
+            None => self.behind(count, old),
+        }
+    }
+
+    /// Whether all bytes of `old..old + size` are still there, next to each other.
+    pub(crate) fn is_whole(&self, old: u64, size: u64) -> bool {
+        let first = self.up_to(old, Rank::Swap);
+        let whole = self.changes.get(first).is_none_or(|change| change.old >= old + size);
+        whole && self.bytes(old).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(changes: &[(u64, u64, Rank, u64)]) -> Map {
+        let change = |&(old, removed, rank, size): &(u64, u64, Rank, u64)| Change {
+            old,
+            removed,
+            rank,
+            new: 0,
+            size,
+            content: 0,
+        };
+        Map::new(changes.iter().map(change).collect(), 100, |change, _| change.size)
+    }
+
+    #[test]
+    fn labels_stand_between_tail_and_lead() {
+        let map = map(&[(8, 0, Rank::Tail, 4), (8, 0, Rank::Lead, 12)]);
+        assert_eq!((map.begin(8), map.end(8), map.bytes(8)), (Some(12), Some(12), Some(24)));
+        assert_eq!((map.begin(4), map.bytes(4), map.begin(12)), (Some(4), Some(4), Some(28)));
+        assert_eq!(map.size(), 116);
+    }
+
+    #[test]
+    fn padding_parts_an_end_from_a_beginning() {
+        let grown = map(&[(8, 0, Rank::Tail, 4), (8, 0, Rank::Padding, 20), (8, 0, Rank::Lead, 4)]);
+        assert_eq!((grown.end(8), grown.begin(8), grown.bytes(8)), (Some(12), Some(32), Some(36)));
+        let moved = map(&[(8, 8, Rank::Padding, 20), (16, 0, Rank::Lead, 4)]);
+        assert_eq!(
+            (moved.end(8), moved.begin(8), moved.end(16), moved.begin(16)),
+            (Some(8), Some(8), Some(28), Some(28))
+        );
+        assert_eq!((moved.bytes(16), moved.begin(12), moved.bytes(8)), (Some(32), None, None));
+    }
+
+    #[test]
+    fn what_is_replaced_keeps_its_label_and_loses_its_inside() {
+        let map = map(&[(8, 8, Rank::Swap, 4)]);
+        assert_eq!((map.begin(8), map.end(8), map.begin(16), map.end(16)), (Some(8), Some(8), Some(12), Some(12)));
+        assert_eq!((map.begin(12), map.bytes(8)), (None, None));
+        assert!(!map.is_whole(4, 8) && map.is_whole(0, 8) && map.is_whole(16, 80));
+    }
+}

@@ -1,0 +1,151 @@
+//! Bytes between functions, and before loops: what they are, and how they are made again.
+//!
+//! Compilers align functions and loops with `s_nop`, put `s_code_end` behind the last function of a source file so
+//! that fetching ahead stays inside, and linkers fill what is left with zeros. Padding is kept as a rule, not as
+//! bytes: so much up to an alignment, and a fixed amount behind that.
+
+/// `s_nop 0` of every target.
+pub(crate) const NOP: u32 = 0xbf80_0000;
+/// `s_code_end` of every target that has one.
+pub(crate) const CODE_END: u32 = 0xbf9f_0000;
+/// Alignment of a kernel's entry.
+pub(crate) const ENTRY: u64 = 256;
+/// Alignment of a loop that the compiler aligns.
+const LOOP: u64 = 64;
+
+/// One kind of word: up to the next multiple of `align`, then `fixed` bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) word: u32,
+    pub(crate) align: u64,
+    pub(crate) fixed: u64,
+}
+
+/// Padding at `start..end` of a section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Padding {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) runs: Vec<Run>,
+}
+
+impl Run {
+    pub(crate) fn size(&self, at: u64) -> u64 {
+        at.next_multiple_of(self.align) - at + self.fixed
+    }
+}
+
+impl Padding {
+    /// Its size if it begins at `at`.
+    pub(crate) fn size(&self, at: u64) -> u64 {
+        self.runs.iter().fold(at, |at, run| at + run.size(at)) - at
+    }
+
+    /// Writes it; `out` has the size that it has at `at`.
+    pub(crate) fn write(&self, mut at: u64, out: &mut [u8]) {
+        let mut rest = out;
+        for run in &self.runs {
+            let size = run.size(at);
+            let (words, behind) = std::mem::take(&mut rest).split_at_mut(size as usize);
+            words.chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&run.word.to_le_bytes()));
+            rest = behind;
+            at += size;
+        }
+    }
+
+    /// The padding before a loop that begins at `end`, if that is aligned.
+    pub(crate) fn before_loop(start: u64, end: u64) -> Option<Self> {
+        let is_aligned = start.next_multiple_of(LOOP) == end;
+        is_aligned.then(|| Self { start, end, runs: vec![Run { word: NOP, align: LOOP, fixed: 0 }] })
+    }
+}
+
+/// What stands behind the padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// Nothing: the section ends.
+    End,
+    /// A kernel's entry.
+    Kernel,
+    /// Another function.
+    Function,
+}
+
+/// What is known of a target's and a file's padding.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Habit {
+    /// Bytes of a line of the instruction cache.
+    pub(crate) line: u64,
+    /// Alignment of all functions that are no kernels; 0 where they follow no common one.
+    pub(crate) function: u64,
+}
+
+/// The first multiples of these that a function may have been moved to.
+const ALIGNMENTS: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
+
+impl Habit {
+    /// The padding in `bytes[start..end]`; `None` if these are other bytes.
+    pub(crate) fn read(&self, bytes: &[u8], start: u64, end: u64, behind: Behind) -> Option<Padding> {
+        let part = &bytes[start as usize..end as usize];
+        if !part.len().is_multiple_of(4) {
+            return part.iter().all(|byte| *byte == 0).then(|| self.zeros(start, end));
+        }
+        let mut runs: Vec<(u32, u64)> = Vec::new();
+        for word in part.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)) {
+            if let Some((_, size)) = runs.last_mut().filter(|(last, _)| *last == word) {
+                *size += 4;
+            } else if ![NOP, CODE_END, 0].contains(&word) || runs.len() > 64 {
+                return None;
+            } else {
+                runs.push((word, 4));
+            }
+        }
+        Some(Padding { start, end, runs: self.rules(start, end, &runs, behind) })
+    }
+
+    fn zeros(&self, start: u64, end: u64) -> Padding {
+        Padding { start, end, runs: vec![Run { word: 0, align: 1, fixed: end - start }] }
+    }
+
+    fn rules(&self, start: u64, end: u64, runs: &[(u32, u64)], behind: Behind) -> Vec<Run> {
+        let mut rules = Vec::with_capacity(runs.len() + 1);
+        let mut at = start;
+        for (number, (word, size)) in runs.iter().enumerate() {
+            let align = self.alignment(at, end, behind).filter(|_| number + 1 == runs.len());
+            rules.push(match align {
+                Some(align) => Run { word: *word, align, fixed: 0 },
+                None => self.tail(*word, at, *size),
+            });
+            at += size;
+        }
+        // A run that ended at an alignment by chance; and functions that follow each other.
+        if rules.last().is_none_or(|rule| rule.fixed > 0) {
+            let align = self.alignment(end, end, behind);
+            let word = if rules.is_empty() { NOP } else { 0 };
+            rules.extend(align.map(|align| Run { word, align, fixed: 0 }));
+        }
+        rules
+    }
+
+    /// What the compiler puts behind its last function: up to a line of the cache, then whole lines.
+    fn tail(&self, word: u32, at: u64, size: u64) -> Run {
+        let to_line = at.next_multiple_of(self.line) - at;
+        match size.checked_sub(to_line) {
+            Some(fixed) if word != 0 && fixed % self.line == 0 => Run { word, align: self.line, fixed },
+            _ => Run { word, align: 4, fixed: size },
+        }
+    }
+
+    /// The alignment that took `start` to `end`.
+    fn alignment(&self, start: u64, end: u64, behind: Behind) -> Option<u64> {
+        let explains = |align: &u64| start.next_multiple_of(*align) == end;
+        match behind {
+            Behind::End => None,
+            Behind::Kernel => Some(ENTRY).filter(explains).or_else(|| ALIGNMENTS.into_iter().find(explains)),
+            Behind::Function => {
+                let common = Some(self.function).filter(|align| *align > 0).filter(explains);
+                common.or_else(|| ALIGNMENTS.into_iter().find(explains))
+            }
+        }
+    }
+}

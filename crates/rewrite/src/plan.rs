@@ -1,0 +1,309 @@
+//! The new layout of one code section: what goes where, until every branch reaches.
+//!
+//! Invariants: a branch that was made long stays long, so the rounds end; kernels begin at multiples of 256 bytes.
+
+use crate::code::Marks;
+use crate::edit::{Edits, Where};
+use crate::map::{Change, Map, Rank};
+use crate::padding::{Behind, Habit, Padding};
+use crate::place::Function;
+use crate::refuse;
+use crate::rewrite::Registers;
+use crate::scan::{Branch, Computation, Extent, Placed, Reach, Scan, Scanner, Split};
+use hotswap_code_object::image::Image;
+use hotswap_report::Diagnostic;
+use std::collections::HashSet;
+
+mod long;
+mod write;
+
+pub(crate) use long::Forms;
+
+/// A branch whose target is out of reach: the engine asks for two registers to compute it with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongBranch {
+    /// Number of the section.
+    pub section: usize,
+    /// Offset of the branch in the section, as it was.
+    pub at: u64,
+    /// Offset of its target, as it was.
+    pub target: u64,
+    /// SCC is overwritten where the branch is taken; where this is false, it is kept.
+    pub needs_scc: bool,
+}
+
+/// What a change consists of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Content {
+    /// Number of an edit.
+    Edit(usize),
+    /// Number of a padding.
+    Padding(usize),
+    /// Number of a branch that became long, and the first of its two registers.
+    Long(usize, u8),
+    /// One `s_nop` behind a branch whose distance would be a bad one.
+    Nop,
+}
+
+/// The layout of one code section.
+pub(crate) struct CodePlan<'e> {
+    pub(crate) section: usize,
+    /// Offset of the section in the old file.
+    pub(crate) file: u64,
+    pub(crate) map: Map,
+    pub(crate) computations: Vec<Computation>,
+    edits: &'e Edits,
+    contents: Vec<Content>,
+    paddings: Vec<Padding>,
+    branches: Vec<Branch>,
+    words: Vec<Split>,
+    forms: Forms,
+}
+
+/// What all sections share.
+pub(crate) struct Context<'a> {
+    pub(crate) image: &'a Image<'a>,
+    pub(crate) marks: &'a Marks,
+    /// Bytes of a line of the instruction cache.
+    pub(crate) line: u64,
+    pub(crate) registers: &'a Registers<'a>,
+}
+
+static NO_EDITS: Edits = Edits { rows: Vec::new(), bytes: Vec::new(), fixups: Vec::new() };
+
+impl<'e> CodePlan<'e> {
+    /// Lays a section out. `relocated` has the offsets of branches whose distance a relocation gives.
+    pub(crate) fn new(
+        context: &Context<'_>,
+        section: usize,
+        functions: Vec<Function>,
+        edits: Option<&'e Edits>,
+        relocated: &HashSet<u64>,
+    ) -> Result<Self, Diagnostic> {
+        let edits = edits.unwrap_or(&NO_EDITS);
+        let part = &context.image.sections[section];
+        let (extents, mut paddings) = cover(context, part.bytes, &functions);
+        let mut order: Vec<(usize, crate::edit::Edit)> = edits.rows.iter().copied().enumerate().collect();
+        order.sort_by_key(|(_, edit)| (edit.offset, edit.place == Where::After));
+        let mut scanner = Scanner::new(context.marks, part.bytes, part.offset, &order, edits);
+        for extent in &extents {
+            scanner.extent(extent)?;
+        }
+        if let Some(offset) = scanner.left_over() {
+            return Err(refuse(part.offset + offset, "an edit stands in no function"));
+        }
+        let Scan { mut branches, computations, mut placed, mut loops, words } = scanner.found;
+        placed.sort_by_key(|place| place.old);
+        branches.retain(|branch| !relocated.contains(&branch.at));
+        // Several branches may go back to one begin.
+        loops.sort_by_key(|padding| padding.start);
+        loops.dedup();
+        paddings.extend(loops.into_iter().filter_map(|padding| around(padding, &placed)));
+        let mut plan = Self {
+            section,
+            file: part.offset,
+            map: Map::default(),
+            computations,
+            edits,
+            contents: Vec::new(),
+            paddings,
+            branches,
+            words,
+            forms: Forms::new(context.marks.isa),
+        };
+        let mut changes: Vec<Change> = Vec::with_capacity(placed.len() + plan.paddings.len());
+        for place in placed {
+            let content = plan.add(Content::Edit(place.edit));
+            let (old, removed, rank) = (place.old, place.removed, place.rank);
+            changes.push(Change { old, removed, rank, new: 0, size: 0, content });
+        }
+        for number in 0..plan.paddings.len() {
+            let (old, end) = (plan.paddings[number].start, plan.paddings[number].end);
+            let content = plan.add(Content::Padding(number));
+            changes.push(Change { old, removed: end - old, rank: Rank::Padding, new: 0, size: 0, content });
+        }
+        plan.settle(context, changes, part.size)?;
+        Ok(plan)
+    }
+
+    fn add(&mut self, content: Content) -> usize {
+        self.contents.push(content);
+        self.contents.len() - 1
+    }
+
+    /// Makes maps until all branches reach.
+    fn settle(&mut self, context: &Context<'_>, mut changes: Vec<Change>, size: u64) -> Result<(), Diagnostic> {
+        let (mut long, mut padded) = (HashSet::new(), HashSet::new());
+        loop {
+            changes.sort_by_key(|change| (change.old, change.rank));
+            if let Some(pair) = changes.windows(2).find(|pair| pair[1].old < pair[0].old + pair[0].removed) {
+                return Err(refuse(
+                    self.file + pair[1].old,
+                    "an edit stands in bytes that another one or padding takes",
+                ));
+            }
+            self.map = Map::new(changes.clone(), size, |change, new| self.size_of(change, new));
+            let (far, bad) = self.far_branches(context, &long)?;
+            let before = changes.len();
+            for number in bad.into_iter().filter(|number| padded.insert(*number)) {
+                let (old, content) = (self.branches[number].at + 4, self.add(Content::Nop));
+                changes.push(Change { old, removed: 0, rank: Rank::Tail, new: 0, size: 0, content });
+            }
+            if far.is_empty() && changes.len() == before {
+                return Ok(());
+            }
+            for number in far {
+                let registers = self.ask(context, number)?;
+                let branch = self.branches[number];
+                long.insert(number);
+                let content = self.add(Content::Long(number, registers));
+                let removed = u64::from(branch.size);
+                changes.push(Change { old: branch.at, removed, rank: Rank::Swap, new: 0, size: 0, content });
+            }
+        }
+    }
+
+    fn size_of(&self, change: &Change, new: u64) -> u64 {
+        match self.contents[change.content] {
+            Content::Edit(number) => self.edits.bytes_of(&self.edits.rows[number]).len() as u64,
+            Content::Padding(number) => self.paddings[number].size(new),
+            Content::Long(number, _) => self.forms.size(self.is_conditional(&self.branches[number])),
+            Content::Nop => 4,
+        }
+    }
+
+    /// Branches that do not reach their targets, and those that would have a distance that they must not have.
+    fn far_branches(
+        &self,
+        context: &Context<'_>,
+        long: &HashSet<usize>,
+    ) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
+        let (mut far, mut bad) = (Vec::new(), Vec::new());
+        for (number, branch) in self.branches.iter().enumerate() {
+            let Some(at) = self.map.bytes(branch.at) else { continue };
+            let target = self.target(branch)?;
+            let distance = target.wrapping_sub(at + u64::from(branch.size)) as i64;
+            if !branch.reach.holds(distance) && !long.contains(&number) {
+                far.push(number);
+            }
+            let is_bad = context.marks.bad_distance.is_some_and(|bad| distance == bad * 4);
+            if is_bad && branch.reach == Reach::Short && !long.contains(&number) {
+                bad.push(number);
+            }
+        }
+        Ok((far, bad))
+    }
+
+    /// Where a branch goes to now.
+    fn target(&self, branch: &Branch) -> Result<u64, Diagnostic> {
+        let target = self.map.begin(branch.target).filter(|_| branch.target <= self.old_size());
+        target.ok_or_else(|| {
+            let what =
+                format!("a branch goes to {:#x} of its section, where no instruction is any more", branch.target);
+            refuse(self.file + branch.at, what)
+        })
+    }
+
+    fn old_size(&self) -> u64 {
+        let last = self.map.changes().last();
+        last.map_or(self.map.size(), |last| last.old + last.removed + (self.map.size() - last.new - last.size))
+    }
+
+    fn ask(&self, context: &Context<'_>, number: usize) -> Result<u8, Diagnostic> {
+        let branch = &self.branches[number];
+        let request = LongBranch {
+            section: self.section,
+            at: branch.at,
+            target: branch.target,
+            needs_scc: self.forms.overwrites_scc(),
+        };
+        let registers = if self.forms.can_be_long(branch.word) { (context.registers)(&request) } else { None };
+        registers.filter(|first| first % 2 == 0 && *first < 106).ok_or_else(|| {
+            let what = format!(
+                "the branch to {:#x} is out of reach by {} bytes of new code, and there are no two free \
+                 scalar registers to compute the target with",
+                branch.target,
+                self.map.size() as i64 - self.old_size() as i64
+            );
+            refuse(self.file + branch.at, what)
+        })
+    }
+
+    fn is_conditional(&self, branch: &Branch) -> bool {
+        self.forms.is_conditional(branch.word)
+    }
+}
+
+impl Reach {
+    /// Whether the form has room for that distance in bytes from behind the instruction.
+    pub(crate) fn holds(self, distance: i64) -> bool {
+        match self {
+            Self::Short => distance % 4 == 0 && i16::try_from(distance / 4).is_ok(),
+            Self::Literal32 => i32::try_from(distance).is_ok(),
+            Self::Literal64 => true,
+            Self::Fetch => (-(1 << 23)..1 << 23).contains(&distance),
+        }
+    }
+}
+
+/// Padding before a loop, without instructions that somebody edits: they were no padding.
+fn around(mut padding: Padding, placed: &[Placed]) -> Option<Padding> {
+    let first = placed.partition_point(|place| place.old < padding.start);
+    let inside = placed[first..].iter().take_while(|place| place.old < padding.end);
+    let edited = inside.filter(|place| place.removed > 0 || place.old > padding.start);
+    let start = edited.map(|place| place.old + place.removed).max().unwrap_or(padding.start);
+    padding.start = start;
+    (start <= padding.end).then_some(padding)
+}
+
+/// What of a section is code, and what is padding.
+fn cover<'f>(context: &Context<'_>, bytes: &[u8], functions: &'f [Function]) -> (Vec<Extent<'f>>, Vec<Padding>) {
+    let habit = habit(context.line, bytes, functions);
+    let (mut extents, mut paddings) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    for function in functions {
+        let behind = if function.is_kernel { Behind::Kernel } else { Behind::Function };
+        between(&habit, bytes, at, function.start, behind, &mut extents, &mut paddings);
+        extents.push(Extent { start: function.start, end: function.end, name: &function.name });
+        at = function.end;
+    }
+    between(&habit, bytes, at, bytes.len() as u64, Behind::End, &mut extents, &mut paddings);
+    (extents, paddings)
+}
+
+/// Bytes between two functions: code without a name, then padding.
+fn between(
+    habit: &Habit,
+    bytes: &[u8],
+    start: u64,
+    end: u64,
+    behind: Behind,
+    extents: &mut Vec<Extent<'_>>,
+    paddings: &mut Vec<Padding>,
+) {
+    let code = start + crate::place::code_before_padding(&bytes[start as usize..end as usize]);
+    if code > start {
+        extents.push(Extent { start, end: code, name: "code without a symbol" });
+    }
+    // At the very begin of the section there is nothing to align.
+    if code > 0 || end > 0 {
+        paddings.extend(habit.read(bytes, code, end, behind).filter(|padding| !padding.runs.is_empty()));
+    }
+}
+
+/// Compilers align all functions of a file to a line of the cache; older ones to a word.
+fn habit(line: u64, bytes: &[u8], functions: &[Function]) -> Habit {
+    let none = Habit { line, function: 0 };
+    let mut end = 0;
+    for function in functions {
+        let code = end + crate::place::code_before_padding(&bytes[end as usize..function.start as usize]);
+        if !function.is_kernel && code.next_multiple_of(line) != function.start && function.start != 0 {
+            // A fixed amount may stand before the alignment: what a file ends with.
+            if function.start % line != 0 {
+                return none;
+            }
+        }
+        end = function.end;
+    }
+    Habit { line, function: line }
+}

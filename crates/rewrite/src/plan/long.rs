@@ -1,0 +1,95 @@
+//! Branches that compute their target: for distances that the short form has no room for.
+
+use hotswap_isa::Isa;
+
+/// The instructions of one target, as words with empty fields.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Forms {
+    get: u32,
+    set: u32,
+    add: u32,
+    add_carry: u32,
+    /// Adds 64 bits and leaves SCC alone; 0 where there is none.
+    add_wide: u32,
+    /// The counter that `get` gives has 48 bits with no sign.
+    extend: u32,
+    branch: u32,
+}
+
+fn mnemonic(isa: Isa, word: u32) -> &'static str {
+    let mut bytes = [0; 20];
+    bytes[..4].copy_from_slice(&word.to_le_bytes());
+    isa.decode(&bytes).map_or("", |inst| inst.mnemonic())
+}
+
+/// The word with that mnemonic among those of an encoding.
+fn find(isa: Isa, words: impl Iterator<Item = u32>, names: &[&str]) -> u32 {
+    words.into_iter().find(|word| names.contains(&mnemonic(isa, *word))).unwrap_or(0)
+}
+
+impl Forms {
+    pub(crate) fn new(isa: Isa) -> Self {
+        let sop1 = || (0..256).map(|op| 0xbe80_0000 | op << 8);
+        let sop2 = || (0..96).map(|op| 0x8000_0000 | op << 23);
+        let sopp = || (0..128).map(|op| 0xbf80_0000 | op << 16);
+        let get = find(isa, sop1(), &["s_getpc_b64", "s_get_pc_i64"]);
+        let is_short = mnemonic(isa, get) == "s_getpc_b64" && isa.target().name.starts_with("gfx12");
+        Self {
+            get,
+            set: find(isa, sop1(), &["s_setpc_b64", "s_set_pc_i64"]),
+            add: find(isa, sop2(), &["s_add_u32", "s_add_co_u32"]),
+            add_carry: find(isa, sop2(), &["s_addc_u32", "s_add_co_ci_u32"]),
+            add_wide: find(isa, sop2(), &["s_add_nc_u64"]),
+            extend: if is_short { find(isa, sop1(), &["s_sext_i32_i16"]) } else { 0 },
+            branch: find(isa, sopp(), &["s_branch"]),
+        }
+    }
+
+    pub(crate) fn overwrites_scc(&self) -> bool {
+        self.add_wide == 0
+    }
+
+    /// Whether a branch with this word can be replaced: others do more than to branch.
+    pub(crate) fn can_be_long(&self, word: u32) -> bool {
+        // SOPP: nine bits. Forks and loops of sub-vectors are SOPK.
+        word >> 23 == 0x17f && self.get != 0 && self.set != 0 && self.branch != 0
+    }
+
+    pub(crate) fn is_conditional(&self, word: u32) -> bool {
+        word >> 16 != self.branch >> 16
+    }
+
+    fn computation(&self) -> u64 {
+        let add = if self.add_wide != 0 { 8 } else { 16 };
+        4 + u64::from(self.extend != 0) * 4 + add + 4
+    }
+
+    pub(crate) fn size(&self, conditional: bool) -> u64 {
+        self.computation() + if conditional { 8 } else { 0 }
+    }
+
+    /// The words for a branch that stands at `at` of the new section and goes to `target`.
+    pub(crate) fn write(&self, word: u32, first: u8, at: u64, target: u64, out: &mut Vec<u32>) {
+        let pair = u32::from(first);
+        if self.is_conditional(word) {
+            // Taken: over the branch around the computation.
+            out.push(word & 0xffff_0000 | 1);
+            out.push(self.branch | (self.computation() / 4) as u32);
+        }
+        out.push(self.get | pair << 16);
+        let base = at + out.len() as u64 * 4;
+        let distance = target.wrapping_sub(base);
+        if self.extend != 0 {
+            out.push(self.extend | (pair + 1) << 16 | (pair + 1));
+        }
+        let literal = |opcode: u32, register: u32| opcode | register << 16 | 0xff << 8 | register;
+        if self.add_wide != 0 {
+            // The literal is extended with its sign: text is smaller than 2 GiB.
+            out.extend([literal(self.add_wide, pair), distance as u32]);
+        } else {
+            out.extend([literal(self.add, pair), distance as u32]);
+            out.extend([literal(self.add_carry, pair + 1), (distance >> 32) as u32]);
+        }
+        out.push(self.set | pair);
+    }
+}

@@ -1,0 +1,84 @@
+//! The bytes of a section in its new layout.
+
+use super::{CodePlan, Content};
+use crate::edit::Edit;
+use crate::refuse;
+use crate::scan::{Branch, Reach};
+use hotswap_report::Diagnostic;
+
+impl CodePlan<'_> {
+    /// Writes the section; `out` has its new size.
+    pub(crate) fn write(&self, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+        let (mut from, mut to) = (0, 0);
+        for change in self.map.changes() {
+            let size = (change.old - from) as usize;
+            out[to..to + size].copy_from_slice(&old[from as usize..][..size]);
+            let new = change.new as usize;
+            self.content(change.content, change.new, &mut out[new..new + change.size as usize])?;
+            from = change.old + change.removed;
+            to = new + change.size as usize;
+        }
+        out[to..].copy_from_slice(&old[from as usize..]);
+        for split in &self.words {
+            if let Some(at) = self.map.bytes(split.at) {
+                out[at as usize..at as usize + 4].copy_from_slice(&split.word.to_le_bytes());
+            }
+        }
+        self.branches.iter().try_for_each(|branch| self.branch(branch, out))
+    }
+
+    fn content(&self, content: usize, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
+        match self.contents[content] {
+            Content::Edit(number) => self.edit(&self.edits.rows[number], new, out),
+            Content::Padding(number) => {
+                self.paddings[number].write(new, out);
+                Ok(())
+            }
+            Content::Nop => {
+                out.copy_from_slice(&crate::padding::NOP.to_le_bytes());
+                Ok(())
+            }
+            Content::Long(number, first) => {
+                let branch = &self.branches[number];
+                let mut words = Vec::with_capacity(9);
+                self.forms.write(branch.word, first, new, self.target(branch)?, &mut words);
+                out.chunks_exact_mut(4).zip(words).for_each(|(out, word)| out.copy_from_slice(&word.to_le_bytes()));
+                Ok(())
+            }
+        }
+    }
+
+    fn edit(&self, edit: &Edit, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
+        out.copy_from_slice(self.edits.bytes_of(edit));
+        for fixup in self.edits.fixups_of(edit) {
+            let wrong = |what: &str| refuse(self.file + edit.offset, format!("a branch in new code {what}"));
+            let target = self.map.begin(fixup.target).ok_or_else(|| wrong("goes to where nothing is any more"))?;
+            let distance = target.wrapping_sub(new + u64::from(fixup.at) + 4) as i64;
+            let field = out.get_mut(fixup.at as usize..).and_then(|bytes| bytes.get_mut(..2));
+            let field = field.ok_or_else(|| wrong("stands outside of it"))?;
+            if !Reach::Short.holds(distance) {
+                return Err(wrong("is out of reach"));
+            }
+            field.copy_from_slice(&((distance / 4) as i16).to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn branch(&self, branch: &Branch, out: &mut [u8]) -> Result<(), Diagnostic> {
+        let Some(at) = self.map.bytes(branch.at) else { return Ok(()) };
+        let size = u64::from(branch.size);
+        let target = self.target(branch)?;
+        let (old, new) = (branch.target.wrapping_sub(branch.at + size), target.wrapping_sub(at + size));
+        if old == new {
+            return Ok(());
+        }
+        let at = at as usize;
+        match branch.reach {
+            Reach::Short => out[at..at + 2].copy_from_slice(&((new as i64 / 4) as i16).to_le_bytes()),
+            Reach::Literal32 => out[at + 4..at + 8].copy_from_slice(&(new as i32).to_le_bytes()),
+            Reach::Literal64 => out[at + 4..at + 12].copy_from_slice(&new.to_le_bytes()),
+            Reach::Fetch => out[at + 4..at + 7].copy_from_slice(&new.to_le_bytes()[..3]),
+        }
+        Ok(())
+    }
+}

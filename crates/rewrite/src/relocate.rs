@@ -1,0 +1,332 @@
+//! Relocations, and the fields that a linker filled by them.
+//!
+//! A relocation says what a field means; the field of a linked file must be what the linker made of it, or the file is
+//! not what it seems. The target of a distance that instructions add to the program counter counts from behind the
+//! get-PC, not from the field: so the two may part.
+//!
+//! Invariants: a field is written only if its old value was understood.
+
+use crate::fix::{Place, World};
+use crate::plan::CodePlan;
+use crate::refuse;
+use hotswap_code_object::image::{Formula, Rela, Relocations, SymbolRow, SymbolRows};
+use hotswap_report::Diagnostic;
+use std::collections::{HashMap, HashSet};
+
+/// Everything that fields can depend on.
+pub(crate) struct Fields<'w> {
+    pub(crate) world: &'w World<'w>,
+    pub(crate) symbols: &'w [SymbolRows<'w>],
+    /// New values, by table and symbol.
+    pub(crate) values: &'w [Vec<u64>],
+    pub(crate) plans: &'w [CodePlan<'w>],
+    /// For a section: its plan.
+    pub(crate) plan_of: HashMap<usize, usize>,
+    /// Where named data begins and ends, sorted.
+    pub(crate) objects: Vec<(Place, u64)>,
+    /// Where kernel descriptors begin.
+    pub(crate) descriptors: HashSet<Place>,
+}
+
+/// Where in a kernel descriptor the distance to its code is; it counts from the descriptor.
+const ENTRY: u64 = 16;
+
+/// One relocation with what it is about.
+struct Case<'c> {
+    rela: Rela,
+    /// Offset of the record in the old file.
+    at: usize,
+    place: Place,
+    symbol: SymbolRow<'c>,
+    /// Its new value.
+    value: u64,
+    /// From where a relative value counts, before the change, as an old value.
+    base: u64,
+    /// The same afterwards.
+    new_base: u64,
+    new_place: u64,
+}
+
+impl Fields<'_> {
+    /// Writes all records, and in a linked file the fields. Gives the places in code that a relocation is about.
+    pub(crate) fn relocations(&self, all: &[Relocations<'_>], out: &mut [u8]) -> Result<HashSet<Place>, Diagnostic> {
+        let mut seen = HashSet::new();
+        for relocations in all {
+            for (number, rela) in relocations.iter().enumerate() {
+                let (rela, at) = (rela?, relocations.offset(number));
+                if rela.kind.formula == Formula::None {
+                    continue;
+                }
+                let case = self.case(relocations, rela, at)?;
+                let addend = self.addend(&case)?;
+                let record = self.world.layout.offsets[relocations.section] as usize + number * 24;
+                Rela::write(&mut out[record..record + 24], case.new_place, addend);
+                if self.plan_of.contains_key(&case.place.section) {
+                    seen.insert(case.place);
+                }
+                if self.world.is_linked() && relocations.target != 0 {
+                    self.field(&case, addend, out)?;
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    fn case<'c>(&'c self, relocations: &Relocations<'_>, rela: Rela, at: usize) -> Result<Case<'c>, Diagnostic> {
+        let world = self.world;
+        let place = match relocations.target {
+            0 => world.at(rela.place),
+            target => world.within(target, rela.place),
+        };
+        let size = u64::from(rela.kind.size);
+        let lost =
+            || refuse(at as u64, format!("the field of a relocation ({}) is not there, or is edited", rela.kind.name));
+        let place = place.ok_or_else(lost)?;
+        // Sections without bytes have fields of the loader.
+        let moved = world.maps.bytes(place, size).ok_or_else(lost)?;
+        let new_place = world.layout.addresses[place.section] + moved;
+        let (symbol, value) = self.symbol(relocations, rela.symbol, at)?;
+        let (base, new_base) = match self.base(place, &rela) {
+            Some(base) if rela.kind.formula != Formula::Branch => {
+                let moved = world.maps.bytes(Place { offset: base - 4, ..place }, 4).ok_or_else(lost)? + 4;
+                (world.base(place.section) + base, world.layout.addresses[place.section] + moved)
+            }
+            _ => match self.descriptor(place) {
+                Some(distance) => (rela.place - distance, new_place - distance),
+                None => (rela.place, new_place),
+            },
+        };
+        Ok(Case { rela, at, place, symbol, value, base, new_base, new_place })
+    }
+
+    fn symbol(
+        &self,
+        relocations: &Relocations<'_>,
+        number: u32,
+        at: usize,
+    ) -> Result<(SymbolRow<'_>, u64), Diagnostic> {
+        let table = self.symbols.iter().position(|table| table.section == relocations.symbols);
+        let row = table.and_then(|table| {
+            let row = self.symbols[table].rows.get(number as usize)?;
+            Some((*row, *self.values[table].get(number as usize)?))
+        });
+        match row {
+            Some(row) => Ok(row),
+            // The loader's own records may do without symbols.
+            None if number == 0 => {
+                Ok((SymbolRow { name: "", value: 0, size: 0, section: None, kind: 0, is_global: false }, 0))
+            }
+            None => Err(refuse(at as u64, "a relocation names no symbol of its table")),
+        }
+    }
+
+    /// From where the distance in a field of code counts, as an offset in its section.
+    fn base(&self, place: Place, rela: &Rela) -> Option<u64> {
+        let plan = &self.plans[*self.plan_of.get(&place.section)?];
+        if !rela.kind.is_relative() {
+            return None;
+        }
+        let found = plan.computations.iter();
+        // Sorted by place: a computation's fields follow its get-PC.
+        let near = plan.computations.partition_point(|computation| computation.at <= place.offset);
+        found
+            .take(near)
+            .rev()
+            .take(8)
+            .find(|one| one.low == place.offset || one.high == Some(place.offset))
+            .map(|one| one.base)
+    }
+
+    /// The new addend: it leads from the symbol to what was meant.
+    fn addend(&self, case: &Case<'_>) -> Result<i64, Diagnostic> {
+        let (world, rela) = (self.world, &case.rela);
+        let bias = if rela.kind.is_relative() { case.rela.place.wrapping_sub(case.base) } else { 0 };
+        let new_bias = if rela.kind.is_relative() { case.new_place.wrapping_sub(case.new_base) } else { 0 };
+        if bias == 0 && rela.kind.formula == Formula::Relative && self.is_moving_code(case.place.section) {
+            return Err(refuse(
+                case.at as u64,
+                "it is not known from where the distance of a relocation in code counts",
+            ));
+        }
+        if rela.kind.formula == Formula::GotRelative {
+            return Ok(rela.addend.wrapping_add_unsigned(new_bias).wrapping_sub_unsigned(bias));
+        }
+        let target = case.symbol.value.wrapping_add_signed(rela.addend).wrapping_sub(bias);
+        let owner = match rela.kind.formula {
+            Formula::LoadRelative => world.image.section_at(target),
+            _ => case.symbol.section,
+        };
+        let place = owner.and_then(|section| world.within(section, target));
+        let new = match place {
+            Some(place) if self.is_end(case) => world.end(place),
+            Some(place) => world.begin(place).filter(|new| self.is_certain(case, place, *new)),
+            // As far from the symbol as before: an absolute number, or a place outside of the symbol's section.
+            None => Some(case.value.wrapping_add(target.wrapping_sub(case.symbol.value))),
+        };
+        let new = new.ok_or_else(|| {
+            let what = format!(
+                "a relocation leads to {target:#x}, where no instruction is any more, or it is not known \
+                from where its distance counts"
+            );
+            refuse(case.at as u64, what)
+        })?;
+        Ok(new.wrapping_sub(case.value).wrapping_add(new_bias) as i64)
+    }
+
+    /// How far behind its descriptor the field of an entry is.
+    fn descriptor(&self, place: Place) -> Option<u64> {
+        let start = Place { offset: place.offset.checked_sub(ENTRY)?, ..place };
+        self.descriptors.contains(&start).then_some(ENTRY)
+    }
+
+    /// A distance in data may count from its own place or from the begin of what it is in (tables of distances): both
+    /// must have the same meaning. Call frames count from the place.
+    fn is_certain(&self, case: &Case<'_>, place: Place, new: u64) -> bool {
+        let data = case.place.section;
+        if case.rela.kind.formula != Formula::Relative
+            || case.base != case.rela.place
+            || !self.world.maps.moves(place.section)
+            || [".eh_frame", ".debug_frame"].contains(&self.world.image.sections[data].name)
+        {
+            return true;
+        }
+        let before = self.objects.partition_point(|(start, _)| *start <= case.place);
+        let object = before.checked_sub(1).map(|last| self.objects[last]);
+        let Some((start, _)) = object.filter(|(start, end)| start.section == data && case.place.offset < *end) else {
+            return false;
+        };
+        let distance = case.place.offset - start.offset;
+        let other = place.offset.checked_sub(distance).map(|offset| Place { offset, ..place });
+        let other = other.and_then(|other| self.world.begin(other));
+        distance == 0 || other == new.checked_sub(distance)
+    }
+
+    fn is_moving_code(&self, section: usize) -> bool {
+        self.plan_of.contains_key(&section) && self.world.maps.moves(section)
+    }
+
+    /// DWARF 4 writes ranges as pairs: the second address is an end.
+    fn is_end(&self, case: &Case<'_>) -> bool {
+        let name = self.world.image.sections[case.place.section].name;
+        matches!(name, ".debug_ranges" | ".debug_loc") && case.place.offset % 16 == 8
+    }
+
+    /// Writes the field of a linked file.
+    fn field(&self, case: &Case<'_>, addend: i64, out: &mut [u8]) -> Result<(), Diagnostic> {
+        let size = usize::from(case.rela.kind.size);
+        let section = &self.world.image.sections[case.place.section];
+        let old = section.bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..size));
+        let (Some(old), Some(at)) = (old, self.world.file(case.place, size as u64)) else {
+            return Err(refuse(case.at as u64, "the field of a relocation leaves its section"));
+        };
+        let old = read(old);
+        let new = match case.rela.kind.formula {
+            Formula::GotRelative => self.got_field(case)?,
+            Formula::Branch | Formula::LoadRelative | Formula::None => return Ok(()),
+            Formula::Absolute | Formula::Relative => {
+                let from = |value: u64, addend: i64, place: u64| {
+                    let place = if case.rela.kind.is_relative() { place } else { 0 };
+                    value.wrapping_add_signed(addend).wrapping_sub(place) >> case.rela.kind.shift
+                };
+                let was = from(case.symbol.value, case.rela.addend, case.rela.place);
+                if truncate(was, size) != old {
+                    return self.other_field(case, old);
+                }
+                from(case.value, addend, case.new_place)
+            }
+        };
+        self.check_width(case, new)?;
+        out[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+        Ok(())
+    }
+
+    /// A field that is not what the relocation says: left to the loader, or about something that was thrown away.
+    fn other_field(&self, case: &Case<'_>, old: u64) -> Result<(), Diagnostic> {
+        let section = &self.world.image.sections[case.place.section];
+        let thrown_away = !section.is_loaded() && (case.symbol.section.is_none() || [0, 1, u64::MAX].contains(&old));
+        let by_loader = section.is_loaded() && old == 0 && case.rela.kind.size == 8;
+        if thrown_away || by_loader {
+            return Ok(());
+        }
+        let what = format!(
+            "`{}` holds {old:#x} at {:#x}, which is not what its relocation ({}) says",
+            section.name, case.place.offset, case.rela.kind.name
+        );
+        Err(refuse(case.at as u64, what))
+    }
+
+    /// Distances of 32 bits must still fit.
+    fn check_width(&self, case: &Case<'_>, new: u64) -> Result<(), Diagnostic> {
+        let fits = case.rela.kind.size == 8 || case.rela.kind.name != "REL32" || i32::try_from(new as i64).is_ok();
+        if fits { Ok(()) } else { Err(refuse(case.at as u64, "a distance does not fit into its 32 bits any more")) }
+    }
+
+    /// The distance to an entry of the global offset table, whose place only the old field tells.
+    fn got_field(&self, case: &Case<'_>) -> Result<u64, Diagnostic> {
+        let plan = self.plan_of.get(&case.place.section).map(|plan| &self.plans[*plan]);
+        let base = case.base.wrapping_sub(self.world.base(case.place.section));
+        let computation = plan.and_then(|plan| plan.computations.iter().find(|one| one.base == base));
+        let computation = computation.ok_or_else(|| {
+            refuse(case.at as u64, "it is not known from where the distance to the global offset table counts")
+        })?;
+        let distance = plan_distance(self.world.image.sections[case.place.section].bytes, computation);
+        let place = self.world.at(case.base.wrapping_add(distance));
+        let new = place.and_then(|place| self.world.begin(place));
+        let new = new.ok_or_else(|| refuse(case.at as u64, "the entry of the global offset table is nowhere"))?;
+        Ok(new.wrapping_sub(case.new_base) >> case.rela.kind.shift)
+    }
+
+    /// Distances in code that no relocation is about: long branches, and all of them in a file without relocations.
+    pub(crate) fn computations(&self, seen: &HashSet<Place>, out: &mut [u8]) -> Result<(), Diagnostic> {
+        for plan in self.plans {
+            let bytes = self.world.image.sections[plan.section].bytes;
+            for one in &plan.computations {
+                let place = |offset| Place { section: plan.section, offset };
+                if seen.contains(&place(one.low)) {
+                    continue;
+                }
+                let missing = || refuse(plan.file + one.at, "what this computes from the program counter is not known");
+                let base = self.world.base(plan.section) + one.base;
+                let target = base.wrapping_add(plan_distance(bytes, one));
+                let target = if self.world.is_linked() {
+                    self.world.at(target)
+                } else {
+                    self.world.within(plan.section, target)
+                };
+                let new = target.and_then(|target| self.world.begin(target)).ok_or_else(missing)?;
+                let base = self.world.maps.bytes(place(one.at), 4).ok_or_else(missing)? + 4;
+                let distance = new.wrapping_sub(self.world.layout.addresses[plan.section] + base);
+                let mut write = |at: u64, size: usize, value: u64| -> Option<()> {
+                    let at = self.world.file(place(at), size as u64)?;
+                    out.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
+                    Some(())
+                };
+                write(one.low, usize::from(one.size), distance).ok_or_else(missing)?;
+                if let Some(high) = one.high {
+                    write(high, 4, distance >> 32).ok_or_else(missing)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The distance that a computation adds.
+fn plan_distance(bytes: &[u8], one: &crate::scan::Computation) -> u64 {
+    let field =
+        |at: u64, size: u8| bytes.get(at as usize..).and_then(|bytes| bytes.get(..usize::from(size))).map_or(0, read);
+    let low = field(one.low, one.size);
+    match one.high {
+        Some(high) => low | field(high, 4) << 32,
+        None if one.size == 4 => low as u32 as i32 as i64 as u64,
+        None => low,
+    }
+}
+
+fn read(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+fn truncate(value: u64, size: usize) -> u64 {
+    if size >= 8 { value } else { value & ((1 << (size * 8)) - 1) }
+}

@@ -1,0 +1,194 @@
+//! The order of things.
+
+use crate::code::Marks;
+use crate::dwarf::{self, Distance, Dwarf};
+use crate::edit::Edits;
+use crate::fix::{Maps, Place, World};
+use crate::plan::{CodePlan, Context, LongBranch};
+use crate::relocate::Fields;
+use crate::{refuse, tables, verify};
+use hotswap_code_object::Kind;
+use hotswap_code_object::image::{Formula, Image, Layout, Relocations, SymbolRows};
+use hotswap_isa::{Isa, Target};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Gives the first of two free scalar registers (even, below 106) for a branch that does not reach its target any more;
+/// none is a refusal.
+pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
+
+/// What a caller decides.
+#[derive(Default)]
+pub struct Options<'o> {
+    /// Registers for branches that get out of reach.
+    pub registers: Option<&'o Registers<'o>>,
+}
+
+/// A new code object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Bytes of code that came to it, padding included; negative where it shrank.
+    pub grown: i64,
+}
+
+/// Makes a code object with edits of its code sections, given by their numbers.
+///
+/// The file is relocatable, or was linked with `--emit-relocs`: without relocations it is not known what its data says
+/// about its code.
+///
+/// # Errors
+/// What reading gives; `NO_LAYOUT` with the offset for everything that cannot be proven; `VERIFY_FAILED` where the
+/// result does not read back.
+pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
+    let image = Image::parse(data)?;
+    if edits.values().all(Edits::is_empty) {
+        return identity(&image);
+    }
+    let symbols = image.symbols()?;
+    let relocations = image.relocations()?;
+    check(&image, edits, &relocations)?;
+    let marks = Marks::new(isa(&image)?);
+    let plans = plans(&image, &symbols, &relocations, &marks, edits, options)?;
+    let maps = Maps::new(&image, &plans);
+    let Dwarf { replaced, distances } = dwarf::rewrite(&image, &maps, &symbols, &relocations)?;
+    let maps = maps.with(&replaced);
+    let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
+    plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
+    replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
+    let layout = Layout::new(&image, &sizes)?;
+    let mut out = layout.write(&image)?;
+    for plan in &plans {
+        plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)])?;
+    }
+    for (section, content) in &replaced {
+        out[layout.range(*section)].copy_from_slice(&content.bytes);
+    }
+    let world = World { image: &image, layout: &layout, maps: &maps };
+    finish(&world, &symbols, &relocations, &plans, &distances, &mut out)?;
+    let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
+    verify::verify(&out)?;
+    Ok(Output { bytes: out, grown })
+}
+
+/// The same file, put together from its parts.
+fn identity(image: &Image<'_>) -> Result<Output, Diagnostic> {
+    let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
+    let bytes = Layout::new(image, &sizes)?.write(image)?;
+    if bytes != image.bytes() {
+        let what = "the file does not come back when its parts are put together again";
+        return Err(Diagnostic::error(codes::VERIFY_FAILED, what));
+    }
+    Ok(Output { bytes, grown: 0 })
+}
+
+fn isa(image: &Image<'_>) -> Result<Isa, Diagnostic> {
+    let name = image.flags.target_id().processor.name;
+    let target = Target::find(name);
+    target.map(Isa::new).ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
+}
+
+fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, relocations: &[Relocations<'_>]) -> Result<(), Diagnostic> {
+    if let Some(number) =
+        edits.keys().find(|number| image.sections.get(**number).is_none_or(|section| !section.is_code()))
+    {
+        return Err(refuse(0, format!("the edits are for section {number}, which holds no code")));
+    }
+    let names_code = |records: &&Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
+    if image.kind == Kind::Linked && !relocations.iter().any(|records| names_code(&records)) {
+        let what = "the file was linked without its relocations: what its data says about its code is not known";
+        return Err(refuse(0, what).advise("link with -Wl,--emit-relocs"));
+    }
+    if let Some(section) = image.sections.iter().find(|section| section.name == ".eh_frame_hdr") {
+        return Err(refuse(section.offset, "the table of `.eh_frame_hdr` is not made again")
+            .advise("link without --eh-frame-hdr"));
+    }
+    Ok(())
+}
+
+fn plans<'e>(
+    image: &Image<'_>,
+    symbols: &[SymbolRows<'_>],
+    relocations: &[Relocations<'_>],
+    marks: &Marks,
+    edits: &'e BTreeMap<usize, Edits>,
+    options: &Options<'_>,
+) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
+    let none = |_: &LongBranch| None;
+    let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
+    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none) };
+    let branches = relocated_branches(image, relocations)?;
+    let mut functions = crate::place::functions(image, symbols);
+    let mut plans = Vec::new();
+    for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| section.is_code()) {
+        let (relocated, functions) = (branches.get(&number), std::mem::take(&mut functions[number]));
+        let nothing = HashSet::new();
+        if section.size > 0 {
+            plans.push(CodePlan::new(&context, number, functions, edits.get(&number), relocated.unwrap_or(&nothing))?);
+        }
+    }
+    Ok(plans)
+}
+
+/// In a relocatable file, branches whose distance is still to be filled in: by section, their offsets.
+fn relocated_branches(
+    image: &Image<'_>,
+    relocations: &[Relocations<'_>],
+) -> Result<HashMap<usize, HashSet<u64>>, Diagnostic> {
+    let mut found: HashMap<usize, HashSet<u64>> = HashMap::new();
+    if image.kind == Kind::Linked {
+        return Ok(found);
+    }
+    for records in relocations.iter().filter(|records| image.sections[records.target].is_code()) {
+        for rela in records.iter() {
+            let rela = rela?;
+            if rela.kind.formula == Formula::Branch {
+                found.entry(records.target).or_default().insert(rela.place);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Writes everything that depends on where things are.
+fn finish(
+    world: &World<'_>,
+    symbols: &[SymbolRows<'_>],
+    relocations: &[Relocations<'_>],
+    plans: &[CodePlan<'_>],
+    distances: &[Distance],
+    out: &mut [u8],
+) -> Result<(), Diagnostic> {
+    let values = tables::values(world, symbols)?;
+    tables::write_symbols(world, symbols, &values, out);
+    let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
+    let (objects, descriptors) = tables::objects(world, symbols);
+    let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors };
+    let seen = fields.relocations(relocations, out)?;
+    fields.computations(&seen, out)?;
+    tables::write_dynamic(world, out)?;
+    tables::write_descriptors(world, symbols, prefetch_mask(world.image), out)?;
+    distances.iter().try_for_each(|distance| write_distance(world, distance, out))
+}
+
+/// `INST_PREF_SIZE`: six bits on GFX11, eight from GFX12 on.
+fn prefetch_mask(image: &Image<'_>) -> u32 {
+    use hotswap_targets::Family;
+    match image.flags.target_id().processor.family {
+        Family::Rdna3 | Family::Rdna35 | Family::Gfx117 => 0x3f,
+        Family::Rdna4 | Family::Gfx125 | Family::Gfx13 => 0xff,
+        _ => 0,
+    }
+}
+
+fn write_distance(world: &World<'_>, distance: &Distance, out: &mut [u8]) -> Result<(), Diagnostic> {
+    let Distance { section, offset, target } = *distance;
+    let missing =
+        || refuse(world.image.sections[section].offset, "a call frame is about code that is not there any more");
+    let to = world.begin(Place { ..target }).ok_or_else(missing)?;
+    let value = to.wrapping_sub(world.layout.addresses[section] + offset);
+    let at = (world.layout.offsets[section] + offset) as usize;
+    out.get_mut(at..at + 4).ok_or_else(missing)?.copy_from_slice(&(value as u32).to_le_bytes());
+    Ok(())
+}

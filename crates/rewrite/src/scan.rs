@@ -1,0 +1,406 @@
+//! One pass over a code section: what depends on distances, and where edits go.
+//!
+//! Invariants: an edit stands at the begin of an instruction of a function; everything that holds a distance is in one
+//! of the lists; code that no row accepts holds none that anybody could execute.
+
+use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_relative_fetch};
+use crate::edit::{Edit, Edits, Where};
+use crate::map::Rank;
+use crate::padding::{NOP, Padding};
+use crate::refuse;
+use hotswap_isa::Isa;
+use hotswap_report::Diagnostic;
+
+/// How a distance is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Dwords from behind the instruction, in the low half of its first word.
+    Short,
+    /// Bytes from behind the instruction, in a literal of 4 bytes.
+    Literal32,
+    /// The same, of 8 bytes.
+    Literal64,
+    /// Bytes from behind the instruction, in a field of 24 bits.
+    Fetch,
+}
+
+/// An instruction that states a distance.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Branch {
+    pub(crate) at: u64,
+    pub(crate) target: u64,
+    pub(crate) reach: Reach,
+    /// Of the instruction.
+    pub(crate) size: u8,
+    /// Its first word.
+    pub(crate) word: u32,
+}
+
+/// A get-PC and what is added to its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Computation {
+    /// Where it stands.
+    pub(crate) at: u64,
+    /// The address that it gives: behind it.
+    pub(crate) base: u64,
+    /// Where the low half of the distance is, or all of it.
+    pub(crate) low: u64,
+    /// Where the high half is.
+    pub(crate) high: Option<u64>,
+    /// Bytes at `low`.
+    pub(crate) size: u8,
+}
+
+/// An edit where its bytes go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed {
+    pub(crate) old: u64,
+    pub(crate) removed: u64,
+    pub(crate) rank: Rank,
+    /// Number of the edit.
+    pub(crate) edit: usize,
+}
+
+/// A clause in which an edit falls: its members before and from there on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// Where the `s_clause` stands.
+    pub(crate) at: u64,
+    pub(crate) word: u32,
+}
+
+/// What a section holds.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) branches: Vec<Branch>,
+    pub(crate) computations: Vec<Computation>,
+    pub(crate) placed: Vec<Placed>,
+    pub(crate) loops: Vec<Padding>,
+    /// Words that say how many instructions they are about, and must say something else now.
+    pub(crate) words: Vec<Split>,
+}
+
+/// Bytes of loops whose begin LLVM aligns on targets that fetch instructions ahead by a setting.
+const LOOP_SIZES: std::ops::RangeInclusive<u64> = 65..=192;
+
+/// A stretch that is scanned: a function, or code without a name.
+pub(crate) struct Extent<'a> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) name: &'a str,
+}
+
+/// Scans the code of one section.
+pub(crate) struct Scanner<'a> {
+    marks: &'a Marks,
+    bytes: &'a [u8],
+    /// Offset of the section in the file, for messages.
+    file: u64,
+    /// The edits by place, with their numbers.
+    edits: &'a [(usize, Edit)],
+    list: &'a Edits,
+    pub(crate) found: Scan,
+    /// First edit that has no place yet.
+    next: usize,
+}
+
+/// What the instructions before say about the next ones.
+#[derive(Default)]
+struct State {
+    /// The clause in force: where it stands, its word, members that have passed and members in all.
+    clause: Option<(u64, u32, u32, u32)>,
+    /// The delay in force: where it stands, its word, instructions that have passed.
+    delay: Option<(u64, u32, u32)>,
+    /// What stands behind the last instruction.
+    behind: Inserted,
+}
+
+/// New instructions at one place.
+#[derive(Debug, Default, Clone, Copy)]
+struct Inserted {
+    any: bool,
+    count: u32,
+    /// Some of them may change what a delay counts, or old ones are gone.
+    counts: bool,
+}
+
+impl Inserted {
+    fn add(&mut self, isa: Isa, bytes: &[u8], removed: bool) {
+        self.any = true;
+        self.counts |= removed;
+        for (_, inst) in isa.walk(bytes) {
+            self.count += 1;
+            self.counts |= inst.map_or(true, |inst| inst.words()[0] >> 30 != 2);
+        }
+    }
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(
+        marks: &'a Marks,
+        bytes: &'a [u8],
+        file: u64,
+        edits: &'a [(usize, Edit)],
+        list: &'a Edits,
+    ) -> Self {
+        Self { marks, bytes, file, edits, list, found: Scan::default(), next: 0 }
+    }
+
+    fn word(&self, at: u64) -> u32 {
+        let word = self.bytes.get(at as usize..).and_then(|bytes| bytes.first_chunk());
+        word.map_or(0, |word| u32::from_le_bytes(*word))
+    }
+
+    /// Scans one function. Extents must come in their order.
+    pub(crate) fn extent(&mut self, extent: &Extent<'_>) -> Result<(), Diagnostic> {
+        let mut state = State::default();
+        let mut at = extent.start;
+        while at < extent.end {
+            let rest = &self.bytes[at as usize..extent.end as usize];
+            let Some(size) = self.marks.isa.size(rest) else {
+                self.opaque(at, extent)?;
+                state = State::default();
+                at += 4;
+                continue;
+            };
+            let word = self.word(at);
+            state.insert(state.behind, &mut self.found.words);
+            state.behind = Inserted::default();
+            if self.edits.get(self.next).is_some_and(|(_, edit)| edit.offset < at + u64::from(size)) {
+                self.place_edits(at, u64::from(size), extent, &mut state)?;
+            }
+            state.pass();
+            self.visit(at, word, size, extent, &mut state)?;
+            at += u64::from(size);
+        }
+        Ok(())
+    }
+
+    /// An edit must not stand in what cannot be read; nothing else cares.
+    fn opaque(&self, at: u64, extent: &Extent<'_>) -> Result<(), Diagnostic> {
+        let inside = self.edits.iter().any(|(_, edit)| extent.start <= edit.offset && edit.offset < extent.end);
+        if inside {
+            let what = format!("`{}` is to be changed and holds bytes that are no instruction", extent.name);
+            return Err(refuse(self.file + at, what));
+        }
+        Ok(())
+    }
+
+    fn visit(
+        &mut self,
+        at: u64,
+        word: u32,
+        size: u8,
+        extent: &Extent<'_>,
+        state: &mut State,
+    ) -> Result<(), Diagnostic> {
+        match self.marks.of(word) {
+            Mark::Plain => {}
+            Mark::Branch => self.branch(at, word, size, extent),
+            Mark::Counter | Mark::Fetch => self.special(at, extent)?,
+            Mark::Clause => state.clause = Some((at, word, 0, (word & 63) + 1)),
+            Mark::Delay => state.delay = Some((at, word, 0)),
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, at: u64, word: u32, size: u8, extent: &Extent<'_>) {
+        let distance = i64::from(word as u16 as i16) * 4;
+        let target = (at + u64::from(size)).wrapping_add_signed(distance);
+        self.found.branches.push(Branch { at, target, reach: Reach::Short, size, word });
+        if self.marks.aligns_loops && extent.start < target && target < at {
+            self.loop_begin(target, at + u64::from(size) - target, extent.start);
+        }
+    }
+
+    /// A branch back: compilers align the begin of a loop that fits into few lines of the cache.
+    fn loop_begin(&mut self, begin: u64, size: u64, least: u64) {
+        let mut start = begin;
+        while start > least && self.word(start - 4) == NOP {
+            start -= 4;
+        }
+        if start < begin || LOOP_SIZES.contains(&size) {
+            self.found.loops.extend(Padding::before_loop(start, begin));
+        }
+    }
+
+    fn special(&mut self, at: u64, extent: &Extent<'_>) -> Result<(), Diagnostic> {
+        let rest = &self.bytes[at as usize..extent.end as usize];
+        let Ok(inst) = self.marks.isa.decode(rest) else { return Ok(()) };
+        let end = at + u64::from(inst.len());
+        if is_relative_fetch(&inst) {
+            let distance =
+                fetch_distance(&inst).ok_or_else(|| refuse(self.file + at, "a fetch ahead has no distance"))?;
+            let target = end.wrapping_add_signed(distance);
+            self.found.branches.push(Branch {
+                at,
+                target,
+                reach: Reach::Fetch,
+                size: inst.len(),
+                word: inst.words()[0],
+            });
+        } else if inst.mnemonic() == "s_add_pc_i64" {
+            let target = inst.branch_target(at, self.marks.isa).filter(|_| inst.len() > 4);
+            let target = target.ok_or_else(|| self.unexplained(at, extent, inst.mnemonic()))?;
+            let reach = if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 };
+            self.found.branches.push(Branch { at, target, reach, size: inst.len(), word: inst.words()[0] });
+        } else if concerns_counter(&inst) {
+            let pair = self.word(at) >> 16 & 127;
+            let found = trace(self.marks.isa, &self.bytes[..extent.end as usize], at, pair);
+            let found = found.ok_or_else(|| self.unexplained(at, extent, inst.mnemonic()))?;
+            self.found.computations.push(found);
+        }
+        Ok(())
+    }
+
+    fn unexplained(&self, at: u64, extent: &Extent<'_>, mnemonic: &'static str) -> Diagnostic {
+        let what = format!("it is not known what `{}` computes from the program counter", extent.name);
+        let mut error = refuse(self.file + at, what);
+        error.place.mnemonic = Some(mnemonic.to_owned());
+        error
+    }
+
+    /// Gives the edits of one instruction their places, in the order of ranks.
+    fn place_edits(&mut self, at: u64, size: u64, extent: &Extent<'_>, state: &mut State) -> Result<(), Diagnostic> {
+        let mut before = Inserted::default();
+        while let Some((number, edit)) = self.edits.get(self.next).filter(|(_, edit)| edit.offset < at + size) {
+            if edit.offset != at {
+                let what = format!("an edit of `{}` does not stand at an instruction", extent.name);
+                return Err(refuse(self.file + edit.offset, what));
+            }
+            let (old, removed, rank) = match edit.place {
+                Where::Before => (at, 0, Rank::Lead),
+                Where::After => (at + size, 0, Rank::Tail),
+                Where::Instead(removed) => (at, self.instead(at, removed, extent)?, Rank::Swap),
+            };
+            let inserted = if rank == Rank::Tail { &mut state.behind } else { &mut before };
+            inserted.add(self.marks.isa, self.list.bytes_of(edit), removed > 0);
+            self.found.placed.push(Placed { old, removed, rank, edit: *number });
+            self.next += 1;
+        }
+        state.insert(before, &mut self.found.words);
+        Ok(())
+    }
+
+    /// The size of what is replaced, which must be whole instructions.
+    fn instead(&self, at: u64, removed: u64, extent: &Extent<'_>) -> Result<u64, Diagnostic> {
+        let mut end = at;
+        while end < at.saturating_add(removed) && end < extent.end {
+            let size = self.marks.isa.size(&self.bytes[end as usize..extent.end as usize]);
+            end += u64::from(size.unwrap_or(u8::MAX));
+        }
+        if removed == 0 || end != at + removed {
+            let what =
+                format!("an edit of `{}` replaces {removed} bytes, which are no whole instructions", extent.name);
+            return Err(refuse(self.file + at, what));
+        }
+        Ok(removed)
+    }
+
+    /// An edit that no extent took.
+    pub(crate) fn left_over(&self) -> Option<u64> {
+        self.edits.get(self.next).map(|(_, edit)| edit.offset)
+    }
+}
+
+impl State {
+    /// One more instruction has come.
+    fn pass(&mut self) {
+        if let Some((_, _, passed, members)) = &mut self.clause {
+            *passed += 1;
+            if *passed >= *members {
+                self.clause = None;
+            }
+        }
+        if let Some((_, _, passed)) = &mut self.delay {
+            *passed += 1;
+            if *passed > 6 {
+                self.delay = None;
+            }
+        }
+    }
+
+    /// New instructions stand before the next one. A clause ends there: what it held before stays together. A delay is
+    /// a hint: it is moved on where its fields can say so, and dropped otherwise.
+    fn insert(&mut self, new: Inserted, words: &mut Vec<Split>) {
+        if !new.any {
+            return;
+        }
+        if let Some((at, word, passed, _)) = self.clause.take() {
+            // One member is no clause.
+            let word = if passed < 2 { NOP } else { word & !63 | (passed - 1) };
+            words.push(Split { at, word });
+        }
+        if let Some((at, word, passed)) = self.delay
+            && passed <= last_delayed(word)
+        {
+            let moved = moved_delay(word, passed, new).unwrap_or(NOP);
+            words.push(Split { at, word: moved });
+            self.delay = None;
+        }
+    }
+}
+
+/// The last instruction behind an `s_delay_alu` that it is about; 0 is the next one.
+fn last_delayed(word: u32) -> u32 {
+    let (skip, second) = (word >> 4 & 7, word >> 7 & 15);
+    if second == 0 { 0 } else { skip }
+}
+
+/// The word of an `s_delay_alu` when new instructions stand before the instruction `passed` behind it.
+fn moved_delay(word: u32, passed: u32, new: Inserted) -> Option<u32> {
+    let (first, skip, second) = (word & 15, word >> 4 & 7, word >> 7 & 15);
+    let far = |skip: u32| Some(skip + new.count).filter(|skip| *skip <= 5 && !new.counts);
+    match (passed, second) {
+        // Only the second part can be about an instruction that is not the next one.
+        (0, 0) => Some(word & !0x7ff | far(0)? << 4 | first << 7),
+        (0, _) => None,
+        _ => Some(word & !0x70 | far(skip)? << 4),
+    }
+}
+
+/// Follows the result of the get-PC at `at` to the distances that are added to it.
+fn trace(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
+    let base = at + 4;
+    let mut low = None;
+    let mut next = base;
+    for _ in 0..32 {
+        let rest = bytes.get(next as usize..)?;
+        let inst = isa.decode(rest).ok()?;
+        let literal = next + 4;
+        let word = inst.words()[0];
+        let (to, sources) = (word >> 16 & 127, [word & 255, word >> 8 & 255]);
+        let adds = |register: u32| word >> 30 == 2 && to == register && sources.contains(&register) && inst.len() > 4;
+        match inst.mnemonic() {
+            "s_add_u32" | "s_add_co_u32" if adds(pair) => low = Some(literal),
+            "s_addc_u32" | "s_add_co_ci_u32" if adds(pair + 1) => {
+                return Some(Computation { at, base, low: low?, high: Some(literal), size: 4 });
+            }
+            "s_add_nc_u64" | "s_add_u64" if adds(pair) => {
+                return Some(Computation { at, base, low: literal, high: None, size: inst.len() - 4 });
+            }
+            // GFX12 keeps 48 bits of the counter: the high half is made whole first.
+            "s_sext_i32_i16" => {}
+            _ if may_touch(isa, &inst, pair) => return None,
+            _ => {}
+        }
+        next += u64::from(inst.len());
+    }
+    None
+}
+
+/// Whether an instruction may read or write one of the two registers, or leave the straight line.
+fn may_touch(isa: Isa, inst: &hotswap_isa::Inst, pair: u32) -> bool {
+    use hotswap_isa::Value;
+    use hotswap_isa::reg::RegFile;
+    if !matches!(inst.flow(0, isa), hotswap_isa::effects::Flow::Next) {
+        return true;
+    }
+    inst.operands(isa).any(|operand| match operand.value {
+        Value::Reg(reg) if reg.file == RegFile::Sgpr => {
+            let (first, end) = (u32::from(reg.index), u32::from(reg.index) + u32::from(reg.count));
+            first < pair + 2 && pair < end
+        }
+        _ => false,
+    })
+}

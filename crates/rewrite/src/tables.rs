@@ -1,0 +1,172 @@
+//! Symbols, kernel descriptors and what the loader reads.
+
+use crate::fix::{Place, World};
+use crate::refuse;
+use hotswap_code_object::image::{SymbolRow, SymbolRows};
+use hotswap_report::Diagnostic;
+use object::elf;
+use std::collections::{HashMap, HashSet};
+
+/// Bytes of a kernel descriptor.
+const DESCRIPTOR: u64 = 64;
+/// Where in it the distance to the code is.
+const ENTRY: usize = 16;
+/// `COMPUTE_PGM_RSRC3`.
+const RSRC3: usize = 44;
+/// Bytes that one step of `INST_PREF_SIZE` stands for.
+const PREFETCH: u64 = 128;
+
+/// The new values of all symbols, by table.
+pub(crate) fn values(world: &World<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec<Vec<u64>>, Diagnostic> {
+    let of_table = |table: &SymbolRows<'_>| {
+        let rows = table.rows.iter().enumerate();
+        rows.map(|(number, row)| value(world, row, (table.at + number * 24) as u64)).collect()
+    };
+    tables.iter().map(of_table).collect()
+}
+
+fn value(world: &World<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
+    let Some(section) = row.section else { return Ok(row.value) };
+    let rigid = row.value.wrapping_sub(world.base(section)).wrapping_add(world.layout.addresses[section]);
+    match world.within(section, row.value).filter(|_| row.kind != elf::STT_SECTION) {
+        Some(place) => world
+            .begin(place)
+            .ok_or_else(|| refuse(at, format!("the symbol `{}` stands where no instruction is any more", row.name))),
+        None => Ok(rigid),
+    }
+}
+
+/// The new size of what a symbol stands for.
+fn size(world: &World<'_>, row: &SymbolRow<'_>, value: u64) -> u64 {
+    let place = row.section.and_then(|section| world.within(section, row.value.checked_add(row.size)?));
+    let end = place.filter(|place| row.size > 0 && world.maps.moves(place.section)).and_then(|place| world.end(place));
+    end.map_or(row.size, |end| end.wrapping_sub(value))
+}
+
+/// Writes all symbols.
+pub(crate) fn write_symbols(world: &World<'_>, tables: &[SymbolRows<'_>], values: &[Vec<u64>], out: &mut [u8]) {
+    for (table, values) in tables.iter().zip(values) {
+        let start = world.layout.offsets[table.section] as usize;
+        for (number, (row, value)) in table.rows.iter().zip(values).enumerate() {
+            let at = start + number * 24;
+            SymbolRow::write(&mut out[at..at + 24], *value, size(world, row, *value));
+        }
+    }
+}
+
+/// Named data, sorted, with its end; and where kernel descriptors begin.
+pub(crate) fn objects(world: &World<'_>, tables: &[SymbolRows<'_>]) -> (Vec<(Place, u64)>, HashSet<Place>) {
+    let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT);
+    let (mut objects, mut descriptors) = (Vec::new(), HashSet::new());
+    for row in rows {
+        let Some(place) = row.section.and_then(|section| world.within(section, row.value)) else { continue };
+        if row.size == DESCRIPTOR && row.name.ends_with(".kd") {
+            descriptors.insert(place);
+        }
+        objects.push((place, place.offset.saturating_add(row.size)));
+    }
+    objects.sort_unstable();
+    objects.dedup();
+    (objects, descriptors)
+}
+
+/// Tags of the dynamic section whose values are addresses.
+const ADDRESSES: &[u32] = &[
+    elf::DT_PLTGOT,
+    elf::DT_HASH,
+    elf::DT_STRTAB,
+    elf::DT_SYMTAB,
+    elf::DT_RELA,
+    elf::DT_INIT,
+    elf::DT_FINI,
+    elf::DT_REL,
+    elf::DT_JMPREL,
+    elf::DT_INIT_ARRAY,
+    elf::DT_FINI_ARRAY,
+    elf::DT_PREINIT_ARRAY,
+    elf::DT_GNU_HASH,
+    elf::DT_VERSYM,
+    elf::DT_VERDEF,
+    elf::DT_VERNEED,
+];
+
+/// Writes the addresses in the dynamic section.
+pub(crate) fn write_dynamic(world: &World<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
+    let sections = world.image.sections.iter().enumerate();
+    for (number, section) in sections.filter(|(_, section)| section.kind == elf::SHT_DYNAMIC) {
+        for (index, entry) in section.bytes.as_chunks::<16>().0.iter().enumerate() {
+            let tag = u64::from_le_bytes(entry[..8].try_into().unwrap_or_default());
+            let value = u64::from_le_bytes(entry[8..].try_into().unwrap_or_default());
+            if !ADDRESSES.iter().any(|address| u64::from(*address) == tag) {
+                continue;
+            }
+            let at = section.offset + index as u64 * 16;
+            let new = world.at(value).and_then(|place| world.begin(place));
+            let new = new.ok_or_else(|| refuse(at, "the dynamic section names an address that nothing is at"))?;
+            let start = world.layout.offsets[number] as usize + index * 16 + 8;
+            out[start..start + 8].copy_from_slice(&new.to_le_bytes());
+        }
+    }
+    Ok(())
+}
+
+/// Writes what kernel descriptors say about the place and the size of the code. `prefetch` is the mask of
+/// `INST_PREF_SIZE` above its lowest bit, 0 where there is none.
+pub(crate) fn write_descriptors(
+    world: &World<'_>,
+    tables: &[SymbolRows<'_>],
+    prefetch: u32,
+    out: &mut [u8],
+) -> Result<(), Diagnostic> {
+    let rows = || tables.iter().flat_map(|table| &table.rows);
+    let functions: HashMap<&str, &SymbolRow<'_>> =
+        rows().filter(|row| row.kind == elf::STT_FUNC && row.section.is_some()).map(|row| (row.name, row)).collect();
+    let mut done = HashSet::new();
+    for row in rows().filter(|row| row.size == DESCRIPTOR) {
+        let (Some(name), Some(section)) = (row.name.strip_suffix(".kd"), row.section) else { continue };
+        let Some(place) = world.within(section, row.value).filter(|place| done.insert(*place)) else { continue };
+        let at = world.image.sections[section].offset + place.offset;
+        let file =
+            world.file(place, DESCRIPTOR).ok_or_else(|| refuse(at, format!("`{}` leaves its section", row.name)))?;
+        let descriptor = &mut out[file..file + DESCRIPTOR as usize];
+        if world.is_linked() {
+            let value = world.begin(place).unwrap_or_default();
+            entry(world, row, value, descriptor)
+                .ok_or_else(|| refuse(at, format!("the code of `{}` is nowhere", row.name)))?;
+        }
+        if let Some(function) = functions.get(name).filter(|_| prefetch != 0) {
+            prefetch_size(world, function, prefetch, descriptor);
+        }
+    }
+    Ok(())
+}
+
+fn entry(world: &World<'_>, row: &SymbolRow<'_>, value: u64, descriptor: &mut [u8]) -> Option<()> {
+    let field = &world.image.sections[row.section?].bytes[(row.value - world.base(row.section?)) as usize..];
+    let distance = i64::from_le_bytes(*field.get(ENTRY..)?.first_chunk()?);
+    let code = world.begin(world.at(row.value.wrapping_add_signed(distance))?)?;
+    descriptor[ENTRY..ENTRY + 8].copy_from_slice(&code.wrapping_sub(value).to_le_bytes());
+    Some(())
+}
+
+/// Lines to fetch ahead: as many more as the kernel has become larger.
+fn prefetch_size(world: &World<'_>, function: &SymbolRow<'_>, mask: u32, descriptor: &mut [u8]) {
+    let Some(place) = function.section.and_then(|section| world.within(section, function.value)) else { return };
+    let new = world.begin(place).map_or(function.size, |value| size(world, function, value));
+    let lines = |size: u64| size.div_ceil(PREFETCH) as i64;
+    let word = u32::from_le_bytes(descriptor[RSRC3..RSRC3 + 4].try_into().unwrap_or_default());
+    let old = i64::from(word >> 4 & mask);
+    // Full is "at least so many": it says nothing about the size.
+    if old == 0 || old == i64::from(mask) && lines(new) >= lines(function.size) {
+        return;
+    }
+    let lines = (old + lines(new) - lines(function.size)).clamp(1, i64::from(mask)) as u32;
+    let word = word & !(mask << 4) | lines << 4;
+    descriptor[RSRC3..RSRC3 + 4].copy_from_slice(&word.to_le_bytes());
+}
+
+/// The place of an old address or offset that DWARF or a table states.
+pub(crate) fn place_of(world_image: &hotswap_code_object::image::Image<'_>, address: u64) -> Option<Place> {
+    let section = world_image.section_at(address)?;
+    Some(Place { section, offset: address - world_image.sections[section].address })
+}

@@ -1,0 +1,83 @@
+//! Reading a result again.
+
+use crate::code::{Mark, Marks};
+use crate::place::functions;
+use hotswap_code_object::image::Image;
+use hotswap_code_object::{CodeObject, Kind};
+use hotswap_isa::{Isa, Target};
+use hotswap_report::{Diagnostic, codes};
+
+fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(codes::VERIFY_FAILED, what).at(offset)
+}
+
+/// Checks that a code object is sound: header, note and descriptors agree; kernels begin where they may; symbols are
+/// inside of their sections; every branch of every function goes to an instruction.
+///
+/// # Errors
+/// What reading gives, and `VERIFY_FAILED` with the offset.
+pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
+    let object = CodeObject::parse(data)?;
+    let image = Image::parse(data)?;
+    for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
+        if object.kind() == Kind::Linked && descriptor.entry % 256 != 0 {
+            let mut error =
+                failed(descriptor.range.start as u64, "the kernel does not begin at a multiple of 256 bytes");
+            error.place.kernel = Some(kernel.name.to_owned());
+            return Err(error);
+        }
+    }
+    let symbols = image.symbols()?;
+    for table in &symbols {
+        for (number, row) in table.rows.iter().enumerate() {
+            let Some(section) = row.section.map(|section| &image.sections[section]) else { continue };
+            let end = row.value.checked_add(row.size).filter(|_| row.value >= section.address);
+            if section.is_code() && end.is_none_or(|end| end > section.addresses().end) {
+                return Err(failed(
+                    (table.at + number * 24) as u64,
+                    format!("`{}` is outside of its section", row.name),
+                ));
+            }
+        }
+    }
+    let Some(target) = Target::find(image.flags.target_id().processor.name) else { return Ok(()) };
+    let marks = Marks::new(Isa::new(target));
+    for (section, functions) in image.sections.iter().zip(functions(&image, &symbols)) {
+        for function in &functions {
+            let bytes = &section.bytes[function.start as usize..function.end as usize];
+            branches(&marks, bytes).map_err(|(at, what)| {
+                failed(section.offset + function.start + at, format!("{what} in `{}`", function.name))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Branches inside a function must go to the begin of an instruction.
+fn branches(marks: &Marks, bytes: &[u8]) -> Result<(), (u64, &'static str)> {
+    // One bit for each dword that an instruction begins at.
+    let mut begins = vec![0_u64; bytes.len() / 256 + 1];
+    let mut targets: Vec<(u64, u64)> = Vec::new();
+    let (mut at, mut is_clean) = (0, true);
+    while at < bytes.len() {
+        begins[at / 256] |= 1 << (at / 4 % 64);
+        let word = bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        let Some(size) = marks.isa.size(&bytes[at..]) else {
+            is_clean = false;
+            at += 4;
+            continue;
+        };
+        let behind = at + usize::from(size);
+        if marks.of(word) == Mark::Branch {
+            let target = (behind as u64).wrapping_add_signed(i64::from(word as u16 as i16) * 4);
+            targets.push((at as u64, target));
+        }
+        at = behind;
+    }
+    let is_begin = |target: u64| begins[target as usize / 256] >> (target / 4 % 64) & 1 != 0;
+    let wrong = targets.iter().find(|(_, target)| *target < bytes.len() as u64 && !is_begin(*target));
+    match wrong.filter(|_| is_clean) {
+        Some((at, _)) => Err((*at, "a branch goes into an instruction")),
+        None => Ok(()),
+    }
+}
