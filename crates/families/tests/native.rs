@@ -36,6 +36,17 @@ fn matrix() -> Vec<Matrix> {
     let eight = "<8 x i32>";
     let call = "@llvm.amdgcn.wmma.i32.16x16x64.iu8(i1 0, <8 x i32> %A, i1 0, <8 x i32> %B, <8 x i32> %C, i1 false, i1 false, i1 false)";
     all.push(Matrix { name: "i32.16x16x64.iu8", types: [eight; 3], call: call.to_owned() });
+    let mut sparse = |name: &'static str, types: [&'static str; 3], index: &str, clamp: &str, signs: &str| {
+        let [a, b, c] = types;
+        let call = format!(
+            "@llvm.amdgcn.swmmac.{name}({signs}{a} %A, {signs}{b} %B, {c} %C, {index}, i1 false, i1 false{clamp})"
+        );
+        all.push(Matrix { name, types, call });
+    };
+    sparse("f32.16x16x64.f16", ["<16 x half>", "<32 x half>", "<8 x float>"], "i32 %s", "", "i1 0, ");
+    sparse("f32.16x16x64.bf16", ["<16 x bfloat>", "<32 x bfloat>", "<8 x float>"], "i32 %s", "", "i1 0, ");
+    sparse("f32.16x16x128.fp8.bf8", [eight, "<16 x i32>", "<8 x float>"], "i64 %t", "", "");
+    sparse("i32.16x16x128.iu8", [eight, "<16 x i32>", eight], "i64 %t", ", i1 false", "i1 0, ");
     // Numbers of the formats, and how many dwords of them an operand has.
     let size = |format| match format {
         0 | 1 => "<16 x i32>",
@@ -149,6 +160,10 @@ fn compiled(bench: &Workbench, kernels: &[String], processor: &str) -> Vec<Vec<I
     (0..kernels.len()).map(code).collect()
 }
 
+fn is_matrix(inst: &Inst) -> bool {
+    inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
+}
+
 fn bytes(code: &[Inst]) -> Vec<u8> {
     code.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect()
 }
@@ -185,23 +200,22 @@ fn distances_are_those_that_llvm_puts_into_its_own_code_for_the_target() {
         }
     }
     let (mut nops, mut kept) = (0, 0);
-    for (name, native) in names.iter().zip(compiled(&bench, &kernels, TARGET)) {
-        let is_matrix = |inst: &Inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac);
+    let natives = compiled(&bench, &kernels, TARGET);
+    for (name, native) in names.iter().zip(&natives) {
         let first = native.iter().position(is_matrix).unwrap();
         let is_nop = |(index, inst): &(usize, &Inst)| *index > first && inst.mnemonic() == "v_nop";
         let stripped: Vec<Inst> =
             native.iter().enumerate().filter(|place| !is_nop(place)).map(|(_, inst)| *inst).collect();
         nops += native.len() - stripped.len();
         kept += usize::from(native.len() != stripped.len());
-        assert_eq!(distances(&families(&stripped)), distances(&native), "{name}");
+        assert_eq!(distances(&families(&stripped)), distances(native), "{name}");
     }
     assert!(kept * 2 > kernels.len(), "{kept} of {} kernels have distances", kernels.len());
     say(&format!("distances: {} kernels as LLVM has them, {nops} v_nop in {kept} of them", kernels.len()));
 
     // What was compiled for the source goes through without a refusal, and uses the same matrix instructions.
     let sources = compiled(&bench, &kernels, "gfx1250");
-    for ((name, source), native) in names.iter().zip(sources).zip(compiled(&bench, &kernels, TARGET)) {
-        let is_matrix = |inst: &Inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac);
+    for ((name, source), native) in names.iter().zip(sources).zip(natives) {
         assert_eq!(mnemonics(&families(&source), is_matrix), mnemonics(&native, is_matrix), "{name}");
     }
 }
@@ -209,7 +223,7 @@ fn distances_are_those_that_llvm_puts_into_its_own_code_for_the_target() {
 /// From the first matrix instruction on, each instruction with the number of `v_nop` before it. `s_delay_alu`, a hint, and
 /// writes of MODE, before which a family of its own puts `v_nop`, are passed over.
 fn distances(code: &[Inst]) -> Vec<(usize, String)> {
-    let first = code.iter().position(|inst| inst.is(Flag::Wmma)).unwrap_or(0);
+    let first = code.iter().position(is_matrix).unwrap_or(0);
     let mut nops = 0;
     let mut all = Vec::new();
     for inst in &code[first..] {
@@ -237,4 +251,50 @@ fn memory_instructions_become_those_that_llvm_chooses_for_the_target() {
         assert_eq!(masks(&made), masks(native), "{name}: s_mov_b32 m0, 0");
     }
     say(&format!("memory of the target: {} kernels as LLVM has them", kernels.len()));
+}
+
+/// Matrix instructions that the target does not have.
+fn of_the_source() -> Vec<Matrix> {
+    let mut all = Vec::new();
+    for name in ["fp8.fp8", "fp8.bf8", "bf8.fp8", "bf8.bf8"] {
+        for (result, size) in [("<8 x float>", "f32"), ("<8 x half>", "f16")] {
+            for modifier in [0, 3] {
+                let call = format!(
+                    "@llvm.amdgcn.wmma.{size}.16x16x128.{name}(<16 x i32> %A, <16 x i32> %B, i16 {modifier}, {result} %C, i1 true, i1 true)"
+                );
+                all.push(Matrix { name, types: ["<16 x i32>", "<16 x i32>", result], call });
+            }
+        }
+    }
+    let types = ["<16 x i32>", "<8 x i32>", "<16 x float>"];
+    let head = "<16 x i32> %A, <8 x i32> %B, i16 0, <16 x float> %C";
+    let mut f4 = |name: &'static str, more: &str| {
+        all.push(Matrix { name, types, call: format!("@llvm.amdgcn.wmma.{name}.32x16x128.f4({head}{more})") });
+    };
+    f4("f32", "");
+    f4("scale.f32", ", i32 0, i32 0, i32 %s, i32 0, i32 0, i32 %s, i1 true, i1 false");
+    f4("scale16.f32", ", i32 0, i32 2, i64 %t, i32 1, i32 2, i64 %t, i1 false, i1 true");
+    all
+}
+
+#[test]
+fn matrix_instructions_that_the_target_lacks_leave_nothing_that_it_does_not_know() {
+    let Some(bench) = Workbench::new("matrix instructions of the source") else { return };
+    let matrix = of_the_source();
+    let kernels: Vec<_> = matrix.iter().map(|matrix| kernel(matrix, false)).collect();
+    for (number, source) in compiled(&bench, &kernels, "gfx1250").iter().enumerate() {
+        let made = families(source);
+        let bytes = bytes(&made);
+        assert_eq!(decode(isa(TARGET), &bytes), made);
+        let text = bytes.iter().map(|byte| format!("{byte:#04x} ")).collect::<String>();
+        bench.write(&format!("{number}.hex"), text.as_bytes());
+        let output =
+            bench.shell(&format!("llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={TARGET} -disassemble {number}.hex"));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !error.contains("invalid"), "{}: {error}", matrix[number].call);
+        // A check of the check: what it was before does hold what the target does not know.
+        let before = self::bytes(source);
+        assert!(isa(TARGET).walk(&before).any(|(_, inst)| inst.is_err()), "{}", matrix[number].call);
+    }
+    say(&format!("matrix instructions of the source: {} kernels, all known to the target afterwards", kernels.len()));
 }

@@ -185,8 +185,8 @@ const WALKER: &str = "\
       printf(\"%s:%s:%u:%s\\n\", (const char *)registry->context, family->name, family->order, family->scope);\n\
     }\n\
     void SHOW(void) {\n\
-      struct hotswap_registry registry = {HOTSWAP_REGISTRY_VERSION, TITLE, bind};\n\
-      struct hotswap_registry older = {HOTSWAP_REGISTRY_VERSION - 1, \"older\", bind};\n\
+      struct hotswap_registry registry = {HOTSWAP_REGISTRY_VERSION, TITLE, bind, 0};\n\
+      struct hotswap_registry older = {0, \"older\", bind, 0};\n\
       for (const hotswap_registrar *it = __start_hotswap_regtab; it != __stop_hotswap_regtab; ++it) {\n\
         if (!*it) puts(\"null\"); else { (*it)(&registry); (*it)(&older); }\n\
       }\n\

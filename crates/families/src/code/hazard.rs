@@ -123,17 +123,37 @@ impl Hazard {
         Some(Self { spacing, result, registers })
     }
 
-    /// How many instructions must stand between it and `inst`.
-    pub fn distance(&self, inst: &Inst, isa: Isa, banks: VgprBanks) -> u8 {
-        if is_matrix(inst) {
-            return if inputs(inst, isa, banks).intersects(&self.result) { self.spacing.matrix } else { 0 };
+    /// How many instructions must stand between it and one that touches registers so.
+    pub fn distance(&self, touch: &Touch) -> u8 {
+        let reads = touch.reads.intersects(&self.result);
+        match touch.matrix {
+            true if reads => self.spacing.matrix,
+            false if reads || touch.writes.intersects(&self.registers) => self.spacing.vector,
+            _ => 0,
         }
-        if !counts(inst) {
-            return 0;
-        }
-        let reads = inst.read_set(isa, banks).intersects(&self.result);
-        let writes = inst.written_set(isa, banks).intersects(&self.registers);
-        if reads || writes { self.spacing.vector } else { 0 }
+    }
+}
+
+/// What an instruction does to registers that matrix instructions before it may still use; nothing if no distance is asked
+/// of it.
+#[derive(Debug, Clone)]
+pub struct Touch {
+    /// It is a matrix instruction itself: A, B and index count, C may follow at once.
+    matrix: bool,
+    reads: RegSet,
+    writes: RegSet,
+}
+
+impl Touch {
+    /// Of an instruction, under a bank mode.
+    pub fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Self {
+        let matrix = is_matrix(inst);
+        let (reads, writes) = match matrix {
+            true => (inputs(inst, isa, banks), RegSet::EMPTY),
+            false if counts(inst) => (inst.read_set(isa, banks), inst.written_set(isa, banks)),
+            false => (RegSet::EMPTY, RegSet::EMPTY),
+        };
+        Self { matrix, reads, writes }
     }
 }
 

@@ -5,7 +5,7 @@
 //! matter the fewest instructions since it; where paths meet, the fewer count. Where execution goes to code that is not
 //! known (calls, returns), everything that can still matter is waited out.
 
-use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Refusal, counts, no_operation};
+use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Refusal, Touch, counts, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use std::collections::BTreeMap;
@@ -93,10 +93,16 @@ fn through(
 ) {
     let Block { code, leaves, mut banks, .. } = flow.blocks[number].clone();
     for (index, inst) in code.iter().enumerate() {
-        let last = index + 1 == code.len();
-        let mut needed = needed(state, |hazard| hazards[hazard].distance(inst, flow.target, banks));
-        if last && leaves {
-            needed = needed.max(self::needed(state, |hazard| hazards[hazard].spacing.matrix));
+        // Most of the code has no matrix instruction before it that matters.
+        let mut needed = match state.is_empty() {
+            true => 0,
+            false => {
+                let touch = Touch::of(inst, flow.target, banks);
+                most_missing(state, |hazard| hazards[hazard].distance(&touch))
+            }
+        };
+        if index + 1 == code.len() && leaves {
+            needed = needed.max(most_missing(state, |hazard| hazards[hazard].spacing.matrix));
         }
         if needed > 0 {
             missing(index, needed);
@@ -113,7 +119,7 @@ fn through(
 }
 
 /// The most instructions that are missing.
-fn needed(state: &State, distance: impl Fn(&(usize, usize)) -> u8) -> u8 {
+fn most_missing(state: &State, distance: impl Fn(&(usize, usize)) -> u8) -> u8 {
     state.iter().map(|(hazard, since)| distance(hazard).saturating_sub(*since)).max().unwrap_or(0)
 }
 
