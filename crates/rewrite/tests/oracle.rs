@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Random, edits, instructions, labels, renumbered, sites, with_labels, with_nops};
+use common::{
+    Random, assemble, compile, edits, instructions, labels, link, renumbered, sites, tool, with_labels, with_nops,
+};
 use hotswap_rewrite::{Edits, Options, rewrite};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
@@ -22,31 +24,6 @@ const TARGETS: &[(&str, u32)] = &[
 ];
 /// Words for the compiler; DWARF 4 and 5, without, functions in sections of their own.
 const FORMS: &[&str] = &["-O2 -g", "-O1 -gdwarf-4", "-O0 -gline-tables-only", "-O3", "-O2 -g -ffunction-sections"];
-
-fn tool(version: u32, name: &str) -> String {
-    format!("/usr/lib/llvm-{version}/bin/{name}")
-}
-
-fn compile(bench: &Workbench, version: u32, target: &str, options: &str) -> String {
-    bench.write("k.cl", include_bytes!("kernels/calls.cl"));
-    bench.run(&format!(
-        "{} -x cl -cl-std=CL2.0 --target=amdgcn-amd-amdhsa -nogpulib -fPIC -w -mcpu={target} {options} -S k.cl -o k.s",
-        tool(version, "clang")
-    ));
-    String::from_utf8(bench.read("k.s")).unwrap()
-}
-
-fn assemble(bench: &Workbench, version: u32, target: &str, name: &str, text: &str) -> Vec<u8> {
-    bench.write(&format!("{name}.s"), text.as_bytes());
-    let assembler = tool(version, "llvm-mc");
-    bench.run(&format!("{assembler} -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj {name}.s -o {name}.o"));
-    bench.read(&format!("{name}.o"))
-}
-
-fn link(bench: &Workbench, version: u32, name: &str) -> Vec<u8> {
-    bench.run(&format!("{} -shared --emit-relocs {name}.o -o {name}.co", tool(version, "ld.lld")));
-    bench.read(&format!("{name}.co"))
-}
 
 /// Equal, or equal but for debug information: where a loop was aligned without padding, a label before the alignment and
 /// one behind it are at the same place, and ranges may begin at either when padding comes.

@@ -1,4 +1,5 @@
 //! Assembly of a compiler with `s_nop` lines put into it, and the same as edits.
+#![allow(dead_code, reason = "each test uses its part")]
 
 use hotswap_rewrite::Edits;
 use hotswap_userland::Workbench;
@@ -18,6 +19,35 @@ impl Random {
         value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (value ^ value >> 31) % end
     }
+}
+
+/// A tool of that version.
+pub(crate) fn tool(version: u32, name: &str) -> String {
+    format!("/usr/lib/llvm-{version}/bin/{name}")
+}
+
+/// Assembly of the kernels.
+pub(crate) fn compile(bench: &Workbench, version: u32, target: &str, options: &str) -> String {
+    bench.write("k.cl", include_bytes!("../kernels/calls.cl"));
+    bench.run(&format!(
+        "{} -x cl -cl-std=CL2.0 --target=amdgcn-amd-amdhsa -nogpulib -fPIC -w -mcpu={target} {options} -S k.cl -o k.s",
+        tool(version, "clang")
+    ));
+    String::from_utf8(bench.read("k.s")).unwrap()
+}
+
+/// An object of that assembly.
+pub(crate) fn assemble(bench: &Workbench, version: u32, target: &str, name: &str, text: &str) -> Vec<u8> {
+    bench.write(&format!("{name}.s"), text.as_bytes());
+    let assembler = tool(version, "llvm-mc");
+    bench.run(&format!("{assembler} -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj {name}.s -o {name}.o"));
+    bench.read(&format!("{name}.o"))
+}
+
+/// The object, linked with its relocations.
+pub(crate) fn link(bench: &Workbench, version: u32, name: &str) -> Vec<u8> {
+    bench.run(&format!("{} -shared --emit-relocs {name}.o -o {name}.co", tool(version, "ld.lld")));
+    bench.read(&format!("{name}.co"))
 }
 
 /// An instruction of an assembly file.
