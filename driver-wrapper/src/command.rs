@@ -5,7 +5,7 @@
 //!
 //! Absent on purpose: the words of clang's own configuration files, which clang reads later.
 
-use crate::flags::{self, Match, Meaning, Phase, Scope};
+use crate::flags::{self, Addressee, Instrument, Match, Meaning, Phase, Scope};
 use crate::options::is_own;
 use hotswap_plan::words::CHANNEL;
 use std::ffi::{OsStr, OsString};
@@ -42,6 +42,42 @@ pub struct Own {
     pub text: OsString,
     /// Whether it follows `-Xoffload-linker`.
     pub channel: bool,
+}
+
+/// Counters that a side's code gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // independent flags of one command line
+pub struct Counters {
+    /// `-fprofile-instr-generate`.
+    pub frontend: bool,
+    /// `-fprofile-generate`.
+    pub ir: bool,
+    /// `-fcs-profile-generate`.
+    pub context_sensitive: bool,
+    /// `-fcoverage-mapping`.
+    pub coverage: bool,
+}
+
+impl Counters {
+    /// Whether there are any. Coverage mapping without the front end's counters is an error of clang's.
+    pub fn any(self) -> bool {
+        self.frontend || self.by_optimiser()
+    }
+
+    /// Whether the optimiser puts them in.
+    pub fn by_optimiser(self) -> bool {
+        self.ir || self.context_sensitive
+    }
+
+    fn set(&mut self, instrument: Instrument, on: bool) {
+        match instrument {
+            Instrument::Frontend => self.frontend = on,
+            Instrument::Coverage => self.coverage = on,
+            Instrument::ContextSensitive => self.context_sensitive = on,
+            // Clang's -fno-profile-generate takes both kinds back.
+            Instrument::Ir => (self.ir, self.context_sensitive) = (on, on && self.context_sensitive),
+        }
+    }
 }
 
 /// What the words say. Flags that come in pairs hold the last one.
@@ -90,6 +126,20 @@ pub struct Command {
     pub libraries: Vec<OsString>,
     /// Folders named with `-L`.
     pub library_folders: Vec<OsString>,
+    /// Counters in host code.
+    pub host_counters: Counters,
+    /// Counters in the code of some device.
+    pub device_counters: Counters,
+    /// Device code is compiled in the device link, if named.
+    pub device_lto: Option<bool>,
+    /// `-noprofilelib`.
+    pub no_profile_library: bool,
+    /// Folder of clang's own headers and libraries, if named.
+    pub resource_folder: Option<OsString>,
+    /// `--` was there: every word behind it is an input.
+    pub only_inputs_follow: bool,
+    /// `-x` says what inputs at the end of the command are.
+    pub language_holds: bool,
 }
 
 impl Default for Command {
@@ -116,6 +166,13 @@ impl Default for Command {
             driver_mode: None,
             libraries: Vec::new(),
             library_folders: Vec::new(),
+            host_counters: Counters::default(),
+            device_counters: Counters::default(),
+            device_lto: None,
+            no_profile_library: false,
+            resource_folder: None,
+            only_inputs_follow: false,
+            language_holds: false,
         }
     }
 }
@@ -129,6 +186,7 @@ pub fn scan(words: &[OsString]) -> Command {
         let bytes = word.as_bytes();
         if bytes == b"--" {
             words[at..].iter().for_each(|input| scan.input(input));
+            scan.command.only_inputs_follow = true;
             break;
         } else if is_own(word) {
             scan.command.own.push(Own { text: word.clone(), channel: false });
@@ -190,11 +248,29 @@ impl Scan {
             Meaning::DriverMode => command.driver_mode = Some(text()),
             Meaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
             Meaning::LibraryFolder => command.library_folders.push(OsStr::from_bytes(value).to_owned()),
+            Meaning::Counters(instrument, on) => {
+                command.host_counters.set(instrument, on);
+                command.device_counters.set(instrument, on);
+            }
+            Meaning::For(addressee) => {
+                let host = addressee == Addressee::Host || (addressee == Addressee::Named && !names_gpu(found.joined));
+                let counters = if host { &mut command.host_counters } else { &mut command.device_counters };
+                match flags::find(value).map(|found| found.flag.meaning) {
+                    // Taken back for one GPU, it still holds for the others.
+                    Some(Meaning::Counters(_, false)) if addressee == Addressee::Named => {}
+                    Some(Meaning::Counters(instrument, on)) => counters.set(instrument, on),
+                    _ => {}
+                }
+            }
+            Meaning::DeviceLto(on) => command.device_lto = Some(on),
+            Meaning::NoProfileLibrary => command.no_profile_library = true,
+            Meaning::ResourceFolder => command.resource_folder = Some(OsStr::from_bytes(value).to_owned()),
         }
     }
 
     /// `--hipstdpar` may stand behind the inputs that it changes.
     fn finish(mut self) -> Command {
+        self.command.language_holds = self.language.is_some();
         if self.standard_parallel {
             self.command.hip_link = true;
             for input in self.command.inputs.iter_mut().filter(|input| input.kind == InputKind::Cxx) {
@@ -203,6 +279,11 @@ impl Scan {
         }
         self.command
     }
+}
+
+/// Whether what stands behind `-Xarch_` names a GPU and not an architecture of the host.
+fn names_gpu(name: &[u8]) -> bool {
+    ["gfx", "amdgcn", "amdgpu"].iter().any(|start| name.starts_with(start.as_bytes()))
 }
 
 fn remove_archs(archs: &mut Vec<String>, names: &str) {

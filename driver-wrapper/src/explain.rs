@@ -26,6 +26,8 @@ pub struct Explanation<'a> {
     pub added: &'a [OsString],
     /// Words behind the user's that leave out what one compilation serves, too.
     pub derived: &'a [OsString],
+    /// Words behind the user's for the host linker.
+    pub back: &'a [OsString],
 }
 
 impl Explanation<'_> {
@@ -47,6 +49,8 @@ impl Explanation<'_> {
             "clang": { "path": text(self.clang.path.as_os_str()), "from": self.clang.origin },
             "added_words": self.added.iter().map(|word| text(word)).collect::<Vec<_>>(),
             "coalescing": self.coalescing(),
+            "profile": self.profile(),
+            "appended_words": self.back.iter().map(|word| text(word)).collect::<Vec<_>>(),
             "environment": env.collect::<serde_json::Map<_, _>>(),
             "words": words,
             "warnings": self.judgement.warnings.iter().map(|w| w.to_json()).collect::<Vec<_>>(),
@@ -70,6 +74,12 @@ impl Explanation<'_> {
         let _ = writeln!(out, "clang: {} ({})", self.clang.path.display(), self.clang.origin);
         if !self.added.is_empty() {
             let _ = writeln!(out, "adds: {}", shell(self.added.iter().map(OsString::as_os_str)).display());
+        }
+        if !self.back.is_empty() {
+            let _ = writeln!(out, "appends: {}", shell(self.back.iter().map(OsString::as_os_str)).display());
+        }
+        if let Some(profile) = self.profile() {
+            let _ = writeln!(out, "counters in device code: {profile}");
         }
         if let Some(coalescing) = self.coalescing() {
             let _ = writeln!(out, "coalescing: {coalescing}");
@@ -104,6 +114,16 @@ impl Explanation<'_> {
             // Answered or reported before anything is explained.
             Decision::Query(_) | Decision::Error(_) => String::new(),
         }
+    }
+
+    /// What is done about counters in device code.
+    fn profile(&self) -> Option<&'static str> {
+        let profile = self.judgement.profile.as_ref()?;
+        Some(match (profile.drain, self.judgement.command.links_host_code()) {
+            (true, _) => "with a drain in the host link",
+            (false, true) => "without a drain of HotSwap's",
+            (false, false) => "compiled",
+        })
     }
 
     /// What one compilation serves, or why every GPU has its own.

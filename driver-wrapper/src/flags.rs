@@ -33,6 +33,30 @@ pub enum Scope {
     Device,
 }
 
+/// A way to put counters into code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instrument {
+    /// By the front end: `-fprofile-instr-generate`.
+    Frontend,
+    /// In the optimiser, before inlining: `-fprofile-generate`.
+    Ir,
+    /// In the optimiser, after inlining: `-fcs-profile-generate`.
+    ContextSensitive,
+    /// `-fcoverage-mapping`: what belongs to the front end's counters in the source.
+    Coverage,
+}
+
+/// Whose compilation the value of a flag is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addressee {
+    /// The host's.
+    Host,
+    /// All devices'.
+    Device,
+    /// That of the processor or architecture which the flag names.
+    Named,
+}
+
 /// How a flag and its value stand together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attach {
@@ -99,6 +123,16 @@ pub enum Meaning {
     Library,
     /// Folder of libraries.
     LibraryFolder,
+    /// Counters of that kind on; off with `false`, which for [`Instrument::Ir`] are both kinds of the optimiser.
+    Counters(Instrument, bool),
+    /// The value is a flag for one side.
+    For(Addressee),
+    /// Device code is compiled in the device link.
+    DeviceLto(bool),
+    /// Clang links no profile runtime.
+    NoProfileLibrary,
+    /// Folder of clang's own headers and libraries.
+    ResourceFolder,
     /// Begin or end of the words that may be unused without a warning.
     NoUnused(bool),
 }
@@ -150,10 +184,11 @@ const fn flag(name: &'static str, attach: Attach, meaning: Meaning) -> Flag {
 }
 
 use Attach::{Alone, Either, Joined, JoinedThenSeparate, Separate};
+use Instrument::{ContextSensitive, Coverage, Frontend, Ir};
 use Meaning::{
-    Arch, Bundle, Channel, DriverMode, DryRun, EmitLlvm, HipLink, Language, Library, LibraryFolder, NewDriver, NoArch,
-    NoUnused, OffloadLink, OpenMp, Operand, Partial, Query, Rdc, Relocatable, Side, StandardParallel, StaticLibrary,
-    Stop, Target,
+    Arch, Bundle, Channel, Counters, DeviceLto, DriverMode, DryRun, EmitLlvm, For, HipLink, Language, Library,
+    LibraryFolder, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, Operand, Partial, Query, Rdc,
+    Relocatable, ResourceFolder, Side, StandardParallel, StaticLibrary, Stop, Target,
 };
 
 /// Every flag that is understood.
@@ -253,9 +288,9 @@ pub const FLAGS: &[Flag] = &[
     flag("-U", Either, Operand),
     flag("-V", Either, Operand),
     flag("-Xanalyzer", Separate(1), Operand),
-    flag("-Xarch_", JoinedThenSeparate, Operand),
-    flag("-Xarch_device", Separate(1), Operand),
-    flag("-Xarch_host", Separate(1), Operand),
+    flag("-Xarch_", JoinedThenSeparate, For(Addressee::Named)),
+    flag("-Xarch_device", Separate(1), For(Addressee::Device)),
+    flag("-Xarch_host", Separate(1), For(Addressee::Host)),
     flag("-Xassembler", Separate(1), Operand),
     flag("-Xclang", Separate(1), Operand),
     flag("-Xclangas", Separate(1), Operand),
@@ -297,6 +332,9 @@ pub const FLAGS: &[Flag] = &[
     flag("-emit-interface-stubs", Alone, Stop(Phase::Front)),
     flag("-emit-llvm", Alone, EmitLlvm),
     flag("-exported_symbols_list", Separate(1), Operand),
+    flag("-fcoverage-mapping", Alone, Counters(Coverage, true)),
+    flag("-fcs-profile-generate", Alone, Counters(ContextSensitive, true)),
+    flag("-fcs-profile-generate=", Joined, Counters(ContextSensitive, true)),
     flag("-fcuda-rdc", Alone, Rdc(true)),
     flag("-fdebug-compilation-dir", Separate(1), Operand),
     flag("-fexperimental-openacc-macro-override", Separate(1), Operand),
@@ -306,10 +344,20 @@ pub const FLAGS: &[Flag] = &[
     flag("-fmodule-implementation-of", Separate(1), Operand),
     flag("-fmodules-user-build-path", Separate(1), Operand),
     flag("-fnew-alignment", Separate(1), Operand),
+    flag("-fno-coverage-mapping", Alone, Counters(Coverage, false)),
     flag("-fno-cuda-rdc", Alone, Rdc(false)),
     flag("-fno-gpu-rdc", Alone, Rdc(false)),
+    flag("-fno-offload-lto", Alone, DeviceLto(false)),
+    flag("-fno-profile-generate", Alone, Counters(Ir, false)),
+    flag("-fno-profile-instr-generate", Alone, Counters(Frontend, false)),
+    flag("-foffload-lto", Alone, DeviceLto(true)),
+    flag("-foffload-lto=", Joined, DeviceLto(true)),
     flag("-fopenmp", Alone, OpenMp),
     flag("-fopenmp=", Joined, OpenMp),
+    flag("-fprofile-generate", Alone, Counters(Ir, true)),
+    flag("-fprofile-generate=", Joined, Counters(Ir, true)),
+    flag("-fprofile-instr-generate", Alone, Counters(Frontend, true)),
+    flag("-fprofile-instr-generate=", Joined, Counters(Frontend, true)),
     flag("-framework", Separate(1), Operand),
     flag("-fsyntax-only", Alone, Stop(Phase::Front)),
     flag("-ftrapv-handler", Separate(1), Operand),
@@ -347,6 +395,7 @@ pub const FLAGS: &[Flag] = &[
     flag("-mthread-model", Separate(1), Operand),
     flag("-multiply_defined", Separate(1), Operand),
     flag("-multiply_defined_unused", Separate(1), Operand),
+    flag("-noprofilelib", Alone, NoProfileLibrary),
     flag("-o", Either, Operand),
     flag("-pagezero_size", Separate(1), Operand),
     flag("-print-", Joined, Query),
@@ -354,7 +403,8 @@ pub const FLAGS: &[Flag] = &[
     flag("-print-rocm-search-dirs", Alone, Operand),
     flag("-r", Alone, Partial),
     flag("-read_only_relocs", Separate(1), Operand),
-    flag("-resource-dir", Separate(1), Operand),
+    flag("-resource-dir", Separate(1), ResourceFolder),
+    flag("-resource-dir=", Joined, ResourceFolder),
     flag("-rewrite-objc", Alone, Stop(Phase::Front)),
     flag("-rpath", Separate(1), Operand),
     flag("-sectalign", Separate(3), Operand),

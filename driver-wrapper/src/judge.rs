@@ -9,6 +9,7 @@ use crate::coalesce::Coalescing;
 use crate::command::{Command, InputKind, scan};
 use crate::flags::{Phase, Scope};
 use crate::options::{Id, Settings, is_own, parse_word};
+use crate::profile::Profile;
 use hotswap_families::manifest::Format;
 use hotswap_plan::{Plan, Policy, words};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -85,6 +86,8 @@ pub struct Judgement {
     pub cxx_mode: bool,
     /// Print instead of run; as JSON or as text.
     pub explain: Option<Explain>,
+    /// What counters in device code need, with and without a plan.
+    pub profile: Option<Profile>,
     /// What the user should know although the command runs.
     pub warnings: Vec<Diagnostic>,
 }
@@ -121,16 +124,31 @@ pub type FindPlan<'a> = &'a dyn Fn(&str) -> Result<Plan, Diagnostic>;
 pub fn judge(cxx: bool, words: &[OsString], settings_of: SettingsOf<'_>, find_plan: FindPlan<'_>) -> Judgement {
     let command = scan(words);
     let cxx_mode = !cxx && needs_cxx_mode(&command);
-    let mut judgement =
-        Judgement { decision: Decision::PassThrough(""), command, cxx_mode, explain: None, warnings: Vec::new() };
-    judgement.decision = match decide(&mut judgement, words, settings_of, find_plan) {
-        Ok(decision) => decision,
-        Err(error) => Decision::Error(error),
-    };
+    let decision = Decision::PassThrough("");
+    let mut judgement = Judgement { decision, command, cxx_mode, explain: None, profile: None, warnings: Vec::new() };
+    let decided = decide(&mut judgement, words, settings_of, find_plan).and_then(|decision| {
+        judgement.profile = profile(&judgement.command, &decision, words, settings_of)?;
+        Ok(decision)
+    });
+    judgement.decision = decided.unwrap_or_else(Decision::Error);
     if judgement.decision == Decision::Disabled {
         judgement.cxx_mode = false;
     }
     judgement
+}
+
+fn profile(
+    command: &Command,
+    decision: &Decision,
+    words: &[OsString],
+    settings_of: SettingsOf<'_>,
+) -> Result<Option<Profile>, Diagnostic> {
+    match decision {
+        Decision::PassThrough(_) | Decision::WithPlan(_) => {
+            Profile::of(command, words, &settings_of(&own_words(command)?))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Gathers the settings for words of ours; reads the environment and the configuration files.

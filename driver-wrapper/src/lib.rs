@@ -6,9 +6,10 @@
 //! happens below that clang, in the tools of the device link, which find the plan in the words
 //! and in the environment.
 //!
-//! Invariants: a command without a plan costs one exec and reaches clang byte for byte; nothing
-//! is started to find something out, except once for each compiler where its folder does not tell
-//! ([`toolchain`]), and the preprocessor where one compilation is to serve several GPUs
+//! Invariants: a command without a plan and without counters in device code ([`profile`]) costs one
+//! exec and reaches clang byte for byte; nothing is started to find something out, except once for
+//! each compiler where its folder does not tell ([`toolchain`]) or its device profile runtime is
+//! made ([`device_runtime`]), and the preprocessor where one compilation is to serve several GPUs
 //! ([`independence`]).
 //!
 //! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own
@@ -17,6 +18,7 @@
 pub mod coalesce;
 pub mod command;
 pub mod config;
+pub mod device_runtime;
 pub mod exec;
 pub mod explain;
 pub mod find;
@@ -26,6 +28,7 @@ pub mod judge;
 pub mod manifest;
 pub mod objects;
 pub mod options;
+pub mod profile;
 pub mod store;
 pub mod toolchain;
 pub mod words;
@@ -115,12 +118,21 @@ impl Call {
         let mode = if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode };
         added.splice(0..0, mode.map(OsString::from));
         let derived = self.derived(judgement, &clang.path, mode);
+        let (front, back) = self.profile(judgement, &clang, dry, warn)?;
+        added.extend(front);
         let words = added.iter().cloned().map(Word::Plain).chain(self.user_words(judgement));
-        // Behind the words that request them, since the last word wins.
-        let words = words.chain(derived.iter().cloned().map(Word::Plain)).collect();
+        // Behind the words that request them, since the last word wins; and behind the inputs.
+        let words = words.chain(derived.iter().chain(&back).cloned().map(Word::Plain)).collect();
         let launch = Launch { program: clang.path.clone(), words, env, verbose: settings.switch(Id::Verbose)? };
-        let explanation =
-            Explanation { judgement, settings, clang: &clang, launch: &launch, added: &added, derived: &derived };
+        let explanation = Explanation {
+            judgement,
+            settings,
+            clang: &clang,
+            launch: &launch,
+            added: &added,
+            derived: &derived,
+            back: &back,
+        };
         match judgement.explain {
             Some(Explain::Json) => return Ok(Answer { text: explanation.json() }),
             Some(Explain::Text) => return Ok(Answer { text: explanation.text() }),
@@ -152,6 +164,24 @@ impl Call {
             format!("--no-offload-arch={}", others.collect::<Vec<_>>().join(",")).into()
         };
         classes.filter(|class| preprocessor.same_text(class)).map(left_out).collect()
+    }
+
+    /// What counters in device code need: words in front of the user's, and behind them.
+    fn profile(
+        &self,
+        judgement: &Judgement,
+        clang: &Clang,
+        dry: bool,
+        warn: &dyn Fn(&str),
+    ) -> Result<(Vec<OsString>, Vec<OsString>), Diagnostic> {
+        let Some(profile) = &judgement.profile else { return Ok((Vec::new(), Vec::new())) };
+        let toolchain = Toolchain::new(&clang.path, None);
+        let limit = profile.limit(&judgement.command, &toolchain)?;
+        limit.iter().for_each(|limit| warn(&limit.to_string()));
+        let mut front = profile.front(&judgement.command, &self.expanded, &toolchain, dry)?;
+        let (early, back) = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
+        front.extend(early);
+        Ok((front, back))
     }
 
     fn user_words(&self, judgement: &Judgement) -> Vec<Word> {

@@ -21,6 +21,7 @@ pub enum Id {
     Coalesce,
     Config,
     Disable,
+    Drain,
     Explain,
     Help,
     LlvmBin,
@@ -78,6 +79,8 @@ pub const OPTIONS: &[Opt] = &[
         help: "apply experimental pairs, too, which nothing but the compatibility matrix speaks for (`hotswap compat`)" },
     Opt { id: Id::Coalesce, word: Some(words::COALESCE), value: "0|1", env: Some("HOTSWAP_COALESCE"), key: Some("coalesce"),
         help: "1: compile once for each class of identical siblings among --offload-arch, where the program's text is the same for all of them, and derive the others; also -fhotswap-coalesce and -fno-hotswap-coalesce" },
+    Opt { id: Id::Drain, word: Some(words::DRAIN), value: "0|1", env: Some("HOTSWAP_DRAIN"), key: Some("drain"),
+        help: "0: a program whose device code has counters gets no drain of HotSwap's to write them when it ends; also --hotswap-no-drain" },
     Opt { id: Id::Plan, word: Some(words::PLAN), value: "HASH", env: None, key: None,
         help: "use the plan with this hash; build systems write this word, so that a changed plan rebuilds" },
     Opt { id: Id::PlanDir, word: None, value: "FOLDER", env: Some(words::ENV_PLAN_DIR), key: None,
@@ -245,9 +248,9 @@ fn from_files(files: &[ConfigFile], id: Id) -> Option<(OsString, Origin)> {
 /// that begins like ours, so a misspelt one would vanish in silence.
 pub fn parse_word(word: &str, channel: bool) -> Result<(Id, String), Diagnostic> {
     if is_flag(word.as_ref()) {
-        let on = FLAGS.iter().find(|(flag, _)| *flag == word);
+        let on = FLAGS.iter().find(|(flag, ..)| *flag == word);
         let unknown = || Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help");
-        return on.map(|(_, value)| (Id::Coalesce, (*value).to_owned())).ok_or_else(unknown);
+        return on.map(|(_, id, value)| (*id, (*value).to_owned())).ok_or_else(unknown);
     }
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
     let unknown = || Diagnostic::error(codes::USAGE, format!("`{word}` is not known")).advise("see --hotswap-help");
@@ -273,11 +276,16 @@ pub fn is_own(word: &OsStr) -> bool {
 
 /// Whether a word is one of ours in the form of clang's own flags, which clang would not know.
 pub fn is_flag(word: &OsStr) -> bool {
-    ["-fhotswap-", "-fno-hotswap-"].iter().any(|prefix| word.as_encoded_bytes().starts_with(prefix.as_bytes()))
+    word == words::NO_DRAIN_FLAG
+        || ["-fhotswap-", "-fno-hotswap-"].iter().any(|prefix| word.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
-/// Flags of ours and the value that they give to [`Id::Coalesce`].
-const FLAGS: [(&str, &str); 2] = [(words::COALESCE_FLAG, "1"), (words::NO_COALESCE_FLAG, "0")];
+/// Flags of ours, and which option they give which value.
+const FLAGS: [(&str, Id, &str); 3] = [
+    (words::COALESCE_FLAG, Id::Coalesce, "1"),
+    (words::NO_COALESCE_FLAG, Id::Coalesce, "0"),
+    (words::NO_DRAIN_FLAG, Id::Drain, "0"),
+];
 
 /// The form in which a word is written.
 fn written(opt: &Opt) -> Option<String> {

@@ -60,13 +60,15 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     fs::rename(&own, path).map_err(failed)
 }
 
-/// A file name for a text of any length: 64-bit FNV-1a. The file's content repeats the text, so a
-/// collision is seen.
+/// A file name for a text of any length. The file's content repeats the text, so a collision is seen.
 pub fn name_for(text: &str) -> String {
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{hash:016x}")
+    hash(text.as_bytes())
+}
+
+/// 64-bit FNV-1a: tells damage, not malice.
+pub fn hash(bytes: &[u8]) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, step))
 }
 
 #[cfg(test)]

@@ -41,6 +41,18 @@ impl<'a> Toolchain<'a> {
         Self { clang, named, answers: OnceCell::new() }
     }
 
+    /// One that has answered.
+    #[cfg(test)]
+    pub(crate) fn answered(clang: &'a Path, major: u32, new_driver: bool) -> Self {
+        let answers = Answers { folder: PathBuf::new(), major, new_driver };
+        Self { clang, named: None, answers: OnceCell::from(Ok(answers)) }
+    }
+
+    /// The compiler itself.
+    pub const fn clang(&self) -> &'a Path {
+        self.clang
+    }
+
     /// The folder with the real `lld` and the other tools of the device link.
     ///
     /// # Errors

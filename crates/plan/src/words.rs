@@ -18,6 +18,10 @@ pub const COALESCE: &str = "--hotswap-coalesce=";
 pub const COALESCE_FLAG: &str = "-fhotswap-coalesce";
 /// [`COALESCE_FLAG`] taken back.
 pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
+/// Whether a program whose device code has counters gets the drain that writes them: `1` or `0`.
+pub const DRAIN: &str = "--hotswap-drain=";
+/// [`DRAIN`] with `0`, as a user writes it.
+pub const NO_DRAIN_FLAG: &str = "--hotswap-no-drain";
 /// What every word of ours begins with, but for [`COALESCE_FLAG`], which only the wrapper sees; the interposer
 /// removes such words.
 pub const PREFIX: &str = "--hotswap-";

@@ -55,6 +55,7 @@ codes! {
     OPAQUE = "HS0306", 12, "some bytes are no instructions", "check that the target is the right one; data between functions is no harm";
     NO_ENTRY = "HS0307", 12, "there is no such entry", "see `hotswap list` for the entries that are there";
     TAKEN = "HS0308", 12, "the entry is there already", "use `hotswap replace`, or remove it first";
+    NO_PROFILE = "HS0309", 12, "no profile or coverage map was found", "build with counters through hotswap-clang, and run the program first";
     // 04: refusals (exit 13)
     NO_ROUTE = "HS0401", 13, "a requested target cannot be made from what is there", "add the source to --offload-arch, change the plan, or set the policy to warn or keep";
     NO_PLACE = "HS0402", 13, "the output has no place for another target", "let clang write a bundle (drop --no-gpu-bundle-output), or drop the plan for this command";
@@ -65,6 +66,7 @@ codes! {
     NO_INSTRUCTIONS = "HS0407", 13, "the instructions of a target are not known to HotSwap", "choose a target from gfx900 to gfx1251";
     NOT_SAFE = "HS0408", 13, "the code is not safe on the target", "compile for the target with --offload-arch, or choose another source";
     NO_LAYOUT = "HS0409", 13, "the code cannot be laid out anew", "link the code object with -Wl,--emit-relocs from current objects, or report it with the file";
+    COUNTERS_NOT_LINKED = "HS0410", 13, "device code with counters cannot be linked this way", "change the command as the message says, or drop the counters";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

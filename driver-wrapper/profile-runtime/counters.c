@@ -1,0 +1,46 @@
+// The device half of profiling for clang 23 and later: what instrumented AMDGPU code calls, and the
+// table by which a drain finds the counters. Compiled by the user's clang to bitcode that fits every
+// processor; the wave size is known only in the device link.
+//
+// Names and types are those of LLVM's compiler-rt/lib/profile; the code is our own. No libc, no HIP.
+
+#include <gpuintrin.h>
+#include <stdint.h>
+
+#define SECTION(name)                                                          \
+  extern const char __start_##name[] __attribute__((weak, visibility("hidden"))); \
+  extern const char __stop_##name[] __attribute__((weak, visibility("hidden")))
+
+// The linker defines these where the section is there; else they are null.
+SECTION(__llvm_prf_names);
+SECTION(__llvm_prf_cnts);
+SECTION(__llvm_prf_data);
+SECTION(__llvm_prf_ucnts);
+
+// Defined by code of -fprofile-generate, else by version.c.
+extern const uint64_t __llvm_profile_raw_version __attribute__((visibility("hidden")));
+
+// Bounds of the sections, and where the version is: 72 bytes, in LLVM's order.
+__attribute__((used, visibility("protected"))) const void *__llvm_profile_sections[9] = {
+    __start___llvm_prf_names, __stop___llvm_prf_names, __start___llvm_prf_cnts,
+    __stop___llvm_prf_cnts,   __start___llvm_prf_data, __stop___llvm_prf_data,
+    __start___llvm_prf_ucnts, __stop___llvm_prf_ucnts, &__llvm_profile_raw_version,
+};
+
+// Whether this block counts: each 2^bits-th one in x does; from 32 bits on only the first.
+int __llvm_profile_sampling_gpu(uint32_t bits) {
+  const uint32_t block = __gpu_block_id(__GPU_X_DIM);
+  return bits >= 32 ? block == 0 : (block & ((UINT32_C(1) << bits) - 1)) == 0;
+}
+
+// Adds step for each active lane, by one atomic of the wave's first active lane; and the same to
+// the uniform counter, if there is one, where no lane is switched off.
+void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *uniform, uint64_t step) {
+  const uint64_t active = __gpu_lane_mask();
+  if (!__gpu_is_first_in_lane(active))
+    return;
+  const uint32_t lanes = (uint32_t)__builtin_popcountg(active);
+  __scoped_atomic_fetch_add(counter, step * lanes, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+  if (uniform && lanes == __gpu_num_lanes())
+    __scoped_atomic_fetch_add(uniform, step * lanes, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
+}

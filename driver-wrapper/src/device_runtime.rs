@@ -1,0 +1,206 @@
+//! The device profile runtime: made once for each compiler by that compiler, then found.
+//!
+//! Instrumented AMDGPU code of clang 23 and later calls functions of a library that distributions do
+//! not build. Bitcode can only be read by the LLVM that wrote it, so it cannot be shipped: the
+//! sources (`profile-runtime/*.c`) are in this program, and the user's clang compiles them at first use.
+//!
+//! Invariants: the file's name is a hash of the compiler (path, time, size) and of the sources; a
+//! file is used only if a stamp beside it names both and the bytes; it appears by a rename.
+//!
+//! Absent on purpose: which commands need it ([`crate::profile`]).
+
+use crate::{store, toolchain};
+use hotswap_report::{Diagnostic, codes};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The archive's name.
+pub const NAME: &str = "libhotswap-profile-device.a";
+
+/// The members: name, source, and what the bitcode must define. The version comes second: it is
+/// taken from the archive only where instrumented code has none.
+const MEMBERS: &[(&str, &str, &[&str])] = &[
+    (
+        "counters.o",
+        include_str!("../profile-runtime/counters.c"),
+        &["__llvm_profile_sections", "__llvm_profile_sampling_gpu", "__llvm_profile_instrument_gpu"],
+    ),
+    ("version.o", include_str!("../profile-runtime/version.c"), &["__llvm_profile_raw_version"]),
+];
+
+/// Words for bitcode of no processor and no code object version, from nothing but clang's own headers.
+const WORDS: &[&str] = &[
+    "--no-default-config",
+    "--driver-mode=gcc",
+    "--target=amdgcn-amd-amdhsa",
+    "-nogpulib",
+    "-nostdlibinc",
+    "-ffreestanding",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-O2",
+    "-x",
+    "c",
+    "-",
+    "-o",
+    "-",
+];
+
+/// Where the archive for that clang is; makes it unless it is there or `dry`.
+///
+/// # Errors
+/// [`codes::CHILD_FAILED`] with what clang said, [`codes::CANNOT_WRITE`], [`codes::NO_CLANG`].
+pub fn prepare(clang: &Path, dry: bool) -> Result<PathBuf, Diagnostic> {
+    let key = toolchain::key(clang)?;
+    let sources: String = MEMBERS.iter().map(|(_, source, _)| *source).collect();
+    let folder = store::folder("profile-runtimes")?.join(store::name_for(&format!("{key}\n{sources}")));
+    let path = folder.join(NAME);
+    let stamp = folder.join("stamp");
+    if dry || is_good(&path, &stamp, &key) {
+        return Ok(path);
+    }
+    let bytes = make(clang)?;
+    store::put(&path, &bytes)?;
+    store::put(&stamp, stamp_text(&key, &bytes).as_bytes())?;
+    Ok(path)
+}
+
+fn stamp_text(key: &str, bytes: &[u8]) -> String {
+    format!("{key}\n{}\n", store::hash(bytes))
+}
+
+fn is_good(path: &Path, stamp: &Path, key: &str) -> bool {
+    let (Ok(bytes), Ok(stamp)) = (fs::read(path), fs::read_to_string(stamp)) else { return false };
+    stamp == stamp_text(key, &bytes)
+}
+
+fn make(clang: &Path) -> Result<Vec<u8>, Diagnostic> {
+    let version = raw_version(clang)?;
+    let define = format!("-DRAW_VERSION={version}");
+    let mut members = Vec::new();
+    for (name, source, symbols) in MEMBERS {
+        let words = ["-flto", "-Xclang", "-mcode-object-version=none", "-c", &define];
+        let bitcode = compile(clang, &words, source)?.stdout;
+        let absent = symbols.iter().find(|symbol| !contains(&bitcode, symbol.as_bytes()));
+        if let Some(symbol) = absent {
+            return Err(failed(clang, &format!("{name} does not define {symbol}")));
+        }
+        members.push((*name, bitcode));
+    }
+    Ok(archive(&members))
+}
+
+/// The version that this clang gives to raw profiles: code of -fprofile-generate carries it, with
+/// its own kind in the upper half.
+fn raw_version(clang: &Path) -> Result<u32, Diagnostic> {
+    let words = ["-fprofile-generate", "-emit-llvm", "-S"];
+    let output = compile(clang, &words, "int hotswap_probe(int x) { return x; }\n")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    parse_version(&text).ok_or_else(|| failed(clang, "code of -fprofile-generate names no version"))
+}
+
+/// `72057594037927947` of `@__llvm_profile_raw_version = … constant i64 72057594037927947, comdat`.
+fn parse_version(text: &str) -> Option<u32> {
+    let line = text.lines().find(|line| line.starts_with("@__llvm_profile_raw_version"))?;
+    let number = line.split(" i64 ").nth(1)?;
+    let number: u64 = number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+    u32::try_from(number & 0xffff_ffff).ok().filter(|version| *version > 0)
+}
+
+fn compile(clang: &Path, words: &[&str], source: &str) -> Result<Output, Diagnostic> {
+    let failed_start = |error: std::io::Error| failed(clang, &error.to_string());
+    let mut command = Command::new(clang);
+    command.args(words).args(WORDS);
+    // What a build may set for its own compiles.
+    for name in ["COMPILER_PATH", "CCC_OVERRIDE_OPTIONS", "CPATH", "C_INCLUDE_PATH"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed_start)?;
+    // Clang reads all of it before it writes, and a clang that ends early says why.
+    let _ = child.stdin.take().map(|mut pipe| pipe.write_all(source.as_bytes()));
+    let output = child.wait_with_output().map_err(failed_start)?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(failed(clang, said.lines().find(|line| line.contains("error")).unwrap_or("it failed without a word")))
+}
+
+fn failed(clang: &Path, why: &str) -> Diagnostic {
+    Diagnostic::error(codes::CHILD_FAILED, format!("the device profile runtime could not be compiled: {why}"))
+        .in_file(clang)
+        .advise("counters in device code need clang's AMDGPU target and its own headers")
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// A System V archive without an index, which lld does not need.
+fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for (name, member) in members {
+        let name = format!("{name}/");
+        let header = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, member.len());
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(member);
+        bytes.resize(bytes.len().next_multiple_of(2), b'\n');
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_version_is_the_lower_half_of_what_code_carries() {
+        let line = "@__llvm_profile_raw_version = hidden addrspace(1) constant i64 72057594037927947, comdat\n";
+        assert_eq!(parse_version(&format!("$__llvm_profile_raw_version = comdat any\n{line}")), Some(11));
+        assert_eq!(parse_version("@other = constant i64 3"), None);
+        assert_eq!(parse_version("@__llvm_profile_raw_version = external constant i64"), None);
+        assert_eq!(parse_version("@__llvm_profile_raw_version = constant i64 4294967296, comdat"), None);
+    }
+
+    #[test]
+    fn an_archive_reads_back() {
+        let bytes = archive(&[("a.o", b"abc".to_vec()), ("b.o", b"de".to_vec())]);
+        let read = object::read::archive::ArchiveFile::parse(&*bytes).unwrap();
+        let members: Vec<_> = read
+            .members()
+            .map(|member| member.unwrap())
+            .map(|member| (member.name().to_vec(), member.data(&*bytes).unwrap().to_vec()))
+            .collect();
+        assert_eq!(members, [(b"a.o".to_vec(), b"abc".to_vec()), (b"b.o".to_vec(), b"de".to_vec())]);
+    }
+
+    #[test]
+    fn a_file_is_good_only_with_its_stamp() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let good = || is_good(&at("a"), &at("s"), "key");
+        assert!(!good());
+        fs::write(at("a"), "bytes").unwrap();
+        assert!(!good());
+        fs::write(at("s"), stamp_text("key", b"bytes")).unwrap();
+        assert!(good());
+        assert!(!is_good(&at("a"), &at("s"), "another"));
+        fs::write(at("a"), "byte").unwrap();
+        assert!(!good());
+    }
+
+    #[test]
+    fn a_clang_without_the_gpu_is_told_in_its_own_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let clang = dir.path().join("clang");
+        fs::write(&clang, "#!/bin/sh\ncat >/dev/null\necho 'error: unable to create target' >&2\nexit 1\n").unwrap();
+        fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
+        let error = make(&clang).unwrap_err();
+        assert_eq!(error.code, codes::CHILD_FAILED);
+        assert!(error.what.contains("unable to create target"), "{}", error.what);
+    }
+}

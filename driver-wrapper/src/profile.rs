@@ -1,0 +1,221 @@
+//! Profiles and coverage of device code: what a command with counters needs beyond its own words.
+//!
+//! Measured with clang 22, 23 and 24. Clang 22: device code counts by plain additions, which lanes of
+//! a wave undo for each other, so updates become atomic; value profiling of the optimiser calls
+//! functions that no device has, so it is off. Clang 23 and later: device code calls a runtime
+//! ([`crate::device_runtime`]); by default only each eighth block counts, so that what other
+//! blocks run shows as never run; here all count, and `-mllvm -offload-pgo-sampling=N` of the user
+//! has the last word. The host link gets the drain, which writes the counters when the program ends.
+//!
+//! Invariants: a command without counters in device code, or that is not HIP, gets nothing; words
+//! that stand in front give way to the user's; the drain stands behind the user's inputs, since its
+//! exit handler must run before those of HIP's registration.
+//!
+//! Absent on purpose: the drain itself (`crates/profile-drain`); files of profiles.
+
+use crate::command::{Command, Counters, Input, InputKind};
+use crate::flags::{Phase, Scope};
+use crate::options::{Id, Settings};
+use crate::toolchain::Toolchain;
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The drain, below `lib/hotswap` of the installation.
+pub const DRAIN: &str = "libhotswap-profile-drain.a";
+/// A symbol that it defines.
+const DRAIN_SYMBOL: &str = "hotswap_profile_drain";
+/// The first clang whose device code calls a runtime.
+const WITH_RUNTIME: u32 = 23;
+/// The last clang that has the old offload driver.
+const OLD_DRIVER: u32 = 23;
+/// Places below clang's resource folder where a distribution may have a device profile runtime,
+/// which clang then links itself.
+const OWN_RUNTIMES: &[&str] = &[
+    "lib/amdgcn-amd-amdhsa/libclang_rt.profile.a",
+    "lib/amdgpu-amd-amdhsa/libclang_rt.profile.a",
+    "lib/linux/libclang_rt.profile-amdgcn.a",
+];
+
+/// What a command does with counters in device code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Profile {
+    /// Counters of the device code.
+    pub device: Counters,
+    /// Whether host code has counters, too.
+    pub host: bool,
+    /// Device code is made, or linked.
+    pub device_code: bool,
+    /// The host link gets the drain.
+    pub drain: bool,
+}
+
+impl Profile {
+    /// The part of a command; `None` where nothing is to be done.
+    ///
+    /// # Errors
+    /// [`codes::BAD_CONFIG`] for a switch that is none; [`codes::USAGE`] where the drain has no place.
+    pub fn of(command: &Command, words: &[OsString], settings: &Settings) -> Result<Option<Self>, Diagnostic> {
+        let objects = command.offload_link || command.new_driver == Some(true);
+        let hip = command.is_hip() || (objects && command.links_host_code());
+        let builds = !command.query && command.has_inputs() && command.phase > Phase::Front;
+        let other = command.targets_gpu() || command.driver_mode.as_deref() == Some("cl");
+        if !command.device_counters.any() || !hip || !builds || other || command.scope == Scope::Host {
+            return Ok(None);
+        }
+        let wanted = settings.get(Id::Drain).is_none() || settings.switch(Id::Drain)?;
+        let drain = wanted && command.links_host_code() && !command.partial && !names(words, DRAIN);
+        if drain && command.only_inputs_follow && command.language_holds {
+            let what =
+                "the drain would be compiled as source: `--` makes all that follows inputs, and -x their language";
+            return Err(
+                Diagnostic::error(codes::USAGE, what).advise("write `-x none` before the objects, or drop `--`")
+            );
+        }
+        let device_code = command.has_hip_source() || command.links_host_code();
+        Ok(Some(Self { device: command.device_counters, host: command.host_counters.any(), device_code, drain }))
+    }
+
+    /// Words in front of the user's, for the compiler and its tools.
+    ///
+    /// # Errors
+    /// Those of the toolchain and of the runtime; [`codes::COUNTERS_NOT_LINKED`].
+    pub fn front(
+        &self,
+        command: &Command,
+        words: &[OsString],
+        toolchain: &Toolchain<'_>,
+        dry: bool,
+    ) -> Result<Vec<OsString>, Diagnostic> {
+        let mut front: Vec<OsString> = Vec::new();
+        if self.device_code {
+            let major = toolchain.major()?;
+            let old = || Ok(!toolchain.new_driver(command.new_driver)?);
+            if major < WITH_RUNTIME {
+                front.extend(self.without_runtime(words));
+            } else {
+                front.extend(sampling(words));
+                front.extend(self.with_runtime(command, words, toolchain, major, dry)?);
+                front.extend(device_lto(command, major, old)?);
+            }
+        }
+        if !front.is_empty() {
+            // Commands differ in what they make; a word without use is no reason for a warning.
+            front.insert(0, "--start-no-unused-arguments".into());
+            front.push("--end-no-unused-arguments".into());
+        }
+        Ok(front)
+    }
+
+    /// What the user should know before a link that clang 22 cannot do: it gives the names of the
+    /// counters of every source the same strong symbol.
+    ///
+    /// # Errors
+    /// Those of the toolchain.
+    pub fn limit(&self, command: &Command, toolchain: &Toolchain<'_>) -> Result<Option<Diagnostic>, Diagnostic> {
+        let holds_code = |input: &&Input| matches!(input.kind, InputKind::Hip | InputKind::Link);
+        let several = command.inputs.iter().filter(holds_code).count() > 1;
+        if !(several && command.rdc && command.links_host_code()) || toolchain.major()? >= WITH_RUNTIME {
+            return Ok(None);
+        }
+        let what = "clang 22 links no relocatable device code where two sources have counters (duplicate symbol __llvm_prf_nm)";
+        let advice = "build without -fgpu-rdc, or with clang 23";
+        Ok(Some(Diagnostic::warning(codes::COUNTERS_NOT_LINKED, what).advise(advice)))
+    }
+
+    fn without_runtime(&self, words: &[OsString]) -> Vec<OsString> {
+        let mut front: Vec<OsString> = vec!["-Xarch_device".into(), "-fprofile-update=atomic".into()];
+        if self.device.by_optimiser() && !names(words, "-disable-vp") {
+            front.extend(["-Xarch_device".into(), "-mllvm=-disable-vp".into()]);
+        }
+        front
+    }
+
+    fn with_runtime(
+        &self,
+        command: &Command,
+        words: &[OsString],
+        toolchain: &Toolchain<'_>,
+        major: u32,
+        dry: bool,
+    ) -> Result<Vec<OsString>, Diagnostic> {
+        let present = names(words, crate::device_runtime::NAME);
+        if present || own_runtime(command, toolchain.clang(), major).is_some() {
+            return Ok(Vec::new());
+        }
+        let archive = crate::device_runtime::prepare(toolchain.clang(), dry)?;
+        Ok(vec!["-Xoffload-linker".into(), archive.into()])
+    }
+
+    /// Words behind the user's, for the host linker. A drain that is not there is its error.
+    pub fn back(&self, command: &Command, prefix: &Path) -> (Vec<OsString>, Vec<OsString>) {
+        if !self.drain {
+            return (Vec::new(), Vec::new());
+        }
+        let archive = prefix.join("lib/hotswap").join(DRAIN).into_os_string();
+        let mut forced = vec![format!("-Wl,-u,{DRAIN_SYMBOL}").into()];
+        // Without the host's counters clang links no runtime that could define it.
+        if self.host {
+            forced.push("-Wl,-u,__llvm_profile_runtime".into());
+        }
+        if command.only_inputs_follow {
+            return (forced, vec![archive]);
+        }
+        // A word of the linker's: the old driver would look for device code in an input.
+        forced.extend(["-Xlinker".into(), archive]);
+        (Vec::new(), forced)
+    }
+}
+
+/// Whether some word names that; it may stand inside a list of `-Wl,`.
+fn names(words: &[OsString], part: &str) -> bool {
+    words.iter().any(|word| word.as_bytes().windows(part.len()).any(|window| window == part.as_bytes()))
+}
+
+fn sampling(words: &[OsString]) -> Vec<OsString> {
+    if names(words, "-offload-pgo-sampling") {
+        return Vec::new();
+    }
+    vec!["-Xarch_device".into(), "-mllvm=-offload-pgo-sampling=0".into()]
+}
+
+/// A device profile runtime of clang's own.
+fn own_runtime(command: &Command, clang: &Path, major: u32) -> Option<PathBuf> {
+    let folder = match &command.resource_folder {
+        Some(folder) => PathBuf::from(folder),
+        None => std::fs::canonicalize(clang).ok()?.parent()?.parent()?.join(format!("lib/clang/{major}")),
+    };
+    OWN_RUNTIMES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The old chain of tools (old driver, and device-only output under both) links machine code without
+/// counters' runtime in view of the compiler, and lld makes the runtime's symbols local before it
+/// resolves them. Compiled in the link, both are bitcode.
+fn device_lto(
+    command: &Command,
+    major: u32,
+    old_driver: impl FnOnce() -> Result<bool, Diagnostic>,
+) -> Result<Vec<OsString>, Diagnostic> {
+    let device_only = command.scope == Scope::Device;
+    if command.rdc || !command.links_device_code() || !(device_only || (major <= OLD_DRIVER && old_driver()?)) {
+        return Ok(Vec::new());
+    }
+    if command.device_lto == Some(false) {
+        let what = "-fno-offload-lto in a device link by the old chain of tools";
+        return Err(Diagnostic::error(codes::COUNTERS_NOT_LINKED, what).advise("drop -fno-offload-lto"));
+    }
+    let mut words: Vec<OsString> = Vec::new();
+    if command.device_lto.is_none() {
+        words.push("-foffload-lto".into());
+    }
+    // Clang 24 names its own runtime in this chain, whether it is there or not.
+    if device_only && major > OLD_DRIVER && !command.no_profile_library {
+        words.push("-noprofilelib".into());
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+#[path = "profile_tests.rs"]
+mod tests;
