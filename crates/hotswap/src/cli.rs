@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{Outcome, change, check, compat, disasm, exec, extract, inspect, list, plan, retarget, tables};
+use crate::{Outcome, change, check, compat, disasm, exec, extract, inspect, list, plan, profile, retarget, tables};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotswap_families::manifest;
 use hotswap_report::Diagnostic;
@@ -93,6 +93,9 @@ pub(crate) enum Command {
     /// Check structure, hashes, alignment, entry tables and records
     #[command(after_help = EXIT_CODES)]
     Verify(Files),
+    /// Merge and show profiles of host and device code, and report their coverage
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Profile(profile::Command),
     /// Add targets to a program, library, object, archive or fat binary
     #[command(after_help = EXIT_CODES)]
     Retarget(retarget::Arguments),
@@ -179,6 +182,7 @@ impl Command {
             Self::Compress(arguments) => change::compress(&arguments),
             Self::Decompress(arguments) => change::decompress(&arguments),
             Self::Verify(files) => check::run(&files),
+            Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),
         }
     }

@@ -17,6 +17,7 @@ mod extract;
 mod inspect;
 mod list;
 mod plan;
+mod profile;
 mod retarget;
 mod room;
 mod survey;

@@ -1,0 +1,162 @@
+//! `hotswap profile`: raw profiles of host and devices merged, shown, and made into one coverage report.
+//!
+//! The work is done by llvm-profdata and llvm-cov, each of the LLVM that reads the version at hand;
+//! files that they would reject are refused by name before ([`raw`]).
+//!
+//! Absent on purpose: reading indexed profiles and coverage maps.
+
+mod merge;
+mod raw;
+mod report;
+mod show;
+mod tools;
+
+use crate::Outcome;
+use crate::cli::Output;
+use clap::{Args, Subcommand};
+use hotswap_report::{Diagnostic, codes};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Merge profiles of host and devices, of one LLVM or several, into one for -fprofile-use
+    Merge(Merge),
+    /// Say what raw profiles hold: whose, of which version, how much
+    Show(Show),
+    /// Report the coverage of host and device code together
+    Report(Report),
+}
+
+/// Which profiles.
+#[derive(Debug, Args)]
+pub(crate) struct Profiles {
+    /// Only profiles of this GPU, for example gfx90a, or of the `host`
+    #[arg(long, value_name = "GPU")]
+    target: Option<String>,
+    /// Folder with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
+    #[arg(long, value_name = "FOLDER")]
+    llvm_bin: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// Raw or merged profiles, or folders that hold them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Output file
+    #[arg(short, value_name = "OUT")]
+    output: PathBuf,
+    #[command(flatten)]
+    profiles: Profiles,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Raw profiles, or folders that hold them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Show each function with its counters, as llvm-profdata prints them
+    #[arg(long, conflicts_with = "format")]
+    functions: bool,
+    #[command(flatten)]
+    profiles: Profiles,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// The program or library whose code was covered
+    program: PathBuf,
+    /// Further libraries of the program
+    #[arg(long, value_name = "FILE")]
+    object: Vec<PathBuf>,
+    /// Profiles, or folders that hold them
+    #[arg(long = "profile", required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write pages with the sources to this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with = "format")]
+    html: Option<PathBuf>,
+    /// Show the lines of the sources with their counts
+    #[arg(long, conflicts_with_all = ["html", "format"])]
+    lines: bool,
+    #[command(flatten)]
+    profiles: Profiles,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> Result<Outcome, Diagnostic> {
+        match self {
+            Self::Merge(arguments) => merge::run(arguments),
+            Self::Show(arguments) => show::run(arguments),
+            Self::Report(arguments) => report::run(arguments),
+        }
+    }
+}
+
+/// A file and what its first bytes say.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    pub(crate) path: PathBuf,
+    /// `host`, or the GPU by which the drain begins the file's name.
+    pub(crate) target: String,
+    /// Its raw profiles; `None` for a merged one.
+    pub(crate) parts: Option<Vec<raw::Part>>,
+}
+
+/// Ends of names by which profiles are found in folders.
+const EXTENSIONS: [&str; 2] = ["profraw", "profdata"];
+
+/// Reads the files, and those of folders, in the order of their names.
+fn gather(files: &[PathBuf], target: Option<&str>) -> Result<Vec<Profile>, Diagnostic> {
+    let mut paths = Vec::new();
+    for file in files {
+        if file.is_dir() { paths.extend(of_folder(file)?) } else { paths.push(file.clone()) }
+    }
+    let profiles = paths.into_iter().map(|path| (target_of(&path), path));
+    let wanted = profiles.filter(|(found, _)| target.is_none_or(|target| target == found));
+    let profiles = wanted.map(|(target, path)| read(path, target)).collect::<Result<Vec<_>, _>>()?;
+    if profiles.is_empty() {
+        let what = match target {
+            Some(target) => format!("no profile of {target} is there"),
+            None => "no profile is there".to_owned(),
+        };
+        let at = files.first().map_or(Path::new(""), PathBuf::as_path);
+        let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working folder";
+        return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(at).advise(advice));
+    }
+    Ok(profiles)
+}
+
+fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(folder);
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        let is_profile = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));
+        if is_profile && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The drain begins a device's file with the name of the processor, as LLVM's own drain does.
+fn target_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let first = name.split('.').next().unwrap_or_default();
+    if first.starts_with("gfx") && name.contains('.') { first.to_owned() } else { "host".to_owned() }
+}
+
+fn read(path: PathBuf, target: String) -> Result<Profile, Diagnostic> {
+    let bytes = hotswap_files::open(&path)?;
+    let parts = if raw::is_merged(&bytes) { None } else { Some(raw::parts(&bytes)) };
+    let parts = parts.transpose().map_err(|why| {
+        let advice = "llvm-profdata would reject the whole file; leave it out, or run the program again";
+        Diagnostic::error(codes::MALFORMED, why).in_file(&path).advise(advice)
+    })?;
+    Ok(Profile { path, target, parts })
+}

@@ -1,0 +1,252 @@
+//! The header of a raw profile, and whether LLVM's tools would take the file.
+//!
+//! Layout: `llvm/include/llvm/ProfileData/InstrProfData.inc` of LLVM 22 (version 10), 23 and 24
+//! (version 11); little endian. Body: binary ids, records, counters, bitmaps, counters of uniform
+//! waves (version 11), names, tables of virtual functions, value data. Files may be concatenated.
+//!
+//! Absent on purpose: names (they may be compressed) and big-endian files, which no AMD GPU's host writes.
+
+/// `\xfflprofr\x81`, as a little-endian word.
+const MAGIC: u64 = 0xff6c_7072_6f66_7281;
+/// `\xfflprofi\x81`: merged.
+const MERGED: u64 = 0x8169_666f_7270_6cff;
+
+const IR: u64 = 1 << 56;
+const CONTEXT_SENSITIVE: u64 = 1 << 57;
+const CORRELATED: u64 = 1 << 59;
+const BYTE_COVERAGE: u64 = 1 << 60;
+
+/// What differs between versions: words of the header, and places in a record.
+struct Layout {
+    version: u32,
+    words: usize,
+    /// Numbers of the header's words: names' size, distance of counters, virtual tables, their names.
+    names: usize,
+    delta: usize,
+    record: usize,
+    counter_count: usize,
+    sites: usize,
+    wave: Option<usize>,
+}
+
+#[rustfmt::skip]
+const LAYOUTS: [Layout; 2] = [
+    Layout { version: 10, words: 16, names: 9,  delta: 10, record: 64, counter_count: 48, sites: 52, wave: None },
+    Layout { version: 11, words: 19, names: 12, delta: 13, record: 72, counter_count: 56, sites: 60, wave: Some(66) },
+];
+
+/// Who put the counters into the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `-fprofile-instr-generate`.
+    Frontend,
+    /// `-fprofile-generate`.
+    Optimiser,
+    /// `-fcs-profile-generate`.
+    ContextSensitive,
+}
+
+impl Kind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Frontend => "front end",
+            Self::Optimiser => "optimiser",
+            Self::ContextSensitive => "optimiser, context sensitive",
+        }
+    }
+}
+
+/// One raw profile of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The format's version.
+    pub(crate) version: u32,
+    pub(crate) kind: Kind,
+    pub(crate) functions: u64,
+    pub(crate) counters: u64,
+    /// The sum of all counters; saturates.
+    pub(crate) total: u64,
+    /// Lanes of a wave, where device code has said so.
+    pub(crate) wave: Option<u16>,
+}
+
+/// Whether it is a profile that was merged already.
+pub(crate) fn is_merged(bytes: &[u8]) -> bool {
+    word(bytes, 0) == Some(MERGED)
+}
+
+/// The raw profiles of a file, one behind the other.
+///
+/// # Errors
+/// Why LLVM's tools would reject the file.
+pub(crate) fn parts(bytes: &[u8]) -> Result<Vec<Part>, String> {
+    let mut found = Vec::new();
+    let mut rest = bytes;
+    while found.is_empty() || !rest.is_empty() {
+        let (part, left) = part(rest).map_err(|why| match found.len() {
+            0 => why,
+            _ => format!("offset {:#x}: {why}", bytes.len() - rest.len()),
+        })?;
+        found.push(part);
+        rest = left;
+    }
+    Ok(found)
+}
+
+fn part(bytes: &[u8]) -> Result<(Part, &[u8]), String> {
+    if bytes.is_empty() {
+        return Err("the file is empty: the program ended before it wrote its counters".to_owned());
+    }
+    if word(bytes, 0) != Some(MAGIC) {
+        return Err("it is no raw profile".to_owned());
+    }
+    let version = word(bytes, 1).ok_or_else(truncated)?;
+    let layout = LAYOUTS.iter().find(|layout| u64::from(layout.version) == version & 0xffff_ffff);
+    let layout = layout.ok_or_else(|| format!("version {} of raw profiles is not known", version & 0xffff_ffff))?;
+    let header = Header::read(bytes, layout)?;
+    let body = Body::cut(bytes, &header, layout)?;
+    let left = body.check(version, &header, layout)?;
+    let kind = match version {
+        v if v & CONTEXT_SENSITIVE != 0 => Kind::ContextSensitive,
+        v if v & IR != 0 => Kind::Optimiser,
+        _ => Kind::Frontend,
+    };
+    let counters = body.counters.chunks_exact(8).filter_map(|bytes| word(bytes, 0));
+    let total = counters.fold(0, u64::saturating_add);
+    let wave = layout.wave.and_then(|at| body.records(layout).filter_map(|r| half(r, at)).find(|wave| *wave > 0));
+    let part =
+        Part { version: layout.version, kind, functions: header.records, counters: header.counters, total, wave };
+    Ok((part, left))
+}
+
+fn truncated() -> String {
+    "the file ends too early".to_owned()
+}
+
+struct Header {
+    ids: u64,
+    records: u64,
+    before_counters: u64,
+    counters: u64,
+    after_counters: u64,
+    bitmap: u64,
+    after_bitmap: u64,
+    uniform: u64,
+    after_uniform: u64,
+    names: u64,
+    delta: u64,
+    tables: u64,
+    table_names: u64,
+}
+
+impl Header {
+    fn read(bytes: &[u8], layout: &Layout) -> Result<Self, String> {
+        let head = bytes.get(..layout.words * 8).ok_or_else(truncated)?;
+        let at = |number: usize| word(head, number).unwrap_or_default();
+        let uniform = |number: usize| if layout.wave.is_some() { at(number) } else { 0 };
+        let (ids, records, counters) = (at(2), at(3), at(5));
+        Ok(Self {
+            ids,
+            records,
+            before_counters: at(4),
+            counters,
+            after_counters: at(6),
+            bitmap: at(7),
+            after_bitmap: at(8),
+            uniform: uniform(9),
+            after_uniform: uniform(10),
+            names: at(layout.names),
+            delta: at(layout.delta),
+            tables: at(layout.names + 4),
+            table_names: at(layout.names + 5),
+        })
+    }
+}
+
+struct Body<'a> {
+    data: &'a [u8],
+    counters: &'a [u8],
+    /// Behind everything but value data.
+    rest: &'a [u8],
+}
+
+/// Size of a record of a table of virtual functions.
+const TABLE: u64 = 24;
+
+impl<'a> Body<'a> {
+    fn cut(bytes: &'a [u8], header: &Header, layout: &Layout) -> Result<Self, String> {
+        let mut rest = bytes.get(layout.words * 8..).ok_or_else(truncated)?;
+        let mut take = |size: Option<u64>| -> Result<&'a [u8], String> {
+            let size = size.and_then(|size| usize::try_from(size).ok());
+            let (part, left) = size.and_then(|size| rest.split_at_checked(size)).ok_or_else(truncated)?;
+            rest = left;
+            Ok(part)
+        };
+        let padded = |size: u64| size.checked_next_multiple_of(8);
+        take(Some(header.ids))?;
+        let data = take(header.records.checked_mul(layout.record as u64))?;
+        take(Some(header.before_counters))?;
+        let counters = take(header.counters.checked_mul(8))?;
+        take(Some(header.after_counters))?;
+        take(Some(header.bitmap))?;
+        take(Some(header.after_bitmap))?;
+        take(header.uniform.checked_mul(8))?;
+        take(Some(header.after_uniform))?;
+        take(padded(header.names))?;
+        take(header.tables.checked_mul(TABLE))?;
+        take(padded(header.table_names))?;
+        Ok(Self { data, counters, rest })
+    }
+
+    fn records(&self, layout: &Layout) -> std::slice::ChunksExact<'a, u8> {
+        self.data.chunks_exact(layout.record)
+    }
+
+    /// Checks each record as LLVM's reader does; what is left is the next profile.
+    fn check(&self, version: u64, header: &Header, layout: &Layout) -> Result<&'a [u8], String> {
+        // Counters of another width, and records that lie in a debug file, are left to the tools.
+        let usual = version & (BYTE_COVERAGE | CORRELATED) == 0;
+        let mut rest = self.rest;
+        for (number, record) in self.records(layout).enumerate() {
+            if usual {
+                self.check_counters(number, record, header, layout)?;
+            }
+            let sites = (0..3).filter_map(|kind| half(record, layout.sites + 2 * kind)).any(|count| count > 0);
+            if sites {
+                let size = rest.get(..4).map(|size| u32::from_le_bytes([size[0], size[1], size[2], size[3]]));
+                let left = size.filter(|size| *size >= 8).and_then(|size| rest.get(size as usize..));
+                rest = left.ok_or_else(|| format!("record {number}: its value data is cut off"))?;
+            }
+        }
+        Ok(rest)
+    }
+
+    fn check_counters(&self, number: usize, record: &[u8], header: &Header, layout: &Layout) -> Result<(), String> {
+        let count = record.get(layout.counter_count..layout.counter_count + 4).unwrap_or_default();
+        let count = count.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+        if count == 0 {
+            return Err(format!("record {number} has no counters"));
+        }
+        let passed = (number as u64).wrapping_mul(layout.record as u64);
+        let pointer = word(record, 2).unwrap_or_default();
+        let offset = pointer.wrapping_sub(header.delta.wrapping_sub(passed));
+        let end = count.checked_mul(8).and_then(|size| offset.checked_add(size));
+        if !offset.is_multiple_of(8) || end.is_none_or(|end| end > self.counters.len() as u64) {
+            return Err(format!("record {number}: its counters lie outside the file's"));
+        }
+        Ok(())
+    }
+}
+
+fn word(bytes: &[u8], number: usize) -> Option<u64> {
+    let at = number.checked_mul(8)?;
+    bytes.get(at..at.checked_add(8)?)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes)
+}
+
+#[cfg(test)]
+#[path = "raw_tests.rs"]
+mod tests;

@@ -1,0 +1,141 @@
+//! Finding llvm-profdata and llvm-cov, and running them.
+//!
+//! A raw profile is read by the LLVM whose compiler made it, and no other: the version in its header
+//! chooses. Places, in order: those that are named; beside the clang that `hotswap-clang` would run;
+//! Debian's folders; `PATH`.
+
+use super::raw::Part;
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Which versions of LLVM read a version of raw profiles: first and last.
+const READERS: &[(u32, u32, u32)] = &[(10, 20, 22), (11, 23, 24)];
+/// Versions of LLVM that are looked for in Debian's folders.
+const DEBIAN: std::ops::RangeInclusive<u32> = 20..=30;
+
+/// One LLVM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Llvm {
+    pub(crate) folder: PathBuf,
+    pub(crate) major: u32,
+}
+
+impl Llvm {
+    /// Whether its tools read that version of raw profiles; a version that is newer than our table may.
+    fn reads(&self, version: u32) -> bool {
+        let newest = READERS.iter().map(|(.., last)| *last).max().unwrap_or_default();
+        let row = READERS.iter().find(|(raw, ..)| *raw == version);
+        let latest = READERS.last().is_some_and(|(raw, ..)| *raw == version);
+        row.is_some_and(|(_, first, last)| (first..=last).contains(&&self.major)) || (latest && self.major > newest)
+    }
+}
+
+/// The LLVMs at hand, best first.
+///
+/// # Errors
+/// [`codes::NO_TOOL`] where there is none, or a named folder has none.
+pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
+    let missing = |what: String| {
+        Diagnostic::error(codes::NO_TOOL, what).advise("install LLVM's tools, or name their folder with --llvm-bin")
+    };
+    if !named.is_empty() {
+        let look = |folder: &PathBuf| {
+            look(folder).ok_or_else(|| missing(format!("no llvm-profdata that runs is in {}", folder.display())))
+        };
+        return named.iter().map(look).collect();
+    }
+    let debian = DEBIAN.rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = beside_clang().into_iter().chain(debian).chain(std::env::split_paths(&path));
+    let mut found: Vec<Llvm> = Vec::new();
+    for llvm in places.filter_map(|folder| look(&folder)) {
+        if !found.iter().any(|known| known.major == llvm.major) {
+            found.push(llvm);
+        }
+    }
+    if found.is_empty() {
+        Err(missing("no llvm-profdata is beside clang, in /usr/lib/llvm-* or on PATH".to_owned()))
+    } else {
+        Ok(found)
+    }
+}
+
+/// The folder of the tools of the clang that our wrapper runs.
+fn beside_clang() -> Option<PathBuf> {
+    let wrapper = std::env::current_exe().ok()?.with_file_name("hotswap-clang");
+    let mut command = Command::new(wrapper);
+    command.arg("-print-prog-name=llvm-profdata").stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    path.is_absolute().then(|| path.parent().map(Path::to_owned))?
+}
+
+fn look(folder: &Path) -> Option<Llvm> {
+    let tool = folder.join("llvm-profdata");
+    if !tool.is_file() {
+        return None;
+    }
+    let output = Command::new(tool).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = text.split("LLVM version ").nth(1)?;
+    let major = number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+    Some(Llvm { folder: folder.to_owned(), major })
+}
+
+/// The first that reads the profile.
+///
+/// # Errors
+/// [`codes::NO_TOOL`], naming the file and the versions that would read it.
+pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &Part, file: &Path) -> Result<&'a Llvm, Diagnostic> {
+    llvms.iter().find(|llvm| llvm.reads(part.version)).ok_or_else(|| {
+        let needed = READERS.iter().find(|(raw, ..)| *raw == part.version);
+        let needed = needed.map_or(String::new(), |(_, first, last)| format!(", which LLVM {first} to {last} read"));
+        let there: Vec<_> = llvms.iter().map(|llvm| llvm.major.to_string()).collect();
+        let what =
+            format!("the raw profile has version {}{needed}; at hand is LLVM {}", part.version, there.join(", "));
+        let advice = "name the folder of that LLVM's llvm-profdata with --llvm-bin, which may be repeated";
+        Diagnostic::error(codes::NO_TOOL, what).in_file(file).advise(advice)
+    })
+}
+
+/// Runs a tool of an LLVM; what it says on standard error goes to the user.
+///
+/// # Errors
+/// [`codes::CHILD_FAILED`] with its first error, [`codes::NO_TOOL`].
+pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output, Diagnostic> {
+    let path = llvm.folder.join(tool);
+    let missing = |error: std::io::Error| {
+        Diagnostic::error(codes::NO_TOOL, error.to_string())
+            .in_file(&path)
+            .advise("install LLVM's tools, or name their folder with --llvm-bin")
+    };
+    let output = Command::new(&path).args(words).stdin(Stdio::null()).output().map_err(missing)?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        let first = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());
+        return Err(Diagnostic::error(codes::CHILD_FAILED, first.unwrap_or("it failed without a word")).in_file(path));
+    }
+    Ok(output)
+}
+
+/// What a tool that succeeded warned of.
+pub(crate) fn warnings(output: &Output) -> impl Iterator<Item = Diagnostic> {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines: Vec<String> = said.lines().filter(|line| line.contains("warning")).map(str::to_owned).collect();
+    lines.into_iter().map(|line| Diagnostic::warning(codes::CHILD_FAILED, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_has_its_readers() {
+        let reads = |major, version| Llvm { folder: PathBuf::new(), major }.reads(version);
+        let table: Vec<_> = [19, 20, 22, 23, 24, 25].map(|major| (reads(major, 10), reads(major, 11))).into();
+        let expected = [(false, false), (true, false), (true, false), (false, true), (false, true), (false, true)];
+        assert_eq!(table, expected);
+    }
+}
