@@ -2,7 +2,8 @@
 #
 #   add_hotswap_target(<target>
 #     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE]
-#     [ALLOW_EXPERIMENTAL] [PATCHES <family> ...] [POLICY error|warn|keep] [REPORT <file>])
+#     [ALLOW_EXPERIMENTAL] [PATCHES <family> ...] [POLICY error|warn|keep] [REPORT <file>]
+#     [PROFILE generate|coverage|use] [PROFDATA <file> [<gpu>=<file> ...]])
 #
 # RETARGET  From the code object of the first GPU the others are made; the first one must be in
 #           HIP_ARCHITECTURES. A list variable may be given, quoted or not.
@@ -16,6 +17,10 @@
 #           it out and says so, keep leaves it out and only records it.
 # REPORT    After each link, `hotswap inspect --format json` of the result goes to this file
 #           (relative to the current binary folder).
+# PROFILE   generate or coverage: host and device code count what they execute, and the program writes
+#           raw profiles into <target>.profraw of the current binary folder when it ends; the target
+#           <target>-profdata merges them into <target>.profdata. use: code is optimised by PROFDATA.
+# PROFDATA  With PROFILE use: the merged profile for host and devices; another one for single GPUs.
 #
 # Two modes, chosen by the project's HIP compiler:
 #   compiler  CMAKE_HIP_COMPILER is hotswap-clang or hotswap-clang++;
@@ -32,6 +37,7 @@
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.21...4.1)
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapFinish.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/HotSwapProfile.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/HotSwapSelfTest.cmake")
 
 get_filename_component(_hotswap_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
@@ -39,17 +45,23 @@ set_property(GLOBAL PROPERTY HOTSWAP_PREFIX "${_hotswap_prefix}")
 unset(_hotswap_prefix)
 
 function(add_hotswap_target target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALLOW_EXPERIMENTAL;COALESCE" "POLICY;REPORT" "RETARGET;PATCHES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALLOW_EXPERIMENTAL;COALESCE" "POLICY;REPORT;PROFILE" "RETARGET;PATCHES;PROFDATA")
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   _hotswap_check_words()
+  _hotswap_check_profile()
   _hotswap_check_target()
   _hotswap_check_compiler()
+  _hotswap_add_profile()
   _hotswap_make_plan()
-  _hotswap_self_test()
-  _hotswap_add_words()
-  _hotswap_add_manifest()
-  _hotswap_add_report()
-  _hotswap_finish_later()
+  if(hash)
+    _hotswap_self_test()
+    _hotswap_add_words()
+    _hotswap_add_manifest()
+  endif()
+  if(hash OR arg_PROFILE)
+    _hotswap_add_report()
+    _hotswap_finish_later()
+  endif()
 endfunction()
 
 # The macros below are the steps of add_hotswap_target and share its variables.
@@ -61,9 +73,9 @@ endfunction()
 
 macro(_hotswap_check_words)
   if(arg_UNPARSED_ARGUMENTS)
-    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, ALLOW_EXPERIMENTAL, COALESCE, PATCHES, POLICY \
-and REPORT.")
-  elseif(NOT arg_RETARGET AND NOT arg_COALESCE)
+    _hotswap_stop("`${arg_UNPARSED_ARGUMENTS}` is not understood; the words are RETARGET, ALLOW_EXPERIMENTAL, COALESCE, PATCHES, POLICY, \
+REPORT, PROFILE and PROFDATA.")
+  elseif(NOT arg_RETARGET AND NOT arg_COALESCE AND NOT arg_PROFILE)
     _hotswap_stop("RETARGET names no pair; write for example RETARGET gfx1030=>gfx1031.")
   elseif(arg_KEYWORDS_MISSING_VALUES)
     _hotswap_stop("${arg_KEYWORDS_MISSING_VALUES} has no value.")
@@ -124,16 +136,20 @@ use one of them (HotSwap_DIR, CMAKE_HIP_COMPILER) in a new build folder.")
   endif()
 endmacro()
 
-# The plan in its file, and its hash; `hotswap plan` refuses what cannot be.
+# The plan in its file, and its hash, empty where nothing is to be made; `hotswap plan` refuses what cannot be.
 macro(_hotswap_make_plan)
-  set(plan_words --policy "${arg_POLICY}")
-  if(arg_ALLOW_EXPERIMENTAL)
-    list(APPEND plan_words --allow-experimental)
+  foreach(name IN ITEMS hash words sources gpus plan_file bracketed)
+    set(${name} "")
+  endforeach()
+  set(tools "${prefix}/bin/hotswap" "${prefix}/bin/hotswap-clang" "${prefix}/libexec/hotswap/lld")
+  _hotswap_plan_words()
+  if(plan_words)
+    _hotswap_write_plan()
   endif()
-  if(arg_PATCHES)
-    list(JOIN arg_PATCHES "," patches)
-    list(APPEND plan_words --patches "${patches}")
-  endif()
+endmacro()
+
+macro(_hotswap_plan_words)
+  set(plan_words "")
   if(arg_COALESCE)
     get_target_property(architectures "${real}" HIP_ARCHITECTURES)
     # Other words (OFF, native, generator expressions) are no list of GPUs: each is compiled for itself.
@@ -142,13 +158,23 @@ macro(_hotswap_make_plan)
       list(APPEND plan_words --coalesce "${architectures}")
     elseif(NOT arg_RETARGET)
       message(STATUS "add_hotswap_target(${target}): HIP_ARCHITECTURES (${architectures}) names no GPUs to coalesce")
-      return()
     endif()
   endif()
   if(arg_RETARGET)
     # Joined again: an element that was quoted in the call may hold several pairs.
     list(JOIN arg_RETARGET " " pairs)
     list(APPEND plan_words "${pairs}")
+  endif()
+endmacro()
+
+macro(_hotswap_write_plan)
+  list(APPEND plan_words --policy "${arg_POLICY}")
+  if(arg_ALLOW_EXPERIMENTAL)
+    list(APPEND plan_words --allow-experimental)
+  endif()
+  if(arg_PATCHES)
+    list(JOIN arg_PATCHES "," patches)
+    list(APPEND plan_words --patches "${patches}")
   endif()
   execute_process(
     COMMAND "${prefix}/bin/hotswap" plan ${plan_words}
@@ -163,19 +189,18 @@ macro(_hotswap_make_plan)
   string(JSON count LENGTH "${json}" pairs)
   if(count EQUAL 0)
     message(STATUS "add_hotswap_target(${target}): no two GPUs of ${architectures} are identical siblings")
-    return()
+  else()
+    string(JSON hash GET "${json}" hash)
+    set(words "-Xoffload-linker --hotswap-plan=${hash}")
+    if(arg_COALESCE)
+      string(APPEND words " -Xoffload-linker --hotswap-coalesce=1")
+    endif()
+    _hotswap_pairs("${json}" source sources)
+    _hotswap_pairs("${json}" target gpus)
+    set(plan_file "${CMAKE_BINARY_DIR}/.hotswap/plans/${hash}.plan")
+    # The hash covers HotSwap's own version: with another HotSwap there is another hash.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${plan_file}" ${tools})
   endif()
-  string(JSON hash GET "${json}" hash)
-  set(words "-Xoffload-linker --hotswap-plan=${hash}")
-  if(arg_COALESCE)
-    string(APPEND words " -Xoffload-linker --hotswap-coalesce=1")
-  endif()
-  _hotswap_pairs("${json}" source sources)
-  _hotswap_pairs("${json}" target gpus)
-  set(plan_file "${CMAKE_BINARY_DIR}/.hotswap/plans/${hash}.plan")
-  set(tools "${prefix}/bin/hotswap" "${prefix}/bin/hotswap-clang" "${prefix}/libexec/hotswap/lld")
-  # The hash covers HotSwap's own version: with another HotSwap there is another hash.
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${plan_file}" ${tools})
 endmacro()
 
 # One side (source or target) of the pairs that `hotswap plan` printed, each GPU once.
@@ -236,12 +261,12 @@ endmacro()
 
 macro(_hotswap_finish_later)
   set_target_properties(${real} PROPERTIES
-    HOTSWAP_PLAN "${hash}"
+    HOTSWAP_PLAN "${hash}${arg_PROFILE}"
     HOTSWAP_GPUS "${sources}"
     HOTSWAP_POLICY "${arg_POLICY}"
     HOTSWAP_LINKS "${links}"
     HOTSWAP_LAUNCHER "${launcher}"
-    HOTSWAP_DEPENDS "${plan_file};${tools}"
+    HOTSWAP_DEPENDS "${plan_file};${tools};${profile_files}"
     HOTSWAP_FLAGS "${CMAKE_HIP_FLAGS}"
     HOTSWAP_INTERFACE_WORDS "$<BUILD_INTERFACE:$<$<LINK_LANGUAGE:HIP>:${bracketed}>>")
   get_property(scheduled GLOBAL PROPERTY HOTSWAP_TARGETS)

@@ -24,6 +24,16 @@ pub enum Step {
     Refused(&'static [&'static str], &'static str),
     /// Builds; it must succeed.
     Build,
+    /// Builds this target.
+    Target(&'static str),
+    /// Builds this target; it must fail and say this.
+    TargetFails(&'static str, &'static str),
+    /// Builds; it must succeed and say this.
+    Says(&'static str),
+    /// Whether the device code in the file has counters.
+    Counters(&'static str, bool),
+    /// The file must be there.
+    Exists(&'static str),
     /// Builds; exactly these source files must be compiled, each once (with Makefiles: of HIP).
     Compiles(&'static [&'static str]),
     /// Builds; it must fail and say this.

@@ -31,6 +31,14 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
         }
         Step::Refused(definitions, text) => fail_saying(&site.configure(definitions), text),
         Step::Build => site.build_ok().map(drop),
+        Step::Target(name) => succeed(&site.build(Some(name))),
+        Step::TargetFails(name, text) => fail_saying(&site.build(Some(name)), text),
+        Step::Says(text) => {
+            let ran = site.build(None);
+            succeed(&ran).and_then(|()| says(&ran, text))
+        }
+        Step::Counters(file, expected) => counters(site, file, expected),
+        Step::Exists(file) => site.read(file).map(drop),
         Step::Compiles(files) => compiles(site, files),
         Step::Fails(text) => fail_saying(&site.build(None), text),
         Step::Idle => site.build_ok().and_then(|output| work(&output).map_or(Ok(()), |line| Err(line.to_owned()))),
@@ -81,6 +89,15 @@ fn compiles(site: &Site<'_>, files: &[&str]) -> Result<(), String> {
     let found: Vec<_> = compiled(&output).into_iter().filter(counts).collect();
     let expected: Vec<_> = files.iter().copied().filter(counts).collect();
     same(&found, &expected)
+}
+
+/// Looks for the section with the records of counters in every code object.
+fn counters(site: &Site<'_>, file: &str, expected: bool) -> Result<(), String> {
+    let name = b"__llvm_prf_data\0";
+    let found = devices(&site.read(file)?)?;
+    let has = found.iter().filter(|device| device.bytes.windows(name.len()).any(|part| part == name)).count();
+    let right = if expected { has == found.len() && has > 0 } else { has == 0 };
+    if right { Ok(()) } else { Err(format!("{has} of {} code objects have counters", found.len())) }
 }
 
 /// Looks at each code object's bytes, and asks `hotswap list` for the same.

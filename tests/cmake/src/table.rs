@@ -4,8 +4,8 @@ use crate::case::Cache::{Ccache, Sccache};
 use crate::case::Mode::{self, Compiler, CompilerC, Found, Launcher};
 use crate::case::Needs::{Any, Blanks, Ninja, OldCMake};
 use crate::case::Step::{
-    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Derived, Fails, Has, Idle, Install,
-    MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Warns,
+    Build, Cache, ChangePlanFile, Clean, Compiles, Configure, Consumer, Counters, Derived, Exists, Fails, Has, Idle,
+    Install, MadeByInstalled, NewHotSwap, Plans, Refused, RemovePlans, Report, Runs, Says, Target, TargetFails, Warns,
 };
 use crate::case::{Case, Step};
 
@@ -143,6 +143,31 @@ pub const CASES: &[Case] = &[
     Case { name: "coalesce-nothing", project: "coalesce", modes: &[Found], needs: Any, steps: &[
         Configure(&["-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1100"]), Build, Has("app", &["gfx1030", "gfx1100"]),
         Derived("app", &[]), Plans("app", 0), Runs("app"), Idle,
+    ] },
+    // Counters, and their use. Without a GPU only the host's are written.
+    Case { name: "profile", project: "profile", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Build, Counters("one", true), Counters("libkernels.a", true), Idle, Runs("one"),
+        Target("one-profdata"), Exists("one.profdata"),
+        Configure(&["-DPROFILE=use", "-DPROFDATA=one.profdata"]), Build, Counters("one", false), Runs("one"), Idle,
+        Configure(&["-DPROFILE=use", "-DPROFDATA=other.profdata"]), Says("mismatched data that will be ignored"), Idle,
+        Configure(&["-DPROFILE=use", "-DPROFDATA=one.profdata;gfx1030=other.profdata"]), Says("mismatched data that will be ignored"), Idle,
+    ] },
+    Case { name: "profile-coverage", project: "profile", modes: BOTH, needs: Any, steps: &[
+        Configure(&["-DPROFILE=coverage", "-DPAIRS=gfx1030=>gfx1031"]), Build, Counters("one", true), Has("one", PAIR), Runs("one"), Idle,
+    ] },
+    Case { name: "profile-static", project: "profile", modes: &[Found], needs: Any, steps: &[
+        Configure(&[]), Build, Counters("app", true), Runs("app"), Idle,
+    ] },
+    Case { name: "profile-static-without-program", project: "profile", modes: &[Launcher], needs: Any, steps: &[
+        Configure(&[]), TargetFails("app", "hotswap_profile_drain"),
+    ] },
+    Case { name: "profile-refusals", project: "profile", modes: &[Found], needs: Any, steps: &[
+        Refused(&["-DPROFILE=always"], "PROFILE `always` is not known; write generate, coverage or use."),
+        Refused(&["-DPROFILE=use"], "PROFILE use needs PROFDATA <file>"),
+        Refused(&["-DPROFILE=use", "-DPROFDATA=absent.profdata"], "absent.profdata is not there"),
+        Refused(&["-DPROFILE=use", "-DPROFDATA=other.profdata;other.profdata"], "names 2 files for all"),
+        Refused(&["-DPROFILE=use", "-DPROFDATA=gfx900=other.profdata"], "PROFDATA names gfx900, but HIP_ARCHITECTURES is gfx1030"),
+        Refused(&["-DPROFILE=generate", "-DPROFDATA=other.profdata"], "PROFDATA is for PROFILE use"),
     ] },
     // Refusals.
     refusal("no-mistake", &[Configure(&["-DMISTAKE=none"]), Build, Has("app", PAIR)]),

@@ -1,0 +1,174 @@
+//! From source to report with what is installed: hotswap-clang++, CMake, `hotswap profile`, on the stand-ins.
+
+use hotswap_profile_bench::Bench;
+use std::path::Path;
+
+const EXAMPLE: &[(&str, &str)] = &[
+    ("CMakeLists.txt", include_str!("../../../examples/pgo/CMakeLists.txt")),
+    ("clamp.hip", include_str!("../../../examples/pgo/clamp.hip")),
+];
+
+/// Shell: `$P` is the installation, `$V` the version of LLVM, `X` compiles HIP through it.
+fn set_up(version: u32) -> String {
+    let prefix = std::env::var("HOTSWAP_TEST_PREFIX").expect("the tests run with an installation");
+    format!(
+        "set -e; P={prefix} V={version}; export HOTSWAP_CLANG=/usr/bin/clang++-$V XDG_CACHE_HOME=$PWD/cache
+        [ $V = 22 ] && ROCM=
+        X() {{ $P/bin/hotswap-clang++ -nogpulib -nogpuinc -I. -O1 ${{ROCM:+--rocm-path=$ROCM}} \"$@\" -x none -lamdhip64; }}
+        profile() {{ $P/bin/hotswap profile \"$@\" --llvm-bin /usr/lib/llvm-$V/bin; }}\n"
+    )
+}
+
+fn script(bench: &Bench, version: u32, text: &str) -> String {
+    bench.work.run(&format!("{}{text}", set_up(version)))
+}
+
+/// The line of a table that holds that word.
+fn line<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
+    text.lines()
+        .find(|line| line.contains(word))
+        .unwrap_or_else(|| panic!("no {word}: {text}"))
+        .split_whitespace()
+        .collect()
+}
+
+const COVERAGE: &str = "-fprofile-instr-generate -fcoverage-mapping --offload-arch=gfx90a";
+
+#[test]
+fn host_and_device_are_in_one_report() {
+    let Some(bench) = Bench::new("profile tools") else { return };
+    for &version in &bench.work.versions {
+        let (app, run) = (format!("app-{version}"), format!("run-{version}"));
+        script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o {app}"));
+        let ran = bench.start(&run, "STANDIN_AGENTS=2", &format!("$B/{app}"));
+        assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "clang {version}");
+        assert_eq!((ran.devices().len(), ran.files.len()), (2, 3), "clang {version}: {:?}", ran.files);
+
+        let shown = script(&bench, version, &format!("profile show {run}"));
+        let raw = if version == 22 { "10" } else { "11" };
+        let row = line(&shown, &format!("{run}/default.profraw"));
+        assert_eq!(row[1..3], ["host", raw], "{shown}");
+        assert_eq!(shown.matches("gfx90a").count(), 4, "{shown}");
+
+        let json = script(&bench, version, &format!("profile show {run} --target gfx90a --format json"));
+        assert!(json.contains("\"functions\": 3") && !json.contains("\"host\""), "{json}");
+
+        let merged = script(
+            &bench,
+            version,
+            &format!("profile merge {run} -o {run}.profdata; profile show {run}.profdata --functions"),
+        );
+        assert!(merged.contains("_Z5saxpyifPKfPf") && merged.contains("main"), "{merged}");
+
+        let report = script(&bench, version, &format!("profile report {app} --profile {run}"));
+        assert!(report.starts_with(&format!("coverage of host of {app}, gfx90a")), "{report}");
+        // Everything was executed, as the stand-in has it.
+        assert_eq!(line(&report, "saxpy.hip")[9], "100.00%", "{report}");
+        let device = script(&bench, version, &format!("profile report {app} --profile {run} --target gfx90a"));
+        assert!(device.starts_with("coverage of gfx90a"), "{device}");
+        // Of the host alone the kernels are not executed.
+        let lines = script(&bench, version, &format!("profile report {app} --profile {run} --lines"));
+        assert!(lines.contains("return factor * value"), "{lines}");
+        let json = script(&bench, version, &format!("profile report {app} --profile {run} --format json"));
+        assert!(json.contains("\"schema\": 1") && json.contains("\"target\": \"gfx90a"), "{json}");
+        script(
+            &bench,
+            version,
+            &format!("profile report {app} --profile {run} --html html-{version}; test -s html-{version}/index.html"),
+        );
+    }
+}
+
+#[test]
+fn what_llvm_would_reject_is_refused_by_name() {
+    let Some(bench) = Bench::new("profile tools, bad input") else { return };
+    let version = bench.work.versions[0];
+    script(
+        &bench,
+        version,
+        &format!(
+            "X {COVERAGE} -x hip saxpy.hip -o app; X -fprofile-generate --offload-arch=gfx90a -x hip saxpy.hip -o ir; X --offload-arch=gfx90a -x hip saxpy.hip -o plain"
+        ),
+    );
+    bench.start("good", "", "$B/app");
+    bench.start("other", "", "$B/ir");
+    script(&bench, version, "mkdir cut none; head -c 200 good/default.profraw >cut/a.profraw; : >none/empty.profraw");
+    for (words, exit, text) in [
+        ("merge good cut -o x", 12, "cut/a.profraw"),
+        ("merge none/empty.profraw -o x", 12, "the file is empty"),
+        ("merge absent -o x", 14, "absent"),
+        ("merge html -o x", 14, "html"),
+        ("merge good/*.profraw other -o x", 12, "optimiser"),
+        ("merge good -o x --target gfx1030", 12, "no profile of gfx1030"),
+        ("report plain --profile good", 12, "no code with a coverage map"),
+        ("report absent --profile good", 14, "absent"),
+        ("show app", 12, "it is no raw profile"),
+    ] {
+        let said = script(&bench, version, &format!("profile {words} 2>&1 && echo ? 0 || echo ? $?"));
+        assert!(said.contains(text) && said.trim().ends_with(&format!("? {exit}")), "{words}: {said}");
+        assert!(!bench.work.path("x").exists(), "{words}");
+    }
+    // Raw profiles of one LLVM are not given to another.
+    if bench.work.versions.contains(&23) {
+        let said = script(
+            &bench,
+            23,
+            "$P/bin/hotswap profile merge good -o x --llvm-bin /usr/lib/llvm-23/bin 2>&1 || echo ? $?",
+        );
+        assert!(
+            said.contains("has version 10, which LLVM 20 to 22 read; at hand is LLVM 23") && said.contains("? 10"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn profiles_of_several_llvms_become_one() {
+    let Some(bench) = Bench::new("profile tools, several LLVMs") else { return };
+    for &version in &bench.work.versions {
+        script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app-{version}"));
+        bench.start(&format!("run-{version}"), "", &format!("$B/app-{version}"));
+    }
+    let folders: Vec<String> = bench.work.versions.iter().map(|version| format!("run-{version}")).collect();
+    let newest = bench.work.versions[bench.work.versions.len() - 1];
+    let merged = format!(
+        "$P/bin/hotswap profile merge {} -o all.profdata; llvm-profdata-{newest} show --all-functions --counts all.profdata",
+        folders.join(" ")
+    );
+    let said = script(&bench, newest, &merged);
+    let counts =
+        said.lines().skip_while(|line| !line.contains("_Z5scaleff")).find(|line| line.contains("Block counts"));
+    let launches = bench.work.versions.len();
+    assert!(counts.is_some_and(|line| line.contains(&format!("[{}]", 101 * launches))), "{counts:?}\n{said}");
+}
+
+#[test]
+fn the_example_shows_what_the_device_executed() {
+    let Some(bench) = Bench::new("examples/pgo") else { return };
+    bench.work.run("mkdir example");
+    for (name, text) in EXAMPLE {
+        bench.work.write(&Path::new("example").join(name).display().to_string(), text.as_bytes());
+    }
+    // HIP's own headers take long: one clang, the others build projects in the tests of CMake.
+    for &version in bench.work.versions.iter().take(1) {
+        let flags = "${ROCM:+-DCMAKE_HIP_FLAGS=--rocm-path=$ROCM}";
+        let build = format!("cmake -G Ninja -S example -B b-{version} -DCMAKE_PREFIX_PATH=$P {flags}");
+        script(
+            &bench,
+            version,
+            &format!("{build} >log 2>&1 && cmake --build b-{version} >log 2>&1 || {{ cat log; exit 1; }}"),
+        );
+        let ran = bench.start(&format!("run-{version}"), "", &format!("$B/b-{version}/clamp"));
+        assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""), "clang {version}");
+        let report = script(
+            &bench,
+            version,
+            &format!("profile report b-{version}/clamp --profile b-{version}/clamp.profraw --target gfx90a --lines"),
+        );
+        assert!(report.contains("return high"), "{report}");
+        let row = line(&report, "return low");
+        assert!(row.iter().any(|cell| cell.starts_with("10")), "{report}");
+        script(&bench, version, &format!("cmake --build b-{version} --target clamp-profdata >log 2>&1 || {{ cat log; exit 1; }}
+            {build} -DPROFILE=use -DPROFDATA=$PWD/b-{version}/clamp.profdata >log 2>&1 && cmake --build b-{version} >log 2>&1 || {{ cat log; exit 1; }}"));
+    }
+}
