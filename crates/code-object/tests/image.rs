@@ -24,10 +24,10 @@ const FORMS: &[(&str, Option<&str>)] = &[
     ("-O0", Some("-z separate-code")),
 ];
 
-fn files(bench: &Workbench) -> Vec<(String, Vec<u8>)> {
+fn files(bench: &Workbench, versions: &[u32]) -> Vec<(String, Vec<u8>)> {
     bench.write("k.cl", SOURCE.as_bytes());
     let mut found = Vec::new();
-    for version in &bench.versions {
+    for version in versions {
         for target in ["gfx900", "gfx90a", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
             for (compile, link) in FORMS {
                 let bin = format!("/usr/lib/llvm-{version}/bin");
@@ -54,7 +54,7 @@ fn again(data: &[u8]) -> Option<Vec<u8>> {
 #[test]
 fn files_come_back_byte_for_byte() {
     let Some(bench) = Workbench::new("identity of code objects") else { return };
-    let files = files(&bench);
+    let files = files(&bench, &bench.versions);
     for (name, data) in &files {
         assert!(again(data).as_ref() == Some(data), "{name}: {:?}", Image::parse(data).err());
         let object = CodeObject::parse(data).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -77,7 +77,7 @@ fn damage_is_refused_without_panic() {
         (state >> 33) as usize % end
     };
     let mut refused = 0;
-    for (_, data) in files(&bench).iter().step_by(11) {
+    for (_, data) in files(&bench, &bench.versions[..1]).iter().step_by(5) {
         for _ in 0..200 {
             let mut bad = data.clone();
             // Headers, the section table, or anything.

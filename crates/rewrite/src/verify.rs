@@ -18,6 +18,7 @@ fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
 /// What reading gives, and `VERIFY_FAILED` with the offset.
 pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     let object = CodeObject::parse(data)?;
+    object.check_descriptors()?;
     let image = Image::parse(data)?;
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
         if object.kind() == Kind::Linked && descriptor.entry % 256 != 0 {
