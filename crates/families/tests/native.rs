@@ -277,11 +277,32 @@ fn of_the_source() -> Vec<Matrix> {
     all
 }
 
+/// Conversions to and from UE5M3.
+const CONVERSIONS: &[&str] = &[
+    "i32 @llvm.amdgcn.cvt.pk.fp8.f32.e5m3(float %x, float %y, i32 %o, i1 true)",
+    "i32 @llvm.amdgcn.cvt.sr.fp8.f32.e5m3(float %x, i32 %o, i32 %o, i32 3)",
+    "float @llvm.amdgcn.cvt.f32.fp8.e5m3(i32 %o, i32 2)",
+];
+
+fn conversion(call: &str) -> String {
+    let (result, call) = call.split_once(' ').unwrap();
+    let declared = declaration(call, result);
+    format!(
+        "target triple = \"amdgcn-amd-amdhsa\"\n{declared}declare i32 @llvm.amdgcn.workitem.id.x()\n\
+         define amdgpu_kernel void @k(ptr addrspace(1) %p) {{\n  %o = call i32 @llvm.amdgcn.workitem.id.x()\n  \
+         %x = bitcast i32 %o to float\n  %y = fadd float %x, 1.0\n  %r = call {result} {call}\n  \
+         store {result} %r, ptr addrspace(1) %p\n  ret void\n}}\n"
+    )
+}
+
 #[test]
 fn matrix_instructions_that_the_target_lacks_leave_nothing_that_it_does_not_know() {
     let Some(bench) = Workbench::new("matrix instructions of the source") else { return };
     let matrix = of_the_source();
-    let kernels: Vec<_> = matrix.iter().map(|matrix| kernel(matrix, false)).collect();
+    let mut kernels: Vec<_> = matrix.iter().map(|matrix| kernel(matrix, false)).collect();
+    kernels.extend(CONVERSIONS.iter().map(|call| conversion(call)));
+    let names: Vec<&str> =
+        matrix.iter().map(|matrix| matrix.call.as_str()).chain(CONVERSIONS.iter().copied()).collect();
     for (number, source) in compiled(&bench, &kernels, "gfx1250").iter().enumerate() {
         let made = families(source);
         let bytes = bytes(&made);
@@ -291,10 +312,11 @@ fn matrix_instructions_that_the_target_lacks_leave_nothing_that_it_does_not_know
         let output =
             bench.shell(&format!("llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={TARGET} -disassemble {number}.hex"));
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !error.contains("invalid"), "{}: {error}", matrix[number].call);
+        assert!(output.status.success() && !error.contains("invalid"), "{}: {error}", names[number]);
         // A check of the check: what it was before does hold what the target does not know.
         let before = self::bytes(source);
-        assert!(isa(TARGET).walk(&before).any(|(_, inst)| inst.is_err()), "{}", matrix[number].call);
+        assert!(isa(TARGET).walk(&before).any(|(_, inst)| inst.is_err()), "{}", names[number]);
+        assert_ne!(made, *source, "{}", names[number]);
     }
     say(&format!("matrix instructions of the source: {} kernels, all known to the target afterwards", kernels.len()));
 }
