@@ -18,6 +18,7 @@ use crate::bytes::{align, malformed, slice, u16_at, u32_at, u64_at};
 use crate::fatbin::walk_fatbin;
 use crate::host_object;
 use hotswap_report::{Diagnostic, codes};
+use object::SectionIndex;
 use std::ops::Range;
 
 const MACHINES: [u16; 2] = [0x8664, 0xaa64]; // x86-64, AArch64
@@ -58,7 +59,7 @@ struct Object<'a> {
 }
 
 /// A copy of `object` with `new` as the content of the section that begins at `offset`.
-pub(crate) fn replace_section(object: &[u8], offset: u64, name: &str, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn replace_section(object: &[u8], offset: u64, new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let parsed = Object::read(object)?;
     let is_it = |section: &&Section| section.offset == offset && section.size > 0;
     let mut found = parsed.sections.iter().enumerate().filter(|(_, section)| is_it(section));
@@ -74,7 +75,8 @@ pub(crate) fn replace_section(object: &[u8], offset: u64, name: &str, new: &[u8]
     let lengths = parsed.lengths(index)?;
     parsed.check_relocations(index)?;
     let changed = parsed.write(section, &lengths, new)?;
-    match host_object::verify_exchange(object, &changed, (name, new)) {
+    // Sections are counted from 1.
+    match host_object::verify_exchange(object, &changed, SectionIndex(index + 1), new) {
         Err(_) if !parsed.is_apart() => Err(malformed("sections or headers overlap", 0)),
         result => result.map(|()| changed),
     }

@@ -164,7 +164,7 @@ fn coff_object(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagn
         let content = section.data().map_err(damaged)?;
         if let Some(new) = joined(file, content, is_bundles, exchanges)? {
             let start = (content.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize) as u64;
-            return coff_object::replace_section(file, start, name, &new.to_vec());
+            return coff_object::replace_section(file, start, &new.to_vec());
         }
     }
     Err(no_place("the containers are in several sections, or in one that cannot change"))

@@ -18,6 +18,7 @@ use crate::draft::{Content, Draft, Known};
 use crate::elf::{SHT_NOBITS, Section, Sections};
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
+use object::SectionIndex;
 
 /// Section that holds the bundles.
 pub(crate) const SECTION: &str = ".hip_fatbin";
@@ -99,10 +100,10 @@ pub(crate) fn verify_section(
     known: Known,
 ) -> Result<(), Diagnostic> {
     let is_new = |found: &[u8]| Content::New(new).is(found, known);
-    match verify::check(object, changed, (name, new.size(), &is_new)) {
-        Err(_) if !Object::read(object, name)?.sections.are_apart(object) => {
-            Err(malformed("sections overlap or leave the file", 40))
-        }
+    let parsed = Object::read(object, name)?;
+    let section = SectionIndex(parsed.fatbin.unwrap_or_default());
+    match verify::check(object, changed, (section, new.size(), &is_new)) {
+        Err(_) if !parsed.sections.are_apart(object) => Err(malformed("sections overlap or leave the file", 40)),
         result => result,
     }
 }
@@ -111,10 +112,9 @@ pub(crate) fn no_place(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, what).in_entry(SECTION).advise("report it with the object file")
 }
 
-/// Compares an object with itself before its section of that name got that content.
-pub(crate) fn verify_exchange(old: &[u8], new: &[u8], section: (&str, &[u8])) -> Result<(), Diagnostic> {
-    let (name, content) = section;
-    verify::check(old, new, (name, content.len() as u64, &|found| found == content))
+/// Compares an object with itself before that section got that content.
+pub(crate) fn verify_exchange(old: &[u8], new: &[u8], section: SectionIndex, content: &[u8]) -> Result<(), Diagnostic> {
+    verify::check(old, new, (section, content.len() as u64, &|found| found == content))
 }
 
 impl<'a> Object<'a> {

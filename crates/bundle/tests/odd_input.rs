@@ -5,10 +5,10 @@ mod common;
 use common::files::{self, Oddity, archive_of, library};
 use common::{bytes_with, forms, offload_binary, sample};
 use hotswap_bundle::linked::{Exchange, replace_bundles};
-use hotswap_bundle::{Form, OffloadBinary, host_object, open, parse, parse_lenient, walk_fatbin};
+use hotswap_bundle::{Draft, Form, OffloadBinary, embed, host_object, open, parse, parse_lenient, walk_fatbin};
 use hotswap_report::codes;
 use object::write::Object;
-use object::{Architecture, BinaryFormat, Endianness, SectionKind};
+use object::{Architecture, BinaryFormat, Endianness, Object as _, ObjectSection, SectionKind};
 use proptest::prelude::*;
 
 /// A host object as clang-linker-wrapper makes it: a fat binary, its symbol, a pointer to it.
@@ -162,6 +162,26 @@ fn a_fat_binary_is_exchanged_for_both_hosts_and_all_else_stays() {
             assert!(is_found(&old) && !is_found(&made));
         }
     }
+}
+
+#[test]
+fn an_empty_fat_binary_with_a_label_gets_its_first_content() {
+    let old = host_object_of(Architecture::X86_64, b"", Oddity::None);
+    let made = host_object::replace_fatbin(&old, b"new").unwrap();
+    assert_eq!(host_object::fatbin_of(&made).unwrap(), Some(b"new".as_slice()));
+}
+
+/// In COFF objects several sections may have one name: the one that holds the bundle changes.
+#[test]
+fn one_of_two_sections_of_one_name_changes_in_coff() {
+    let [bundle, new] = [forms()[0], forms()[1]].map(bytes_with);
+    let old = files::host_object((BinaryFormat::Coff, Architecture::X86_64), ".hip_fatbin", &bundle, Oddity::Twice);
+    let found = open(&old).found;
+    let exchange = Exchange { offset: found[0].place.file_offset, new: Draft::from(new.as_slice()) };
+    let made = embed(&old, &[exchange]).unwrap();
+    let file = object::File::parse(&*made).unwrap();
+    let named = file.sections().filter(|section| section.name() == Ok(".hip_fatbin"));
+    assert_eq!(named.map(|section| section.data().unwrap()).collect::<Vec<_>>(), [new.as_slice(), b""]);
 }
 
 #[test]

@@ -3,14 +3,16 @@
 use super::SECTION;
 use crate::bytes::malformed;
 use hotswap_report::{Diagnostic, codes};
-use object::{Object, ObjectSection, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol, SectionIndex};
 
 fn failed(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(SECTION)
 }
 
-/// The section's name, the size of its new content, and whether bytes are that.
-type Planned<'p> = (&'p str, u64, &'p dyn Fn(&[u8]) -> bool);
+/// The section's number, the size of its new content, and whether bytes are that.
+///
+/// Not its name: COFF objects may have several of one name.
+type Planned<'p> = (SectionIndex, u64, &'p dyn Fn(&[u8]) -> bool);
 
 pub(super) fn check(old: &[u8], new: &[u8], planned: Planned<'_>) -> Result<(), Diagnostic> {
     let (section, size, _) = planned;
@@ -23,25 +25,31 @@ pub(super) fn check(old: &[u8], new: &[u8], planned: Planned<'_>) -> Result<(), 
     for (was, is) in before.sections().zip(after.sections()) {
         check_section(&was, &is, planned)?;
     }
-    let place = before.section_by_name(section).map(|section| section.index());
-    let old_size = before.section_by_name(section).map(|section| section.size());
-    if symbols(&before, place, old_size) != symbols(&after, place, Some(size)) {
+    let old_size = before.section_by_index(section).map_err(|error| malformed(error.to_string(), 0))?.size();
+    let exchanged = Exchanged { index: section, old: old_size, new: size };
+    let planned = before.symbols().map(|symbol| facts(&symbol, Some(exchanged)));
+    if !planned.eq(after.symbols().map(|symbol| facts(&symbol, None))) {
         return Err(failed("the symbols differ"));
     }
     Ok(())
 }
 
-type Symbol = (Option<Vec<u8>>, u64, Option<object::SectionIndex>, Option<u64>);
+/// The section that got other content, and its sizes before and after.
+#[derive(Clone, Copy)]
+struct Exchanged {
+    index: SectionIndex,
+    old: u64,
+    new: u64,
+}
 
-/// The symbols, without the size of those that name the whole content of the section.
-fn symbols(file: &object::File<'_>, place: Option<object::SectionIndex>, size: Option<u64>) -> Vec<Symbol> {
-    let one = |symbol: object::Symbol<'_, '_>| {
-        let section = symbol.section_index();
-        let is_whole = section.is_some() && section == place && Some(symbol.size()) == size;
-        let name = symbol.name_bytes().ok().map(<[u8]>::to_vec);
-        (name, symbol.address(), section, (!is_whole).then(|| symbol.size()))
-    };
-    file.symbols().map(one).collect()
+type Symbol = (Option<Vec<u8>>, u64, Option<SectionIndex>, u64);
+
+/// What a symbol says; its size as it has to be after the exchange. A label without a size stays one.
+fn facts(symbol: &object::Symbol<'_, '_>, exchanged: Option<Exchanged>) -> Symbol {
+    let (section, size) = (symbol.section_index(), symbol.size());
+    let names_all = |exchanged: &Exchanged| section == Some(exchanged.index) && size != 0 && size == exchanged.old;
+    let size = exchanged.filter(names_all).map_or(size, |exchanged| exchanged.new);
+    (symbol.name_bytes().ok().map(<[u8]>::to_vec), symbol.address(), section, size)
 }
 
 fn check_section(
@@ -49,11 +57,10 @@ fn check_section(
     is: &object::Section<'_, '_>,
     (section, _, is_planned): Planned<'_>,
 ) -> Result<(), Diagnostic> {
-    let name = was.name_bytes().unwrap_or_default();
     if is.name_bytes().ok() != was.name_bytes().ok() || is.align() != was.align() || is.flags() != was.flags() {
         return Err(failed(format!("section {} differs", was.index())));
     }
-    let same = if name == section.as_bytes() {
+    let same = if was.index() == section {
         is.data().is_ok_and(is_planned)
     } else {
         // The symbol table holds the sizes that had to change; its symbols are compared one by one, and so
