@@ -16,8 +16,8 @@ use std::process::Command;
 /// Measures what HotSwap costs. Other load on the machine spoils the figures.
 #[derive(Parser)]
 struct Options {
-    /// Only the contests whose name (wrapper, interposer, device link, gemm) contains this; `fat` for those of
-    /// whole libraries, which the others leave out (115 MB are downloaded once).
+    /// Only the contests whose name (wrapper, interposer, device link, gemm, coalesce) contains this; `fat` for those of
+    /// whole libraries and of coalesced builds (115 MB are downloaded once).
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
@@ -79,11 +79,12 @@ impl Inside {
 
     fn measure(&self, options: &Options) -> Outcome {
         type Maker = fn(&Inside) -> Outcome<Contest>;
-        let contests: [(&str, Maker); 4] = [
+        let contests: [(&str, Maker); 5] = [
             ("wrapper", Self::wrapper),
             ("interposer", Self::interposer),
             ("device link", Self::device_link),
             ("gemm", Self::gemm),
+            ("coalesce", Self::coalesce),
         ];
         let mut failed = 0;
         let filter = options.filter.as_deref().unwrap_or_default();
@@ -163,6 +164,31 @@ impl Inside {
                 Self::contestant("clang++", &format!("{LLVM}/clang++ {words} -o plain")),
                 Self::contestant("hotswap-clang++, 1 more GPU", &format!("{hotswap} {words} {retarget} -o retargeted")),
                 Self::contestant("hotswap-clang++, no plan", &format!("{hotswap} {words} -o passed")),
+            ],
+        })
+    }
+
+    /// Sources of examples/gemm for siblings, compiled once.
+    fn coalesce(&self) -> Outcome<Contest> {
+        let seven = "--offload-arch=gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
+        let source = self.source.join("examples/gemm");
+        let line = |compiler: &str, words: &str, name: &str| {
+            let compile = format!("{compiler} -O3 {words} -I '{}' -c", source.display());
+            let one = |file: &str| format!("{compile} '{}' -o {name}-{file}.o", source.join(file).display());
+            format!("/bin/sh -c {}", shell_words::quote(&format!("{} && {}", one("naive.hip"), one("tiled.hip"))))
+        };
+        let (clang, hotswap) = (format!("{LLVM}/clang++"), self.installed("bin/hotswap-clang++"));
+        Ok(Contest {
+            question: "coalesced compilation of examples/gemm for 7 siblings, against one GPU",
+            limit: Limit::Ratio(1.1),
+            rounds: 7,
+            contestants: vec![
+                Self::contestant("clang++, 1 GPU", &line(&clang, "--offload-arch=gfx1030", "one")),
+                Self::contestant(
+                    "hotswap-clang++ -fhotswap-coalesce, 7",
+                    &line(&hotswap, &format!("{seven} -fhotswap-coalesce"), "coalesced"),
+                ),
+                Self::contestant("clang++, 7 GPUs", &line(&clang, seven, "seven")),
             ],
         })
     }

@@ -3,7 +3,7 @@
 use crate::outcome::{During, Outcome, fail};
 use crate::run::Times;
 use crate::session::Session;
-use crate::{install, isa_exam, paths, readme, run, tidy};
+use crate::{install, isa_exam, library, paths, readme, run, tidy};
 use clap::Parser;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -28,6 +28,11 @@ impl Options {
     /// Whether nothing is left out: then the checks that are no tests belong to it.
     fn everything(&self) -> bool {
         self.filter.is_none() && self.package.is_empty()
+    }
+
+    /// Whether tests of this package are run.
+    fn covers(&self, package: &str) -> bool {
+        self.package.is_empty() || self.package.iter().any(|name| name == package)
     }
 }
 
@@ -92,6 +97,12 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     }
     let mut command = cargo_test(session.beside(&paths::cargo()), &[], options);
     times.time("LLVM's tests", || isa_exam::provide(&mut command))?;
+    // A mirror without a package fails the test that needs it, and no other.
+    if options.covers("hotswap-tests")
+        && let Err(failure) = times.time("libraries", || library::provide(&mut command))
+    {
+        println!("The tests of real libraries will fail: {failure}");
+    }
     times.time("tests", || count_tests(command, count))
 }
 

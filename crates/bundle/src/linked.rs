@@ -7,7 +7,8 @@
 //! 2. one behind another from the section's start, with the wrappers' pointers changed: where they fit
 //!    in no other way, and where the file becomes much shorter by it (`shrink`);
 //! 3. otherwise the whole section moves to the end of the last segment, which then holds `.bss` as
-//!    zeros in the file. The old place is zeroed and its section is called `hip_fatbin`.
+//!    zeros in the file. The old section is called `hip_fatbin`; its place goes out of the file where that can
+//!    be done (`shrink`), and holds zeros otherwise.
 //!
 //! The number of program headers never changes, so their table stays where every kernel, loader and
 //! `strip` expects it. Addresses of everything else stay, too; only what no segment loads (debugging

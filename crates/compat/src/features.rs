@@ -107,7 +107,7 @@ pub static FEATURES: &[Feature] = &[
     instructions(&["atomic-fadd-no-rtn-insts"], &["gfx908", "gfx90a"], "buffer and global atomic addition of f32"),
     instructions(&["atomic-buffer-global-pk-add-f16-no-rtn-insts"], &["gfx908"], "buffer and global atomic addition of packed f16"),
     hazard(&["sramecc-support"], &["gfx906", "gfx908", "gfx90a"], Check::D16Loads, "SRAMECC, with which 16-bit (D16) loads do not preserve the other half of their register"),
-    hazard(&["image-gather4-d16-bug"], &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c", "gfx9-generic"], Check::ImageSampling, "image_gather4 with 16-bit results is broken"),
+    hazard(&["image-gather4-d16-bug"], &["gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c", "gfx9-generic"], Check::ImageSampling, "image_gather4 with 16-bit results is broken"),
     within(workaround(&["mfma-inline-literal-bug"], &["gfx908"], "MFMA cannot take an inline constant as its third source"), "mai-insts"),
     setup(&["gfx90a-insts", "packed-tid", "vgpr-align2", "kernarg-preload"], &["gfx90a"], "even-aligned register tuples, packed work-item IDs, another kernel descriptor; v_mul_legacy_f32 decodes as v_fmac_f64"),
     // GFX9.4

@@ -24,6 +24,9 @@ use hotswap_targets::TargetId;
 use report::Report;
 use std::path::PathBuf;
 
+/// In `--drop`: whatever a generic target makes superfluous.
+const COVERED: &str = "covered";
+
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("wish").required(true))]
 pub(crate) struct Arguments {
@@ -41,7 +44,8 @@ pub(crate) struct Arguments {
     /// Hash of a plan that `hotswap plan` has written
     #[arg(long, value_name = "HASH", group = "wish")]
     plan: Option<String>,
-    /// With --to: drop the code for these targets, after it has served as a source
+    /// With --to: drop the code for these targets, after it has served as a source; `covered` stands for all that
+    /// generic targets in the same fat binary cover
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', conflicts_with_all = ["pairs", "plan"])]
     drop: Vec<String>,
     /// With --to: compress fat binaries that are not
@@ -85,10 +89,12 @@ impl Arguments {
                 targets.push(target.clone());
             }
         }
-        let drop = self.drop.iter().map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
+        let named = self.drop.iter().filter(|name| *name != COVERED);
+        let drop = named.map(|name| Ok(name.parse()?)).collect::<Result<_, Diagnostic>>()?;
         Ok(Request {
             targets,
             drop,
+            drop_covered: self.drop.iter().any(|name| name == COVERED),
             allow: Allow { experimental: settings.experimental },
             compression: self.compress.then(Compression::default),
             policy: settings.policy,

@@ -233,6 +233,21 @@ fn sources_may_be_dropped_and_bundles_compressed() {
 }
 
 #[test]
+fn what_generic_targets_cover_is_dropped_where_it_is_said() {
+    let folder = Folder::new();
+    folder.write("x", &fatbin(2, &["gfx900", "gfx1030", "gfx1031", "gfx90a"], None));
+    let told = folder.run("retarget x --to gfx10-3-generic --drop covered,gfx900 -o y").success();
+    told.stdout(contains("gfx1031  dropped, covered by gfx10-3-generic  2").and(contains("gfx900   dropped ")));
+    assert_eq!(folder.targets("y"), vec![["gfx90a", "gfx10-3-generic"]; 2]);
+    folder.run("retarget x --to gfx10-3-generic,gfx1031 --drop covered -o y").success();
+    assert_eq!(folder.targets("y"), vec![["gfx900", "gfx1031", "gfx90a", "gfx10-3-generic"]; 2]);
+    folder.run("verify y").success();
+    // A second run changes nothing.
+    folder.run("retarget y --to gfx10-3-generic,gfx1031 --drop covered -o z").success();
+    assert_eq!(folder.read("y"), folder.read("z"));
+}
+
+#[test]
 fn a_code_object_is_relabelled_on_its_own() {
     let folder = Folder::new();
     folder.write("x.co", &object("gfx1030"));

@@ -1,13 +1,51 @@
 //! One derived code object: families change a copy, and the copy is read again.
 
 use crate::expand::{Derived, Present};
+use hotswap_bundle::EntryId;
 use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
+/// The code objects for `request` of all entries of one source, in the order of these entries.
+///
+/// Where the target lacks a feature that the entries differ in, several become one entry: code that was compiled with the
+/// feature off is taken before code with it on, because that is how the target runs.
+pub(crate) fn all(sources: &[&Present<'_>], request: &str) -> Result<Vec<Derived>, Vec<Diagnostic>> {
+    let on = |entry: &Present<'_>| [entry.target.xnack, entry.target.sramecc].map(|stated| stated == Some(true));
+    let mut ranked: Vec<(usize, &Present<'_>)> = sources.iter().copied().enumerate().collect();
+    ranked.sort_by_key(|(_, entry)| on(entry).into_iter().filter(|on| *on).count());
+    let mut made: Vec<(usize, Derived)> = Vec::new();
+    let mut failed = Vec::new();
+    for (index, entry) in ranked {
+        let target = hotswap_compat::derive_target_id(&entry.target, request).ok();
+        if target.is_some_and(|target| is_made(&made, &target, &entry.id)) {
+            continue;
+        }
+        match alias(entry, request) {
+            Ok(derived) => made.push((index, derived)),
+            Err(found) => failed.push((index, target, found)),
+        }
+    }
+    failed.retain(|(index, target, _): &(usize, Option<TargetId>, _)| {
+        !target.is_some_and(|target| is_made(&made, &target, &sources[*index].id))
+    });
+    if !failed.is_empty() {
+        failed.sort_by_key(|(index, ..)| *index);
+        return Err(failed.into_iter().flat_map(|(_, _, found)| found).collect());
+    }
+    made.sort_by_key(|(index, _)| *index);
+    Ok(made.into_iter().map(|(_, derived)| derived).collect())
+}
+
+/// Whether the entry that would be made of `source` was made of another one already. (The same ID twice is damage.)
+fn is_made(made: &[(usize, Derived)], target: &TargetId, source: &EntryId) -> bool {
+    let id = source.with_target(&target.to_string()).map(|id| id.to_string());
+    made.iter().any(|(_, derived)| Some(&derived.id) == id.as_ref() && derived.source != *source)
+}
+
 /// Relabels the code object of a sibling for `request`; what forbids it are all findings, or one defect.
-pub(crate) fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Vec<Diagnostic>> {
+fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Vec<Diagnostic>> {
     let in_entry = |error: Diagnostic| error.in_entry(source.id.to_string());
     let one = |error: Diagnostic| vec![in_entry(error)];
     let target = hotswap_compat::derive_target_id(&source.target, request).map_err(one)?;

@@ -136,7 +136,7 @@ fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec
         Selection::Native | Selection::Generic { .. } => Ok(Vec::new()),
         Selection::Alias { source } => {
             let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
-            sources.map(|entry| derive::alias(entry, request).map_err(derive::first_of)).collect()
+            derive::all(&sources.collect::<Vec<_>>(), request).map_err(derive::first_of)
         }
     }
 }

@@ -7,6 +7,7 @@
 //! Absent on purpose: files and printing (the interposer and the `hotswap` command do both), how a
 //! bundle or a code object is laid out (`hotswap-bundle`, `hotswap-code-object`).
 
+mod covered;
 mod derive;
 mod expand;
 mod record;

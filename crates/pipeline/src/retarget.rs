@@ -10,7 +10,7 @@
 //! Absent on purpose: policies. What could not be made is said for each target; the caller decides.
 
 use crate::expand::{Derived, Present, code_objects, is_refusal, write};
-use crate::{derive, record};
+use crate::{covered, derive, record};
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{Allow, Selection, Wish, route};
@@ -25,6 +25,8 @@ pub struct Request {
     pub targets: Vec<String>,
     /// Targets whose entries go; without features, those with any.
     pub drop: Vec<TargetId>,
+    /// Entries of processors go that a generic target of the bundle serves as well, unless they are asked for.
+    pub drop_covered: bool,
     /// Which pairs may be applied.
     pub allow: Allow,
     /// Compresses bundles that are not.
@@ -49,6 +51,8 @@ pub enum Fate {
     },
     /// Its entry went.
     Dropped,
+    /// Its entry went, because this generic target covers it.
+    Superseded(&'static str),
     /// Not made, for these reasons.
     Refused(Vec<Diagnostic>),
 }
@@ -85,8 +89,13 @@ pub fn retarget<'a>(
         derived.extend(made);
         fates.push((target.clone(), fate));
     }
-    let dropped = dropped(&bundle, &request.drop);
+    let mut dropped = dropped(&bundle, &request.drop);
     fates.extend(dropped.iter().map(|id| (id.clone(), Fate::Dropped)));
+    if request.drop_covered {
+        let covered = covered::covered(&present, &derived, request, &dropped)?;
+        fates.extend(covered.iter().map(|(id, generic)| (id.clone(), Fate::Superseded(generic))));
+        dropped.extend(covered.into_iter().map(|(id, _)| id));
+    }
     let packs = bundle.compression().is_none() && request.compression.is_some();
     if derived.is_empty() && refusals.is_empty() && dropped.is_empty() && !packs {
         return Ok(Retargeted { draft: None, expected: None, fates });
@@ -162,8 +171,8 @@ fn from_best(
             // The sources that could serve have been tried and have said why not.
             Ok(_) | Err(_) => return Ok((Fate::Refused(reasons), Vec::new())),
         };
-        let entries = candidates.iter().filter(|entry| entry.target.processor.name == source);
-        match entries.map(|entry| derive::alias(entry, target)).collect::<Result<Vec<_>, _>>() {
+        let entries = candidates.iter().copied().filter(|entry| entry.target.processor.name == source);
+        match derive::all(&entries.collect::<Vec<_>>(), target) {
             Ok(made) => {
                 let entries = made.iter().map(|entry| entry.id.clone()).collect();
                 return Ok((Fate::Made { source, entries }, made));

@@ -32,6 +32,8 @@ pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
 pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
 /// A folder in which tests may keep what takes long to make.
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
+/// Libraries of a distribution, as files separated by colons: real input, which `cargo xtask test` downloads once.
+pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
 /// What LLVM's records say of its instructions, if that was prepared: a file that `isa-exam digest` wrote.
 pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
 

@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 pub(super) fn apply<'a>(program: &Program<'a>, plan: &Plan<'a>) -> Result<Draft<'a>, Diagnostic> {
     let section = program.sections.all[plan.index];
     let mut out = match (plan.mode, &plan.cut) {
-        (_, Some(cut)) => {
+        (Mode::Within, Some(cut)) => {
             let mut out = cut.apply(program, plan);
             write_pointers(&mut out, plan, |at| cut.moved(at));
             write_symbols(&mut out, program, plan, plan.index, |at| cut.moved(at));
@@ -31,17 +31,17 @@ pub(super) fn apply<'a>(program: &Program<'a>, plan: &Plan<'a>) -> Result<Draft<
         }
         (Mode::Moved, _) => grown(program, plan, &section)?,
     };
-    if plan.mode != Mode::Slots {
+    if plan.mode != Mode::Slots && plan.cut.is_none() {
         out.clear(section.range());
     }
     for piece in &plan.pieces {
-        let offset = offset_of(program, piece.address);
+        let offset = plan.lowered(offset_of(program, piece.address));
         if plan.mode == Mode::Slots {
             out.clear(slot(plan, &section, piece.address));
         }
         piece.content.write_to(&mut out, offset);
     }
-    write_pointers(&mut out, plan, |at| at);
+    write_pointers(&mut out, plan, |at| plan.lowered(at));
     if plan.mode == Mode::Within {
         write_symbols(&mut out, program, plan, plan.index, |at| at);
     }
@@ -83,19 +83,36 @@ fn grown<'a>(program: &Program<'a>, plan: &Plan<'a>, section: &Section) -> Resul
     let is_table_last =
         sections.table >= tail as u64 && bytes[(sections.table + table_size) as usize..].iter().all(|byte| *byte == 0);
     let old_end = if is_table_last { sections.table as usize } else { bytes.len() };
-    let mut out = Draft::default();
-    out.push(&bytes[..tail]);
-    out.pad(tail as u64 + move_up);
+    let mut out = match &plan.cut {
+        Some(cut) => {
+            let mut out = cut.up_to_rest(program, section, &[]);
+            out.push(&bytes[cut.rest as usize..tail]);
+            out
+        }
+        None => {
+            let mut out = Draft::default();
+            out.push(&bytes[..tail]);
+            out
+        }
+    };
+    out.pad(plan.lowered(tail as u64) + move_up);
     out.push(&bytes[tail..old_end]);
     if !is_table_last {
-        let start = sections.table + if sections.table >= tail as u64 { move_up } else { 0 };
+        let start = plan.lowered(sections.table) + if sections.table >= tail as u64 { move_up } else { 0 };
         out.clear(start..start + table_size);
     }
-    let size = plan.end() - last.address;
+    let mut address = last.address;
+    if let Some(cut) = &plan.cut {
+        cut.write_segments(&mut out, program, section);
+        address = cut.last_address(program, section).unwrap_or(address);
+    }
+    let size = plan.end() - address;
     write(&mut out, last.header + 32, size);
     write(&mut out, last.header + 40, size);
     let index = if keeps_header(plan, section) { plan.index } else { sections.all.len() };
-    write_symbols(&mut out, program, plan, index, |at| at + if at >= last.file_end() { move_up } else { 0 });
+    write_symbols(&mut out, program, plan, index, |at| {
+        plan.lowered(at) + if at >= last.file_end() { move_up } else { 0 }
+    });
     out.pad(out.size().next_multiple_of(8));
     write_headers(&mut out, program, plan, section, move_up)?;
     Ok(out)
@@ -149,12 +166,15 @@ fn write_headers(
         table[at..at + value.len()].copy_from_slice(value);
     };
     for (number, found) in program.sections.all.iter().enumerate() {
+        if found.kind != 0 {
+            put(number, 24, &plan.lowered(found.offset).to_le_bytes());
+        }
         let is_zeros = found.is_loaded() && found.kind == SHT_NOBITS && found.flags & SHF_TLS == 0;
         if is_zeros && found.address >= last.address + last.file_size {
             put(number, 4, &SHT_PROGBITS.to_le_bytes());
-            put(number, 24, &(last.offset + (found.address - last.address)).to_le_bytes());
+            put(number, 24, &(plan.lowered(last.offset) + (found.address - last.address)).to_le_bytes());
         } else if !found.is_loaded() && found.offset >= tail {
-            put(number, 24, &(found.offset + move_up).to_le_bytes());
+            put(number, 24, &(plan.lowered(found.offset) + move_up).to_le_bytes());
         }
     }
     let first = plan.pieces.first().map_or(section.address, |piece| piece.address);
@@ -167,10 +187,13 @@ fn write_headers(
         let count = count.ok_or_else(|| no_place("the file has as many sections as fit"))?;
         // The old place: the same name without its dot.
         put(plan.index, 0, &(section.name + 1).to_le_bytes());
+        if let Some(cut) = &plan.cut {
+            put(plan.index, 32, &(cut.end - section.address).to_le_bytes());
+        }
         let old = plan.index * SECTION_HEADER as usize;
         let mut header = table[old..old + SECTION_HEADER as usize].to_vec();
         header[..4].copy_from_slice(&section.name.to_le_bytes());
-        for (field, value) in [(16, first), (24, offset_of(program, first)), (32, size)] {
+        for (field, value) in [(16, first), (24, plan.lowered(offset_of(program, first))), (32, size)] {
             header[field..field + 8].copy_from_slice(&value.to_le_bytes());
         }
         table.extend_from_slice(&header);

@@ -55,7 +55,7 @@ pub(super) struct Plan<'a> {
     /// Each with the index of its piece; none in [`Mode::Slots`].
     pub(super) pointers: Vec<(Pointer, usize)>,
     pub(super) symbols: Vec<Symbol>,
-    /// How the file becomes smaller; only in [`Mode::Within`].
+    /// What is taken out of the file; not in [`Mode::Slots`].
     pub(super) cut: Option<Cut>,
 }
 
@@ -110,11 +110,20 @@ impl<'a> Plan<'a> {
             self.mode = Mode::Moved;
             let start = end_of_program(program, section, alignment)?;
             place(&mut self.pieces, start, alignment)?;
+            if start != section.address {
+                // A page stays for the old section, so that none is empty.
+                self.cut = Cut::find(program, self.index, section.address + ALIGNMENT);
+            }
         } else {
             self.cut = Cut::find(program, self.index, self.end());
         }
         self.find_pointers(program, section)?;
         self.find_symbols(program)
+    }
+
+    /// Where in the new file a byte of the old one is, before the last segment grows.
+    pub(super) fn lowered(&self, offset: u64) -> u64 {
+        self.cut.as_ref().map_or(offset, |cut| cut.moved(offset))
     }
 
     pub(super) fn end(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! Taking the room that smaller bundles leave out of the file.
+//! Taking the room that smaller bundles leave out of the file, or the old place of bundles that have moved.
 //!
 //! Addresses never change and neither does the number of segments, so bytes can leave a file only at the end of a
 //! segment. Two layouts allow it:
@@ -13,7 +13,7 @@
 //! Absent on purpose: LLD's layout, in which code or constants follow. There the file stays as long as it is, with
 //! zeros in the room that is free.
 
-use super::layout::Plan;
+use super::layout::{Piece, Plan};
 use super::program::{Program, SEGMENT_HEADER, Segment};
 use crate::draft::Draft;
 use crate::elf::{MAX_ALIGNMENT, Section};
@@ -32,10 +32,12 @@ const MAX_GAP: u64 = 1 << 20;
 /// What is taken out, in offsets of the old file.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
+    /// Address where the section ends now.
+    pub(super) end: u64,
     /// End of the old section.
-    pub(super) section_end: u64,
+    section_end: u64,
     /// Where what moves by `down` begins; between `section_end` and here the tables are.
-    rest: u64,
+    pub(super) rest: u64,
     tables_down: u64,
     down: u64,
     /// Indices of the section's segment, and of the one that takes the tables.
@@ -56,7 +58,7 @@ impl Cut {
             return None;
         }
         let free = (section.address + section.size).checked_sub(end)?;
-        let mut cut = Self { section_end, rest: section_end, tables_down: 0, down: 0, segment, next: None };
+        let mut cut = Self { end, section_end, rest: section_end, tables_down: 0, down: 0, segment, next: None };
         let alignment = loads[segment + 1..].iter().map(|load| load.alignment).fold(PAGE, u64::max);
         if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
             return None;
@@ -117,10 +119,19 @@ impl Cut {
     /// The file without what is free: bundles in place, headers as they have to be.
     pub(super) fn apply<'a>(&self, program: &Program<'a>, plan: &Plan<'a>) -> Draft<'a> {
         let section = &program.sections.all[plan.index];
+        let mut out = self.up_to_rest(program, section, &plan.pieces);
+        out.push(&program.bytes[self.rest as usize..]);
+        self.write_segments(&mut out, program, section);
+        self.write_sections(&mut out, program, plan, section);
+        out
+    }
+
+    /// The new file up to `rest`, with these bundles in the section.
+    pub(super) fn up_to_rest<'a>(&self, program: &Program<'a>, section: &Section, pieces: &[Piece<'a>]) -> Draft<'a> {
         let bytes = program.bytes;
         let mut out = Draft::default();
         out.push(&bytes[..section.offset as usize]);
-        for piece in &plan.pieces {
+        for piece in pieces {
             out.pad(section.offset + (piece.address - section.address));
             piece.content.append_to(&mut out);
         }
@@ -128,13 +139,17 @@ impl Cut {
         out.pad(self.section_end - self.tables_down);
         out.push(&bytes[self.section_end as usize..tables_end.max(self.section_end) as usize]);
         out.pad(self.rest - self.down);
-        out.push(&bytes[self.rest as usize..]);
-        self.write_segments(&mut out, program, plan, section);
-        self.write_sections(&mut out, program, plan, section);
         out
     }
 
-    fn write_segments(&self, out: &mut Draft<'_>, program: &Program<'_>, plan: &Plan<'_>, section: &Section) {
+    /// Where the last segment begins in memory now.
+    pub(super) fn last_address(&self, program: &Program<'_>, section: &Section) -> Option<u64> {
+        let last = program.loads.last()?;
+        let takes_tables = self.next == Some(program.loads.len() - 1);
+        Some(if takes_tables { section.address + section.size } else { last.address })
+    }
+
+    pub(super) fn write_segments(&self, out: &mut Draft<'_>, program: &Program<'_>, section: &Section) {
         let next = self.next.map(|next| program.loads[next]);
         // What the next segment takes below its old beginning.
         let more = next.map_or(0, |next| next.address - (section.address + section.size));
@@ -143,7 +158,7 @@ impl Cut {
             let (mut file_size, mut memory_size) = (segment.file_size, segment.memory_size);
             let begins_next = next.is_some_and(|next| segment.address == next.address);
             if segment.header == program.loads[self.segment].header {
-                file_size = plan.end() - segment.address;
+                file_size = self.end - segment.address;
                 memory_size = file_size;
             } else if begins_next && matches!(segment.kind, PT_LOAD | PT_GNU_RELRO) {
                 offset = self.moved(self.section_end);
@@ -163,7 +178,7 @@ impl Cut {
         for (number, found) in program.sections.all.iter().enumerate() {
             let header = self.moved(found.header);
             if number == plan.index {
-                super::edit::write(out, header + 32, plan.end() - section.address);
+                super::edit::write(out, header + 32, self.end - section.address);
             } else if found.kind != 0 {
                 super::edit::write(out, header + 24, self.moved(found.offset));
             }

@@ -22,8 +22,7 @@ pub(super) fn check(old: &Program<'_>, plan: &Plan<'_>, new: &[u8], known: Known
     let planned = check_pieces(plan, &changed, known)?;
     for (pointer, piece) in &plan.pointers {
         let places = pointer.addend.into_iter().chain(pointer.stored.then_some(pointer.at));
-        let moved = |at| plan.cut.as_ref().map_or(at, |cut| cut.moved(at));
-        if places.into_iter().any(|at| u64_at(new, moved(at)) != Some(plan.pieces[*piece].address)) {
+        if places.into_iter().any(|at| u64_at(new, plan.lowered(at)) != Some(plan.pieces[*piece].address)) {
             return Err(failed("a wrapper does not lead to its bundle"));
         }
     }
@@ -133,7 +132,7 @@ fn check_sections(old: &Program<'_>, plan: &Plan<'_>, new: &Program<'_>) -> Resu
     let is_told = |section: &Section| {
         new.is_named(section, SECTION)
             && Some(section.address) == first
-            && section.offset == offset_of(old, section.address)
+            && section.offset == plan.lowered(offset_of(old, section.address))
     };
     if !new.sections.all.iter().any(is_told) && plan.mode == Mode::Moved {
         return Err(failed("no section header names the new place"));

@@ -1,6 +1,6 @@
 //! A small linked code object, made here so that tests need no compiler.
 //!
-//! Layout: ELF header, 2 program headers, note, `.dynsym`, `.dynstr`, `.rodata` with the descriptors,
+//! Layout: ELF header, 2 or 3 program headers, note, `.dynsym`, `.dynstr`, `.rodata` with the descriptors,
 //! `.text`, `.shstrtab`, section headers; addresses equal file offsets.
 
 /// What to build; [`Default`] is a valid `gfx1030` object with two kernels.
@@ -14,6 +14,8 @@ pub(crate) struct Sample {
     pub(crate) lanes: u64,
     /// Notes to write; the kernels are dealt over them.
     pub(crate) notes: usize,
+    /// Whether code has a segment of its own; otherwise headers and data can be executed, too, and are read as code.
+    pub(crate) apart: bool,
 }
 
 impl Default for Sample {
@@ -25,6 +27,7 @@ impl Default for Sample {
             kernels: vec!["first", "second"],
             lanes: 32,
             notes: 1,
+            apart: false,
         }
     }
 }
@@ -96,9 +99,13 @@ impl Sample {
         out
     }
 
+    fn segments(&self) -> usize {
+        if self.apart { 3 } else { 2 }
+    }
+
     /// The file.
     pub(crate) fn build(&self) -> Vec<u8> {
-        let mut file = vec![0; 64 + 2 * 56];
+        let mut file = vec![0; 64 + self.segments() * 56];
         let notes = self.notes();
         let note_at = file.len();
         file.extend(&notes);
@@ -153,8 +160,12 @@ impl Sample {
         header.extend([self.abi_version, 0, 0, 0, 0, 0, 0, 0, 3, 0, 224, 0, 1, 0, 0, 0]);
         words(&mut header, &[0, 64, table as u64]);
         header.extend(self.flags.to_le_bytes());
-        header.extend([64, 56, 2, 64, rows.len() as u16, 6].iter().flat_map(|half| half.to_le_bytes()));
-        for (kind, flags, at, size) in [(1u32, 5u32, 0, end), (4, 4, note, note_size)] {
+        header.extend(
+            [64, 56, self.segments() as u16, 64, rows.len() as u16, 6].iter().flat_map(|half| half.to_le_bytes()),
+        );
+        let loads =
+            if self.apart { vec![(1u32, 4u32, 0, code), (1, 5, code, end - code)] } else { vec![(1, 5, 0, end)] };
+        for (kind, flags, at, size) in loads.into_iter().chain([(4, 4, note, note_size)]) {
             header.extend([kind, flags].iter().flat_map(|word| word.to_le_bytes()));
             words(&mut header, &[at as u64, at as u64, at as u64, size as u64, size as u64, 4]);
         }

@@ -13,6 +13,9 @@ use hotswap_targets::find;
 use serde_json::{Value, json};
 use std::path::Path;
 
+/// Less than this is alignment.
+const WORTH_TELLING: u64 = 1 << 20;
+
 /// What became of the targets of one container.
 struct Container<'a> {
     found: Found<'a>,
@@ -84,8 +87,23 @@ impl<'a> Report<'a> {
             if untouched > 0 { format!(", {untouched} of them without code objects to go by") } else { String::new() };
         let count = self.containers.len();
         let plural = if count == 1 { "" } else { "s" };
-        let end = size.map_or("nothing was written".to_owned(), |size| format!("{old} to {size} bytes"));
+        let end = size.map_or("nothing was written".to_owned(), |size| {
+            let unused = self.unused(old, size);
+            let told = format!(
+                ", of which {unused} are zeros in the old place of fat binaries: its linker's layout (LLD's) keeps it; \
+                 `--compress`, or retarget in the link"
+            );
+            format!("{old} to {size} bytes{}", if unused < WORTH_TELLING { "" } else { &told })
+        });
         format!("{}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+    }
+
+    /// Bytes by which the file grew more, or shrank less, than its containers.
+    fn unused(&self, old: usize, size: u64) -> u64 {
+        let (before, now) = self.containers.iter().fold((0, 0), |(before, now), container| {
+            (before + container.found.bytes.len() as u64, now + container.size)
+        });
+        (size + before).saturating_sub(old as u64 + now)
     }
 
     fn json(&self, file: &Path, old: usize, size: Option<u64>) -> Value {
@@ -103,6 +121,7 @@ impl<'a> Report<'a> {
             "file": file.display().to_string(),
             "written": size.is_some(),
             "sizes": [old as u64, size.unwrap_or(old as u64)],
+            "unused": self.unused(old, size.unwrap_or(old as u64)),
             "containers": containers,
         })
     }
@@ -114,6 +133,7 @@ fn words(target: &str, fate: &Fate) -> String {
         Fate::Covered(generic) => format!("covered by {generic}"),
         Fate::Made { source, .. } => format!("made from {source}{}", status(source, target).map_or("", |s| s.1)),
         Fate::Dropped => "dropped".to_owned(),
+        Fate::Superseded(generic) => format!("dropped, covered by {generic}"),
         Fate::Refused(reasons) => format!("refused ({} reasons)", reasons.len()),
     }
 }
@@ -134,6 +154,7 @@ fn detail(target: &str, fate: &Fate) -> Value {
             json!({ "target": target, "how": "made", "source": source, "status": status, "entries": entries })
         }
         Fate::Dropped => json!({ "target": target, "how": "dropped" }),
+        Fate::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
         Fate::Refused(reasons) => {
             let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
             json!({ "target": target, "how": "refused", "reasons": reasons })

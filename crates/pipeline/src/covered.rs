@@ -1,0 +1,48 @@
+//! Native entries that a generic target of the same bundle makes superfluous.
+//!
+//! Invariants: only asked for by name, never a part of retargeting otherwise, because native code may be faster and HIP
+//! takes it first; a requested target stays; the generic entry must be one that HIP takes in the same cases (its stated
+//! features are those of the entry, or none), and the generic code must be free of what LLVM knows the processor to need
+//! and the generic target not to heed.
+
+use crate::Request;
+use crate::expand::{Derived, Present};
+use hotswap_code_object::CodeObject;
+use hotswap_compat::{check_for, differences};
+use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+
+/// IDs of such entries, each with the generic target that serves it. What is `dropped` anyway serves nobody.
+pub(crate) fn covered(
+    present: &[Present<'_>],
+    derived: &[Derived],
+    request: &Request,
+    dropped: &[String],
+) -> Result<Vec<(String, &'static str)>, Diagnostic> {
+    let kept = present.iter().map(|entry| (entry.id.to_string(), entry.target, entry.data));
+    let made = derived.iter().map(|entry| (entry.id.clone(), entry.target, &entry.data[..]));
+    let stays = |(id, target, _): &(String, TargetId, &[u8])| target.processor.is_generic() && !dropped.contains(id);
+    let mut generics: Vec<(TargetId, CodeObject<'_>)> = Vec::new();
+    for (_, target, data) in kept.chain(made).filter(stays) {
+        generics.push((target, CodeObject::parse(data)?));
+    }
+    let candidates = present.iter().filter(|entry| {
+        let wanted = request.targets.iter().any(|name| *name == entry.target.processor.name);
+        !entry.target.processor.is_generic() && !wanted && !dropped.contains(&entry.id.to_string())
+    });
+    let serving = |entry: &Present<'_>| generics.iter().find(|generic| serves(generic, &entry.target));
+    Ok(candidates.filter_map(|entry| Some((entry.id.to_string(), serving(entry)?.0.processor.name))).collect())
+}
+
+fn serves((generic, object): &(TargetId, CodeObject<'_>), target: &TargetId) -> bool {
+    let fits = |stated: Option<bool>, wanted: Option<bool>| stated.is_none() || stated == wanted;
+    let is_safe = || {
+        let needs: Option<Vec<_>> =
+            differences(generic.processor, target.processor).into_iter().map(|difference| difference.check).collect();
+        needs.is_some_and(|checks| checks.is_empty() || check_for(object, target, &checks).is_ok())
+    };
+    generic.processor.covers.contains(&target.processor.name)
+        && fits(generic.xnack, target.xnack)
+        && fits(generic.sramecc, target.sramecc)
+        && is_safe()
+}
