@@ -1,7 +1,8 @@
 //! What the program model costs, on real code repeated until it is as large as the largest known objects.
 //!
-//! `cargo bench -p hotswap-program -- FILE…` with code objects; each line is one size: instructions, seconds of each part,
-//! instructions a second, bytes of the model for each byte of code. The last column must stay where it is.
+//! `cargo bench -p hotswap-program -- FILE…` with code objects; `--once` only tells what is found in them. Each line is
+//! one size: seconds of each part, bytes of the model for each byte of code. Processor time a million instructions must
+//! stay where it is.
 
 use hotswap_program::{BankMap, Liveness, LoopNest, Mark, Program, Source, Summaries};
 use rayon::prelude::*;
@@ -12,6 +13,7 @@ const SIZES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 22.0];
 
 fn main() {
     let files: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let once = std::env::args().any(|word| word == "--once");
     if files.is_empty() {
         println!("no code objects to measure");
     }
@@ -21,11 +23,41 @@ fn main() {
         let largest = sources.into_iter().max_by_key(|source| source.bytes.len());
         let Some(source) = largest else { panic!("{file}: no code") };
         println!("{file}: {} bytes of code", source.bytes.len());
-        let own = Program::build(source.clone()).facts().instructions;
-        for millions in SIZES {
+        let facts = Program::build(source.clone()).facts();
+        println!("{facts:?}");
+        let own = facts.instructions;
+        for millions in SIZES.into_iter().filter(|_| !once) {
             measure(&source, (millions * 1e6 / own.max(1) as f64).ceil() as usize);
         }
     }
+}
+
+/// Seconds of all processors that this process has used; other load on the machine does not change them much.
+fn processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit(") ").next().unwrap_or_default().split(' ');
+    // User and system time, the 14th and 15th field, in hundredths of a second.
+    fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// Seconds since some moment: on the wall and of processors.
+struct Clock(Instant, f64);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now(), processor())
+    }
+
+    fn text(&self) -> String {
+        format!("{:.3} s ({:.2} s of processors)", self.0.elapsed().as_secs_f64(), processor() - self.1)
+    }
+}
+
+/// The most memory that the process had, in MiB.
+fn peak() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
 /// The code `times` times in a row, with all its names; only what is relative to the code itself is the same.
@@ -61,36 +93,36 @@ fn measure(source: &Source<'_>, times: usize) {
     let mut bytes = Vec::new();
     let source = repeated(source, times, &mut bytes);
     let length = source.bytes.len();
-    let start = Instant::now();
+    let clock = Clock::start();
     let program = Program::build(source);
-    let built = start.elapsed().as_secs_f64();
-    let start = Instant::now();
+    let built = clock.text();
+    let clock = Clock::start();
     let banks = BankMap::by_convention(&program);
     let summaries = Summaries::of(&program, &banks);
-    let called = start.elapsed().as_secs_f64();
-    let start = Instant::now();
+    let called = clock.text();
+    let clock = Clock::start();
     let functions = (0..program.functions.len()).into_par_iter();
     let (visits, rows) = functions
         .map(|number| Liveness::of(&program, number, &summaries, &banks))
         .map(|liveness| (liveness.visits(), liveness.memory()))
         .reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-    let live = start.elapsed().as_secs_f64();
-    let start = Instant::now();
+    let live = clock.text();
+    let clock = Clock::start();
     let loops: usize = program.functions.par_iter().map(|function| LoopNest::of(function).loops.len()).sum();
-    let looped = start.elapsed().as_secs_f64();
+    let looped = clock.text();
     let facts = program.facts();
     let million = facts.instructions as f64 / 1e6;
     println!(
-        "{million:6.2} M: build {built:.3} s, banks and calls {called:.3} s, liveness of all {live:.3} s, loops \
-         {looped:.3} s; build {:.1} M/s, liveness {:.1} M/s; model {:.2}, live rows {:.2} bytes a byte; {} functions, {} \
-         closed, {} blocks visited {:.2} times, {loops} loops",
-        million / built,
-        million / live,
-        facts.memory as f64 / length as f64,
-        rows as f64 / length as f64,
+        "{million:6.2} M in {:.0} MB, {} functions, {} closed: build {built}, banks and calls {called}, liveness of all \
+         {live}, loops {looped}; {} blocks visited {:.2} times, {loops} loops; model {:.2}, live rows {:.2}, peak of the \
+         process {:.2} bytes a byte",
+        length as f64 / 1e6,
         facts.functions,
         facts.closed,
         facts.blocks,
         visits as f64 / facts.blocks.max(1) as f64,
+        facts.memory as f64 / length as f64,
+        rows as f64 / length as f64,
+        peak() * 1048576.0 / length as f64,
     );
 }

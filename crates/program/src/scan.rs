@@ -183,12 +183,12 @@ impl Draft {
         }
     }
 
-    /// Whether an offset lies inside of an instruction.
+    /// Whether an offset lies inside of an instruction, of which the longest has five dwords.
     fn is_inside(&self, context: &Context<'_, '_>, offset: u32) -> bool {
-        let Some(before) = self.starts.previous(self.index(offset)) else { return false };
-        let before = self.start + before as u32 * 4;
-        // The longest instruction has 20 bytes.
-        offset - before < 20 && context.decode(before).is_some_and(|inst| before + u32::from(inst.len()) > offset)
+        let index = self.index(offset);
+        let before = (1..5).map_while(|back| index.checked_sub(back)).find(|before| self.starts.get(*before));
+        let before = before.map(|before| self.start + before as u32 * 4);
+        before.is_some_and(|before| context.decode(before).is_some_and(|inst| before + u32::from(inst.len()) > offset))
     }
 
     fn run_from(&mut self, context: &Context<'_, '_>, reader: EffectReader, mut offset: u32) {
@@ -205,7 +205,7 @@ impl Draft {
                 Err(_) => return self.fault(offset, Reason::Undecodable),
             };
             let next = offset + u32::from(inst.len());
-            if self.starts.next(index).is_some_and(|taken| taken < index + usize::from(inst.len()) / 4) {
+            if (1..usize::from(inst.len()) / 4).any(|more| self.starts.get(index + more)) {
                 return self.fault(offset, Reason::Overlap);
             }
             self.starts.set(index);
