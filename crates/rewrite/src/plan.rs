@@ -19,7 +19,8 @@ mod write;
 
 pub(crate) use long::Forms;
 
-/// A branch whose target is out of reach: the engine asks for two registers to compute it with.
+/// A branch whose target is out of reach: the engine asks for two registers to compute it with. SCC is overwritten
+/// where the branch is taken, so whoever answers must know that it is dead at the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongBranch {
     /// Number of the section.
@@ -28,8 +29,6 @@ pub struct LongBranch {
     pub at: u64,
     /// Offset of its target, as it was.
     pub target: u64,
-    /// SCC is overwritten where the branch is taken; where this is false, it is kept.
-    pub needs_scc: bool,
 }
 
 /// What a change consists of.
@@ -211,12 +210,7 @@ impl<'e> CodePlan<'e> {
 
     fn ask(&self, context: &Context<'_>, number: usize) -> Result<u8, Diagnostic> {
         let branch = &self.branches[number];
-        let request = LongBranch {
-            section: self.section,
-            at: branch.at,
-            target: branch.target,
-            needs_scc: self.forms.overwrites_scc(),
-        };
+        let request = LongBranch { section: self.section, at: branch.at, target: branch.target };
         let registers = if self.forms.can_be_long(branch.word) { (context.registers)(&request) } else { None };
         registers.filter(|first| first % 2 == 0 && *first < 106).ok_or_else(|| {
             let what = format!(

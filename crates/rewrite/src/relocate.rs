@@ -318,7 +318,6 @@ fn plan_distance(bytes: &[u8], one: &crate::scan::Computation) -> u64 {
     let low = field(one.low, one.size);
     match one.high {
         Some(high) => low | field(high, 4) << 32,
-        None if one.size == 4 => low as u32 as i32 as i64 as u64,
         None => low,
     }
 }

@@ -376,7 +376,8 @@ fn trace(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
             "s_addc_u32" | "s_add_co_ci_u32" if adds(pair + 1) => {
                 return Some(Computation { at, base, low: low?, high: Some(literal), size: 4 });
             }
-            "s_add_nc_u64" | "s_add_u64" if adds(pair) => {
+            // With 32 bits it would matter how they are extended.
+            "s_add_nc_u64" | "s_add_u64" if adds(pair) && inst.len() == 12 => {
                 return Some(Computation { at, base, low: literal, high: None, size: inst.len() - 4 });
             }
             // GFX12 keeps 48 bits of the counter: the high half is made whole first.

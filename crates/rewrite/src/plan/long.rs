@@ -9,8 +9,6 @@ pub(crate) struct Forms {
     set: u32,
     add: u32,
     add_carry: u32,
-    /// Adds 64 bits and leaves SCC alone; 0 where there is none.
-    add_wide: u32,
     /// The counter that `get` gives has 48 bits with no sign.
     extend: u32,
     branch: u32,
@@ -39,20 +37,15 @@ impl Forms {
             set: find(isa, sop1(), &["s_setpc_b64", "s_set_pc_i64"]),
             add: find(isa, sop2(), &["s_add_u32", "s_add_co_u32"]),
             add_carry: find(isa, sop2(), &["s_addc_u32", "s_add_co_ci_u32"]),
-            add_wide: find(isa, sop2(), &["s_add_nc_u64"]),
             extend: if is_short { find(isa, sop1(), &["s_sext_i32_i16"]) } else { 0 },
             branch: find(isa, sopp(), &["s_branch"]),
         }
     }
 
-    pub(crate) fn overwrites_scc(&self) -> bool {
-        self.add_wide == 0
-    }
-
     /// Whether a branch with this word can be replaced: others do more than to branch.
     pub(crate) fn can_be_long(&self, word: u32) -> bool {
         // SOPP: nine bits. Forks and loops of sub-vectors are SOPK.
-        word >> 23 == 0x17f && self.get != 0 && self.set != 0 && self.branch != 0
+        word >> 23 == 0x17f && [self.get, self.set, self.add, self.add_carry, self.branch].iter().all(|word| *word != 0)
     }
 
     pub(crate) fn is_conditional(&self, word: u32) -> bool {
@@ -60,8 +53,7 @@ impl Forms {
     }
 
     fn computation(&self) -> u64 {
-        let add = if self.add_wide != 0 { 8 } else { 16 };
-        4 + u64::from(self.extend != 0) * 4 + add + 4
+        4 + u64::from(self.extend != 0) * 4 + 8 + 8 + 4
     }
 
     pub(crate) fn size(&self, conditional: bool) -> u64 {
@@ -83,13 +75,8 @@ impl Forms {
             out.push(self.extend | (pair + 1) << 16 | (pair + 1));
         }
         let literal = |opcode: u32, register: u32| opcode | register << 16 | 0xff << 8 | register;
-        if self.add_wide != 0 {
-            // The literal is extended with its sign: text is smaller than 2 GiB.
-            out.extend([literal(self.add_wide, pair), distance as u32]);
-        } else {
-            out.extend([literal(self.add, pair), distance as u32]);
-            out.extend([literal(self.add_carry, pair + 1), (distance >> 32) as u32]);
-        }
+        out.extend([literal(self.add, pair), distance as u32]);
+        out.extend([literal(self.add_carry, pair + 1), (distance >> 32) as u32]);
         out.push(self.set | pair);
     }
 }
