@@ -48,6 +48,8 @@ pub struct Capture {
     pub dropped: usize,
     /// Whether the bounds table contradicts the file.
     pub table_is_damaged: bool,
+    /// Where everything was.
+    pub sections: Sections,
 }
 
 /// Why there is nothing to write.
@@ -202,7 +204,26 @@ pub fn capture<D: Device, I: Image>(
     }
     let version = places.version.map(|address| read_version(&reader, address)).transpose()?;
     let (fixed, payload, dropped) = read(&reader, &sections, version, file.as_ref().ok())?;
-    Ok(Capture { fixed, payload, dropped, table_is_damaged })
+    Ok(Capture { fixed, payload, dropped, table_is_damaged, sections })
+}
+
+/// What an object that was captured before counts now, without a look at its file. `None` where its records are not
+/// those of then (or were not all sound): it may be another object in the same place.
+pub fn again<D: Device>(device: &D, loaded: Loaded, sections: &Sections, fixed: &Fixed) -> Option<Bytes> {
+    if fixed.data.len() as u64 != sections.data.size {
+        return None;
+    }
+    let mut reader = Reader { device, loaded, start: 0, window: Bytes::EMPTY };
+    reader.prefetch(&[sections.data, sections.counters, sections.uniform, sections.bits]).ok()?;
+    let layout = layout::of_version(fixed.version)?;
+    let mut data = reader.bytes(sections.data).ok()?;
+    let frame = Frame { sections, counter: if fixed.is_byte_coverage() { 1 } else { 8 } };
+    record::clean(&mut data, layout, frame);
+    if !record::agree(&mut data, &fixed.data, layout) {
+        return None;
+    }
+    let uniform = if layout.uniform.is_some() { sections.uniform } else { Span::default() };
+    read_payload(&reader, sections, uniform).ok().map(|(payload, _)| payload)
 }
 
 fn read_version<D: Device>(reader: &Reader<'_, D>, address: u64) -> Result<u64, Refusal> {
@@ -292,6 +313,18 @@ fn read<D: Device, I: Image>(
     }
     data.truncate(count.kept.wrapping_mul(layout.record));
     let uniform = if layout.uniform.is_some() { sections.uniform } else { Span::default() };
+    let (payload, parts) = read_payload(reader, sections, uniform)?;
+    let delta = |span: Span| if span.size == 0 { 0 } else { span.address.wrapping_sub(sections.data.address) };
+    let deltas = Deltas { counters: delta(sections.counters), bits: delta(sections.bits), uniform: delta(uniform) };
+    let (names, names_size) = read_names(reader, sections, file)?;
+    Ok((Fixed { version, data, names, names_size, parts, deltas }, payload, count.dropped))
+}
+
+fn read_payload<D: Device>(
+    reader: &Reader<'_, D>,
+    sections: &Sections,
+    uniform: Span,
+) -> Result<(Bytes, Parts), Refusal> {
     let parts = Parts {
         counters: sections.counters.size as usize,
         bits: sections.bits.size as usize,
@@ -301,10 +334,7 @@ fn read<D: Device, I: Image>(
     fetch_part(reader, &mut payload, 0, sections.counters)?;
     fetch_part(reader, &mut payload, parts.bits_at(), sections.bits)?;
     fetch_part(reader, &mut payload, parts.uniform_at(), uniform)?;
-    let delta = |span: Span| if span.size == 0 { 0 } else { span.address.wrapping_sub(sections.data.address) };
-    let deltas = Deltas { counters: delta(sections.counters), bits: delta(sections.bits), uniform: delta(uniform) };
-    let (names, names_size) = read_names(reader, sections, file)?;
-    Ok((Fixed { version, data, names, names_size, parts, deltas }, payload, count.dropped))
+    Ok((payload, parts))
 }
 
 fn fetch_part<D: Device>(reader: &Reader<'_, D>, payload: &mut Bytes, at: usize, span: Span) -> Result<(), Refusal> {

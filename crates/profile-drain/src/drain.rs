@@ -3,7 +3,7 @@
 //! What goes wrong is said once, with what is lost by it, and never stops the rest.
 
 use crate::capture::{self, Loaded, Refusal, TABLE_SIZE, capture};
-use crate::elf::File;
+use crate::elf::{Blocks, File};
 use crate::hsa::{self, Agent, Hsa, Segment};
 use crate::libc::{OwnMemory, host_name, process_id, say, variable};
 use crate::memory::List;
@@ -181,8 +181,13 @@ fn agent(hsa: &Hsa, handle: u64, known: &mut List<Known>) -> Result<Option<Agent
 }
 
 fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log: &mut Log<'_>) {
+    let here = Loaded { base: segment.base, size: segment.size, table: None };
+    let load = (segment.executable, segment.base);
+    if store.refresh(load, |sections, fixed| capture::again(hsa, here, sections, fixed)) {
+        return;
+    }
     let (start, size) = segment.file.unwrap_or((0, 0));
-    let memory = OwnMemory::at(start);
+    let memory = Blocks::new(OwnMemory::at(start), size);
     let file = match segment.file {
         Some(_) => File::open(&memory, size),
         None => Err(crate::elf::Fault::Unreadable),
@@ -198,7 +203,6 @@ fn collect_one(hsa: &Hsa, store: &mut Store, segment: Segment, agent: Agent, log
     match capture(hsa, loaded, &file) {
         Ok(captured) => {
             report(&captured, who, log);
-            let load = (segment.executable, segment.base);
             if store.take(captured, load, agent.processor, agent.node).is_none() {
                 log.warn(|line| {
                     who(line);
@@ -247,25 +251,32 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
     let pattern = variable.or(host.pattern);
     let pattern = pattern.as_ref().map_or(name::DEFAULT, Text::bytes);
     let merge = name::merges(pattern);
+    let told = host.file.as_ref().filter(|file| !merge && is_told(file, pattern, process, host));
+    let same_for_all =
+        told.copied().or_else(|| (!name::names_content(pattern)).then(|| name::expand(pattern, process, 0)));
     for entry in store.entries() {
-        let expanded = match &host.file {
-            Some(file) if !merge && is_told(file, pattern, process, host) => *file,
-            _ => name::expand(pattern, process, entry.content),
+        let mut own = None;
+        let expanded = match &same_for_all {
+            Some(file) => file,
+            None => own.insert(name::expand(pattern, process, entry.content)),
         };
+        if entry.is_written(expanded) {
+            continue;
+        }
         let mut path = name::beside(expanded.bytes(), entry.device(), None);
-        let mut written = entry.write(&path, merge, process.id);
+        let mut written = entry.write(&path, expanded, merge, process.id);
         if written == Ok(Written::Taken) {
             path = name::beside(expanded.bytes(), entry.device(), Some(process.id));
             log.note(|line| {
-                line.push(b"a file of other code is in the way; instead: ").push(path.bytes());
+                line.push(b"a file of other code, or without locks, cannot be added to; instead: ").push(path.bytes());
             });
-            written = entry.write(&path, false, process.id);
+            written = entry.write(&path, expanded, false, process.id);
         }
         match written {
             Ok(Written::Yes) => log.note(|line| {
                 line.push(b"wrote ").push(path.bytes()).push(b": ").number(entry.records() as u64).push(b" functions");
             }),
-            Ok(_) => {}
+            Ok(Written::Taken) => {}
             Err(error) => log.warn(|line| {
                 line.push(b"cannot write ").push(path.bytes()).push(b": ");
                 error.describe(line);

@@ -5,6 +5,7 @@
 //! Absent: everything else in the file; whole files are the business of `hotswap-code-object`.
 
 use crate::memory::Bytes;
+use core::cell::Cell;
 
 /// Something that can be read, or not, at an offset.
 pub trait Image {
@@ -19,6 +20,45 @@ impl Image for &[u8] {
         let Some(range) = range else { return false };
         into.iter_mut().zip(range).for_each(|(place, byte)| *place = *byte);
         true
+    }
+}
+
+/// An image that is read in blocks: each read of [`crate::libc::OwnMemory`] is a call of the kernel, and most code
+/// objects that are instrumented fit into one block.
+pub struct Blocks<I: Image> {
+    image: I,
+    size: u64,
+    /// Where the last block begins, and its bytes.
+    last: Cell<(u64, Bytes)>,
+}
+
+impl<I: Image> Blocks<I> {
+    const BLOCK: u64 = 64 << 10;
+
+    /// Blocks of an image of `size` bytes.
+    pub fn new(image: I, size: u64) -> Self {
+        Self { image, size, last: Cell::new((0, Bytes::EMPTY)) }
+    }
+}
+
+impl<I: Image> Image for Blocks<I> {
+    fn read(&self, offset: u64, into: &mut [u8]) -> bool {
+        let (start, bytes) = self.last.replace((0, Bytes::EMPTY));
+        let relative = offset.checked_sub(start);
+        if relative.is_some_and(|relative| (&*bytes).read(relative, into)) {
+            self.last.set((start, bytes));
+            return true;
+        }
+        let start = offset & !(Self::BLOCK - 1);
+        let length = self.size.saturating_sub(start).min(Self::BLOCK) as usize;
+        if let Some(mut block) = Bytes::zeroed(length) {
+            let mine = offset.wrapping_sub(start);
+            if self.image.read(start, &mut block) && (&*block).read(mine, into) {
+                self.last.set((start, block));
+                return true;
+            }
+        }
+        self.image.read(offset, into) // across blocks, or a part that is not there
     }
 }
 

@@ -7,7 +7,7 @@
 
 use crate::drain::{self, HostName, Occasion, Shared};
 use crate::hsa;
-use crate::libc::{Untouched, dlsym, notes, pause, process_id, thread_id};
+use crate::libc::{Untouched, dlsym, notes, pause, process_id, say, thread_id};
 use crate::name::Path;
 use crate::symbols::WRAPPED;
 use crate::text::Text;
@@ -183,6 +183,11 @@ fn with_state<R>(run: impl FnOnce(&mut Shared) -> R) -> Option<R> {
 }
 
 fn drain_now(occasion: Occasion) -> c_int {
+    if SLOT.load(Ordering::Acquire).is_null() {
+        let _untouched = Untouched::begin();
+        say(b"hotswap-profile-drain: warning: there is no memory: the device profiles of this process are lost\n");
+        return -1;
+    }
     let lost = with_state(|shared| drain::drain(shared, occasion, &host_name()));
     if lost.unwrap_or(0) == 0 { 0 } else { -1 }
 }

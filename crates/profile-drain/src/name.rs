@@ -38,6 +38,11 @@ pub fn merges(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_)))
 }
 
+/// Whether its meaning depends on the code that a profile is of.
+pub fn names_content(pattern: &[u8]) -> bool {
+    specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_) | Specifier::Build))
+}
+
 enum Specifier {
     Process,
     Host,

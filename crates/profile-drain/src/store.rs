@@ -7,6 +7,7 @@
 //! was unloaded.
 
 use crate::capture::Capture;
+use crate::elf::Sections;
 use crate::layout;
 use crate::libc::{Errno, File, NOT_THERE, Open, make_folders, remove_file, rename_file};
 use crate::memory::{Bytes, List};
@@ -20,6 +21,7 @@ pub struct Load {
     pub executable: u64,
     /// Where its memory begins.
     pub base: u64,
+    sections: Sections,
     payload: Bytes,
 }
 
@@ -35,7 +37,7 @@ pub struct Entry {
     retired: Option<Bytes>,
     /// Whether something was counted since the last file.
     is_new: bool,
-    /// The hash of the path that was written last.
+    /// The hash of the host's path beside which the last file was written.
     path: u64,
     /// What this process already added to a file that is merged.
     merged: Option<Bytes>,
@@ -57,7 +59,7 @@ impl Store {
 
     /// Takes in what was read of a load; `None` where there is no memory.
     pub fn take(&mut self, capture: Capture, load: (u64, u64), processor: [u8; 64], node: u32) -> Option<()> {
-        let Capture { fixed, payload, .. } = capture;
+        let Capture { fixed, payload, sections, .. } = capture;
         let layout = layout::of_version(fixed.version)?;
         let content = fixed.identity(layout);
         let is_it = |entry: &Entry| (entry.content, entry.node, &entry.processor) == (content, node, &processor);
@@ -66,13 +68,27 @@ impl Store {
         let (executable, base) = load;
         if let Some(entry) = place.and_then(|at| self.entries.get_mut(at)) {
             record::agree(&mut entry.fixed.data, &fixed.data, layout);
-            return entry.update(Load { executable, base, payload });
+            return entry.update(Load { executable, base, sections, payload });
         }
         let mut loads = List::EMPTY;
-        loads.push(Load { executable, base, payload })?;
+        loads.push(Load { executable, base, sections, payload })?;
         let entry =
             Entry { content, node, processor, fixed, loads, retired: None, is_new: true, path: 0, merged: None };
         self.entries.push(entry).map(drop)
+    }
+
+    /// Reads a load again that is known from an earlier drain; `read` gives its payload. False where it must be
+    /// captured as a whole.
+    pub fn refresh(&mut self, load: (u64, u64), read: impl Fn(&Sections, &Fixed) -> Option<Bytes>) -> bool {
+        for entry in self.entries.iter_mut() {
+            let mut loads = entry.loads.iter();
+            let Some(known) = loads.find(|known| (known.executable, known.base) == load) else { continue };
+            let sections = known.sections;
+            let Some(payload) = read(&sections, &entry.fixed) else { return false };
+            let (executable, base) = load;
+            return entry.update(Load { executable, base, sections, payload }).is_some();
+        }
+        false
     }
 
     /// Loads that are not there any more count as gone: `is_there` is asked for each.
@@ -100,9 +116,7 @@ impl Store {
 pub enum Written {
     /// It is new, or newer.
     Yes,
-    /// It already says all of this.
-    Unchanged,
-    /// Another file of that name is of other code: it stays, ours needs another name.
+    /// Another file of that name is of other code, or cannot be locked: it stays, ours needs another name.
     Taken,
 }
 
@@ -160,12 +174,14 @@ impl Entry {
         Some(Total::Sum(sum))
     }
 
-    /// Writes the file, or adds to it. The old content stays until the new one is complete.
-    pub fn write(&mut self, path: &Path, merge: bool, process: u64) -> Result<Written, Errno> {
-        let hash = fnv(0, path.bytes());
-        if !self.is_new && self.path == hash {
-            return Ok(Written::Unchanged);
-        }
+    /// Whether the file beside this one of the host already says everything.
+    pub fn is_written(&self, host: &Path) -> bool {
+        !self.is_new && self.path == fnv(0, host.bytes())
+    }
+
+    /// Writes the file beside the one of the host, or adds to it. The old content stays until the new one is complete.
+    pub fn write(&mut self, path: &Path, host: &Path, merge: bool, process: u64) -> Result<Written, Errno> {
+        let hash = fnv(0, host.bytes());
         if merge {
             if self.path != hash {
                 self.merged = None;
@@ -188,7 +204,7 @@ impl Entry {
 
     /// Adds what is new to the file of all processes.
     fn merge(&mut self, path: &Path, process: u64) -> Result<Written, Errno> {
-        let (file, size) = lock(path)?;
+        let Some((file, size)) = lock(path)? else { return Ok(Written::Taken) };
         let result = self.merge_locked(path, process, &file, size);
         if result.is_err() && size == 0 {
             remove_file(path); // made by `lock`, and nobody else has it: an empty file is no profile
@@ -262,15 +278,21 @@ fn open(path: &Path, how: Open) -> Result<File, Errno> {
 }
 
 /// The file, locked, and its size. A writer puts a new file in the place of the one that it had locked: who
-/// waited for the old one starts again.
-fn lock(path: &Path) -> Result<(File, u64), Errno> {
+/// waited for the old one starts again. `None` where the file system has no locks: nothing can be added safely.
+fn lock(path: &Path) -> Result<Option<(File, u64)>, Errno> {
     loop {
         let file = open(path, Open::Shared)?;
-        file.lock()?;
+        let is_locked = file.lock().is_ok();
         let [device, number, size] = file.status()?;
+        if !is_locked {
+            if size == 0 {
+                remove_file(path); // just made
+            }
+            return Ok(None);
+        }
         let [same_device, same_number, _] = open(path, Open::Shared)?.status()?;
         if (device, number) == (same_device, same_number) {
-            return Ok((file, size));
+            return Ok(Some((file, size)));
         }
     }
 }

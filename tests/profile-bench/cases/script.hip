@@ -1,7 +1,7 @@
 // A program that does what its words say, in their order; its exit code is 7.
 //
 // device N · launch · sync · load FILE · go · unload · drain · open LIBRARY · call · close · fork ... end
-// thread-exit · _exit · maps
+// thread-exit · _exit · clock
 #include "hip.h"
 
 __attribute__((device, noinline)) float scale(float factor, float value) {
@@ -24,9 +24,10 @@ int strcmp(const char *, const char *);
 int atoi(const char *);
 void exit(int);
 void _exit(int);
-int system(const char *);
 int pthread_create(unsigned long *, const void *, void *(*)(void *), void *);
 int pause(void);
+int clock_gettime(int, long *);
+int dprintf(int, const char *, ...);
 __attribute__((weak)) int hotswap_profile_drain(void);
 }
 
@@ -36,7 +37,7 @@ static void *leave(void *) {
 }
 
 int main(int count, char **words) {
-  hipModule_t modules[64];
+  hipModule_t modules[128];
   void *function = 0, *library = 0;
   int loaded = 0, child = 0;
   unsigned long thread;
@@ -61,6 +62,11 @@ int main(int count, char **words) {
       if (!child) wait(0);
     }
     if (!strcmp(word, "end") && child) exit(7);
+    if (!strcmp(word, "clock")) {
+      long time[2];
+      clock_gettime(1, time);
+      dprintf(2, "[clock] %ld.%09ld main\n", time[0], time[1]);
+    }
     if (!strcmp(word, "_exit")) _exit(7);
     if (!strcmp(word, "thread-exit") && !pthread_create(&thread, 0, leave, 0)) for (;;) pause();
   }

@@ -21,11 +21,14 @@ const FILES: &[(&str, &str)] = &[
     ("hsa.map", include_str!("../standin/hsa.map")),
     ("hip.c", include_str!("../standin/hip.c")),
     ("hip.map", include_str!("../standin/hip.map")),
+    ("failing.c", include_str!("../standin/failing.c")),
     ("device_runtime.c", include_str!("../standin/device_runtime.c")),
     ("hip.h", include_str!("../cases/hip.h")),
     ("saxpy.hip", include_str!("../cases/saxpy.hip")),
     ("script.hip", include_str!("../cases/script.hip")),
     ("plugin.hip", include_str!("../cases/plugin.hip")),
+    ("object.hip", include_str!("../cases/object.hip")),
+    ("large.hip", include_str!("../cases/large.hip")),
     ("late.c", include_str!("../cases/late.c")),
     ("direct.c", include_str!("../cases/direct.c")),
 ];
@@ -103,7 +106,8 @@ impl Bench {
             "set -e; mkdir lib
             shared() { clang-22 -O1 -shared -fPIC -Wall -Wextra -Werror \"$1.c\" -o \"lib/$2\" -Wl,-soname,\"$2\" \\
                 -Wl,--version-script=\"$1.map\" $3; }
-            shared hsa libhsa-runtime64.so.1; shared hip libamdhip64.so.7 lib/libhsa-runtime64.so.1\n",
+            shared hsa libhsa-runtime64.so.1; shared hip libamdhip64.so.7 lib/libhsa-runtime64.so.1
+            clang-22 -O1 -shared -fPIC -Wall -Wextra -Werror failing.c -o lib/failing.so\n",
         );
         for version in work.versions.iter().filter(|version| **version > 22) {
             let _ = writeln!(

@@ -2,11 +2,13 @@
 // first launch, and tears everything down in its destructor, as the real one does.
 //
 // STANDIN_ASYNC  1: launches count only when the device is waited for
+// STANDIN_CLOCK  1: says when the library is torn down
 #define _GNU_SOURCE
 #include "standin.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define LOG(...) (getenv("STANDIN_LOG") ? (void)(fprintf(stderr, "[hip] " __VA_ARGS__), fputc('\n', stderr)) : (void)0)
 enum { OK = 0, INVALID_VALUE = 1, NO_BINARY = 209, FILE_NOT_FOUND = 301, NOT_FOUND = 500, INVALID_SYMBOL = 13, BAD_FUNCTION = 98 };
@@ -36,6 +38,9 @@ static int up(void) {
 
 __attribute__((destructor)) static void tear_down(void) {
   LOG("teardown");
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  if (getenv("STANDIN_CLOCK")) fprintf(stderr, "[clock] %ld.%09ld teardown\n", time.tv_sec, time.tv_nsec);
   if (is_up) hsa_shut_down();
 }
 

@@ -176,16 +176,19 @@ fn whatever_fails_in_hsa_the_program_ends_as_it_would() {
 
 /// Places that cannot be written: a script that makes it and starts `$@` in it, the reason that the warning gives.
 #[rustfmt::skip]
-const PLACES: &[(&str, &str, &str, &str)] = &[
-    ("a file is where a folder should be", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\"", "not a directory", ""),
-    ("a name that is too long", "exec env LLVM_PROFILE_FILE=$(printf %300s | tr ' ' x) \"$@\"", "file name too long", ""),
-    ("a limit of file sizes", "ulimit -f 0; exec \"$@\"", "file too large", ""),
-    ("a limit of file sizes, merging", "ulimit -f 0; export LLVM_PROFILE_FILE=%m.profraw; exec \"$@\"", "file too large", ""),
-    ("a read-only file system", "mount -t tmpfs -o ro,mode=777 none . && cd $PWD && exec \"$@\"", "read-only file system", "unshare -m --propagation unchanged"),
-    ("a full disk", "mount -t tmpfs -o size=4k none . && cd $PWD && echo > full && exec \"$@\"", "no space left on device", "unshare -m --propagation unchanged"),
-    ("a full disk, merging", "mount -t tmpfs -o size=4k none . && cd $PWD && echo > full && export LLVM_PROFILE_FILE=%m && exec \"$@\"", "no space left on device", "unshare -m --propagation unchanged"),
-    ("no standard error", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\" 2>&-", "", ""),
-    ("standard error is a closed pipe", "echo > f; export LLVM_PROFILE_FILE=f/x.profraw; { sleep 0.1; exec \"$@\"; } 2> >(:)", "", ""),
+const PLACES: &[(&str, &str, &str)] = &[
+    ("a file is where a folder should be", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\"", "not a directory"),
+    ("a name that is too long", "exec env LLVM_PROFILE_FILE=$(printf %300s | tr ' ' x) \"$@\"", "file name too long"),
+    ("a limit of file sizes", "ulimit -f 0; exec \"$@\"", "file too large"),
+    ("a limit of file sizes, merging", "ulimit -f 0; export LLVM_PROFILE_FILE=%m.profraw; exec \"$@\"", "file too large"),
+    ("no standard error", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\" 2>&-", ""),
+    ("standard error is a closed pipe", "echo > f; export LLVM_PROFILE_FILE=f/x.profraw; { sleep 0.1; exec \"$@\"; } 2> >(:)", ""),
+    ("a read-only file system", "FAIL_LIBC=open=30", "read-only file system"),
+    ("a full disk", "FAIL_LIBC=writev=28", "no space left on device"),
+    ("a full disk, merging", "LLVM_PROFILE_FILE=%m FAIL_LIBC=writev=28", "no space left on device"),
+    ("a quota", "FAIL_LIBC=writev=122", "disk quota exceeded"),
+    ("a name that cannot be changed", "FAIL_LIBC=rename=13", "permission denied"),
+    ("no memory", "FAIL_LIBC=calloc=12", "no memory"),
 ];
 
 #[test]
@@ -193,13 +196,11 @@ fn files_that_cannot_be_written_are_said_and_change_nothing() {
     let Some(bench) = Bench::new("profile drain, files") else { return };
     let version = bench.work.versions[0];
     bench.script(version, Instrument::DeviceCoverage, "script", true);
-    let mounts = bench.work.shell("unshare -m --propagation unchanged mount -t tmpfs none /mnt").status.success();
-    for (index, (name, script, reason, needs)) in PLACES.iter().enumerate() {
-        if !needs.is_empty() && !mounts {
-            hotswap_userland::say(&format!("profile drain: skipped: {name}: not allowed to mount"));
-            continue;
-        }
-        let command = format!("{needs} bash -c {} bash $B/script launch", quoted(script));
+    for (index, (name, script, reason)) in PLACES.iter().enumerate() {
+        let preload =
+            script.contains("FAIL_LIBC").then(|| format!("LD_PRELOAD=$B/lib/failing.so {script} exec \"$@\""));
+        let script = preload.as_deref().unwrap_or(script);
+        let command = format!("bash -c {} bash $B/script launch", quoted(script));
         let ran = bench.start(&format!("run-{index}"), "", &command);
         assert_eq!(ran.code, Some(7), "{name}: {}", ran.error);
         assert_eq!(ran.devices(), Vec::<String>::new(), "{name}: {:?}", ran.files);
@@ -208,6 +209,21 @@ fn files_that_cannot_be_written_are_said_and_change_nothing() {
         let expected = usize::from(!reason.is_empty());
         assert_eq!(warnings.len(), expected, "{name}: {}", ran.error);
         assert!(warnings.iter().all(|line| line.contains(reason)), "{name}: {}", ran.error);
+    }
+}
+
+#[test]
+fn without_locks_each_process_has_its_own_file() {
+    let Some(bench) = Bench::new("profile drain, no locks") else { return };
+    let version = bench.work.versions[0];
+    bench.script(version, Instrument::DeviceCoverage, "script", true);
+    bench.work.run("mkdir run");
+    for files in 1..=2 {
+        let variables = "LLVM_PROFILE_FILE=%m FAIL_LIBC=flock=95 LD_PRELOAD=$B/lib/failing.so";
+        let ran = bench.again("run", variables, "$B/script launch");
+        assert_eq!((ran.code, ran.error.as_str(), ran.files.len()), (Some(7), "", files));
+        assert_eq!(bench.counts(version, &ran, &ran.devices()), counts(SCRIPT, files as u64));
+        bench.work.run("rm run/merged.profdata");
     }
 }
 
