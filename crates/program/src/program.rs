@@ -10,7 +10,7 @@ use crate::ops::{Op, Ops};
 use crate::place::Place;
 use crate::problem::{Problem, Reason};
 use crate::scan::{Context, Draft, RawCall, TAIL_OFFSET};
-use crate::source::{MarkKind, Source};
+use crate::source::{Fixup, FixupKind, MarkKind, Source};
 use crate::track::Clobbers;
 use hotswap_isa::Inst;
 use rayon::prelude::*;
@@ -270,6 +270,16 @@ impl<'s, 'a> Builder<'s, 'a> {
         for mark in source.marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Kernel(_))) {
             if let Some(entry) = self.entries.get_mut(&mark.offset) {
                 entry.open = false;
+            }
+        }
+        // An address as a number is not followed: it may go anywhere.
+        let absolute = |fixup: &&Fixup| {
+            use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
+            matches!(fixup.kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
+        };
+        for fixup in source.fixups.iter().filter(absolute) {
+            if let Some(offset) = source.target(fixup).and_then(|place| source.offset_of(place)) {
+                self.enter(offset, EntryKind::Address, true);
             }
         }
         for slot in &source.slots {
