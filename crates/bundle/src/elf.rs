@@ -9,8 +9,11 @@ use std::ops::Range;
 /// Size of the file's header, and of a section header.
 pub(crate) const HEADER: u64 = 64;
 pub(crate) const SECTION_HEADER: u64 = 64;
+pub(crate) const SHT_PROGBITS: u32 = 1;
 pub(crate) const SHT_SYMTAB: u32 = 2;
 pub(crate) const SHT_NOBITS: u32 = 8;
+/// Type of `.llvm.offloading`.
+pub(crate) const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 /// Size of a symbol.
 pub(crate) const SYMBOL: u64 = 24;
 /// More is no alignment that a compiler or linker gave; it would make a file of zeros.

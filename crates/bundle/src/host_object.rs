@@ -15,7 +15,7 @@ mod verify;
 
 use crate::bytes::{malformed, u16_at};
 use crate::draft::{Content, Draft, Known};
-use crate::elf::{SHT_NOBITS, Section, Sections};
+use crate::elf::{SHT_LLVM_OFFLOADING, SHT_NOBITS, SHT_PROGBITS, Section, Sections};
 use crate::fatbin::walk_fatbin;
 use hotswap_report::{Diagnostic, codes};
 use object::SectionIndex;
@@ -84,6 +84,10 @@ pub(crate) fn draft_section<'a>(object: &'a [u8], name: &str, new: &Draft<'a>) -
     }
     if section.kind == 0 || section.kind == SHT_NOBITS {
         return Err(malformed(format!("the header of {name} says that the file holds no bytes of it"), section.header));
+    }
+    // Strings of symbols, symbols, relocations: what others refer to by number must not become something else.
+    if ![SHT_PROGBITS, SHT_LLVM_OFFLOADING].contains(&section.kind) {
+        return Err(malformed(format!("{name} is a section of type {:#x}", section.kind), section.header));
     }
     let old = parsed.content(section)?;
     if walk_fatbin(old).take(2).filter(Result::is_ok).count() > 1 {

@@ -63,6 +63,13 @@ fn aligned() -> Vec<u8> {
     with(file, headers + 64 + 48, &(1u64 << 32).to_le_bytes())
 }
 
+/// An object whose fat binary is said to be a table of strings.
+fn strings() -> Vec<u8> {
+    let file = elf(Architecture::X86_64, Endianness::Little);
+    let headers = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+    with(file, headers + 64 + 4, &3u32.to_le_bytes())
+}
+
 /// A COFF object with a section that claims to begin at the header and to hold bytes.
 fn coff_at_header() -> Vec<u8> {
     let mut file = Object::new(BinaryFormat::Coff, Architecture::X86_64, Endianness::Little);
@@ -146,6 +153,7 @@ fn rows() -> Vec<Row> {
         ("no section headers", stripped(), LIST, 12, &["HS0303", "section headers are stripped"]),
         ("no section headers, changed", stripped(), PRUNE, 12, &["HS0303", "section headers are stripped"]),
         ("alignment of 4 GiB, changed", aligned(), PRUNE, 12, &["HS0302", "the section's alignment is 4294967296"]),
+        ("fat binary as a table of strings, changed", strings(), PRUNE, 12, &["HS0302", ".hip_fatbin is a section of type 0x3"]),
         ("COFF section in the header, changed", coff_at_header(), PRUNE, 12, &["HS0302", "sections or headers overlap"]),
         ("big-endian, changed", elf(Architecture::PowerPc64, Endianness::Big), PRUNE, 13, &["HS0402", "a big-endian ELF file"]),
         ("32-bit, changed", elf(Architecture::I386, Endianness::Little), PRUNE, 13, &["HS0402", "a 32-bit ELF file"]),

@@ -276,8 +276,7 @@ fn refusals_in_a_library_name_kernel_and_instruction() {
     say(&format!("rocRAND for gfx906 on gfx900: {} reasons in {} fat binaries", reasons.len(), containers.len()));
 }
 
-/// gfx906 belongs to gfx9-generic and may have SRAMECC on: few of rocSPARSE's kernels load halves of registers, and
-/// no source of that library is without them.
+/// gfx906 belongs to gfx9-generic and may have SRAMECC on, and few of rocSPARSE's kernels load halves of registers.
 #[test]
 fn a_library_whose_code_is_unsafe_on_one_member_of_a_generic_target_is_refused() {
     let Some(bench) = Bench::ready("a_library_whose_code_is_unsafe_on_one_member_of_a_generic_target_is_refused")
