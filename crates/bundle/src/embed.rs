@@ -226,7 +226,9 @@ pub fn verify_with(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8], know
         let exchange = exchanges.iter().find(|exchange| exchange.offset == found.place.file_offset);
         exchange.map_or(Content::Old(found.bytes), |exchange| Content::New(&exchange.new))
     });
-    let planned: Vec<Content<'_, '_>> = planned.filter(|content| content.size() > 0).collect();
+    // What is exchanged for nothing is gone; an empty section of a device stays.
+    let is_there = |content: &Content<'_, '_>| content.size() > 0 || matches!(content, Content::Old(_));
+    let planned: Vec<Content<'_, '_>> = planned.filter(is_there).collect();
     // The contents of a linked file have just been compared, byte for byte.
     let known = if is_linked { Known::Contents } else { known };
     let is_same = after.problems.len() <= before.problems.len()

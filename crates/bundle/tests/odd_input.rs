@@ -184,6 +184,21 @@ fn one_of_two_sections_of_one_name_changes_in_coff() {
     assert_eq!(named.map(|section| section.data().unwrap()).collect::<Vec<_>>(), [new.as_slice(), b""]);
 }
 
+/// An empty section of a device is a container that stays when another one changes.
+#[test]
+fn an_empty_section_of_a_device_does_not_forbid_a_change_beside_it() {
+    let [bundle, new] = [forms()[0], forms()[1]].map(bytes_with);
+    let elf = (BinaryFormat::Elf, Architecture::X86_64);
+    let object = files::host_object(elf, "__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", Oddity::None);
+    let old = archive_of(&[("a.o", &object), ("b.hipfb", &bundle)]);
+    let found = open(&old).found;
+    assert_eq!(found.iter().map(|found| &found.form).collect::<Vec<_>>(), [&Form::ObjectVariant, &Form::Bundle]);
+    let exchange = Exchange { offset: found[1].place.file_offset, new: Draft::from(new.as_slice()) };
+    let made = embed(&old, &[exchange]).unwrap();
+    let made = open(&made).found;
+    assert_eq!(made.iter().map(|found| found.bytes).collect::<Vec<_>>(), [b"".as_slice(), &new]);
+}
+
 #[test]
 fn a_fat_binary_that_cannot_move_is_refused() {
     let one = bytes_with(None);
