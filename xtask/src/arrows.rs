@@ -17,6 +17,8 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                            "hotswap-family-abi"]),
     ("hotswap-rewrite", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
+    ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
+                        "hotswap-program", "hotswap-rewrite"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
