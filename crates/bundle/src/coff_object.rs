@@ -31,7 +31,7 @@ const ADDR64: [u16; 2] = [1, 14];
 const CLASS_STATIC: u8 = 3;
 /// As clang aligns fat binaries in memory; in the file nothing asks for more.
 const ALIGNMENT: u64 = 16;
-/// `IMAGE_SCN_LNK_NRELOC_OVFL`: the number of relocations stands in the first of them.
+/// `IMAGE_SCN_LNK_NRELOC_OVFL`, with 65535 relocations: their number stands in the first of them.
 const MANY_RELOCATIONS: u32 = 0x0100_0000;
 /// `IMAGE_SCN_CNT_UNINITIALIZED_DATA`.
 const UNINITIALIZED: u32 = 0x80;
@@ -93,8 +93,9 @@ impl<'a> Object<'a> {
             let header = HEADER + number * SECTION;
             let at = |field| u32_at(bytes, header + field).map(u64::from);
             let flags = u32_at(bytes, header + 36)?;
-            let (is_zeros, is_full) = (flags & UNINITIALIZED != 0, flags & MANY_RELOCATIONS != 0);
             let relocation_count = u64::from(u16_at(bytes, header + 32)?);
+            let is_zeros = flags & UNINITIALIZED != 0;
+            let is_full = flags & MANY_RELOCATIONS != 0 && relocation_count == 0xffff;
             let relocation_count = if is_full { u64::from(u32_at(bytes, at(24)?)?) } else { relocation_count };
             Some(Section { header, is_zeros, offset: at(20)?, size: at(16)?, relocations: at(24)?, relocation_count })
         };

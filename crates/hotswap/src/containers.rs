@@ -222,7 +222,7 @@ impl<'a, T> Work<'a, T> {
 
     /// Whether the changed containers of the new file read as they should. Those that became empty are gone.
     fn check(&self, new: &[u8]) -> Result<(), Diagnostic> {
-        let stays = |handled: &&Handled<'_, T>| handled.size.unwrap_or(handled.found.bytes.len() as u64) > 0;
+        let stays = |handled: &&Handled<'_, T>| handled.size != Some(0);
         for (handled, found) in self.done.iter().filter(stays).zip(&open(new).found) {
             if let Some(expected) = handled.new.as_ref().and_then(|kept| kept.expected.as_ref()) {
                 expected.check(found.bytes).map_err(|error| error.in_entry(handled.found.place.to_string()))?;

@@ -1,27 +1,20 @@
 //! Bad input, one line of a table each: the command says in one line what is wrong, where, and what to do; the exit
 //! code is that of the kind of error; nothing is written and the input stays as it was.
 
+mod made;
+
 use assert_cmd::Command;
 use hotswap_bundle::{Bundle, Compression, OffloadBinary, OffloadImage};
+use made::{HOST, bitcode, id};
 use object::write::Object;
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use std::fs;
 use tempfile::TempDir;
 
-fn id(target: &str) -> String {
-    format!("hipv4-amdgcn-amd-amdhsa--{target}")
-}
-
-fn code(text: &str) -> Vec<u8> {
-    [b"BC\xc0\xde".as_slice(), text.as_bytes(), &[7; 3000]].concat()
-}
-
-const HOST: &str = "host-x86_64-unknown-linux-gnu-";
-
 fn bundle(ids: &[&str], compression: Option<Compression>) -> Vec<u8> {
     let mut bundle = Bundle::default();
     bundle.set_compression(compression);
-    ids.iter().for_each(|id| bundle.push(*id, if *id == HOST { Vec::new() } else { code(id) }).unwrap());
+    ids.iter().for_each(|id| bundle.push(*id, if *id == HOST { Vec::new() } else { bitcode(id) }).unwrap());
     bundle.to_bytes().unwrap().into_owned()
 }
 
@@ -35,7 +28,7 @@ fn packed() -> Vec<u8> {
 
 fn binary() -> Vec<u8> {
     let strings = vec![("arch".into(), "gfx900".into()), ("triple".into(), "amdgcn-amd-amdhsa".into())];
-    let image = OffloadImage { image_kind: 2, offload_kind: 4, flags: 0, strings, data: code("a").into() };
+    let image = OffloadImage { image_kind: 2, offload_kind: 4, flags: 0, strings, data: bitcode("a").into() };
     OffloadBinary { version: 2, compressed: false, images: vec![image] }.to_bytes().unwrap()
 }
 
@@ -78,6 +71,14 @@ fn coff_at_header() -> Vec<u8> {
     let section = file.add_section(Vec::new(), b".data".to_vec(), SectionKind::Data);
     file.append_section_data(section, &[1; 200], 16);
     with(file.write().unwrap(), 20 + 40 + 20, &[0; 4])
+}
+
+/// A COFF object whose second section claims 255 relocations behind the end, marked as more than a header can count.
+fn coff_of_many_relocations() -> Vec<u8> {
+    let bytes = with(coff_at_header(), 20 + 40 + 16, &[0; 8]);
+    let end = (bytes.len() as u32).to_le_bytes();
+    let bytes = with(bytes, 20 + 40 + 24, &end);
+    with(bytes, 20 + 40 + 32, &[0xff, 0, 0, 0, 0x40, 0, 0, 0x41])
 }
 
 fn with(mut bytes: Vec<u8>, at: usize, new: &[u8]) -> Vec<u8> {
@@ -154,6 +155,13 @@ fn rows() -> Vec<Row> {
         ("no section headers, changed", stripped(), PRUNE, 12, &["HS0303", "section headers are stripped"]),
         ("alignment of 4 GiB, changed", aligned(), PRUNE, 12, &["HS0302", "the section's alignment is 4294967296"]),
         ("fat binary as a table of strings, changed", strings(), PRUNE, 12, &["HS0302", ".hip_fatbin is a section of type 0x3"]),
+        (
+            "COFF relocations outside, changed",
+            coff_of_many_relocations(),
+            PRUNE,
+            12,
+            &["HS0302", "a relocation is cut off"],
+        ),
         ("COFF section in the header, changed", coff_at_header(), PRUNE, 12, &["HS0302", "sections or headers overlap"]),
         ("big-endian, changed", elf(Architecture::PowerPc64, Endianness::Big), PRUNE, 13, &["HS0402", "a big-endian ELF file"]),
         ("32-bit, changed", elf(Architecture::I386, Endianness::Little), PRUNE, 13, &["HS0402", "a 32-bit ELF file"]),

@@ -1,9 +1,12 @@
 //! The commands that change containers, on files made here, and `verify`.
 
+mod made;
+
 use assert_cmd::Command;
-use hotswap_bundle::{Bundle, Compression, Method, OffloadBinary, OffloadImage, open, parse};
-use object::write::{Object, StandardSection, Symbol, SymbolSection};
-use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use hotswap_bundle::{Compression, Method, OffloadBinary, OffloadImage, open, parse};
+use made::{archive, bitcode, id, section};
+use object::write::Object;
+use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -17,20 +20,8 @@ fn hotswap(words: &[&str]) -> Command {
     command
 }
 
-fn id(target: &str) -> String {
-    format!("hipv4-amdgcn-amd-amdhsa--{target}")
-}
-
-fn bitcode(text: &str) -> Vec<u8> {
-    [b"BC\xc0\xde".as_slice(), text.as_bytes(), &[7; 3000]].concat()
-}
-
 fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
-    let mut bundle = Bundle::default();
-    bundle.set_compression(compression);
-    bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
-    targets.iter().for_each(|target| bundle.push(id(target), bitcode(target)).unwrap());
-    bundle.to_bytes().unwrap().into_owned()
+    made::bundle(targets, compression, bitcode)
 }
 
 fn binary(version: u32, targets: &[&str]) -> Vec<u8> {
@@ -43,39 +34,6 @@ fn binary(version: u32, targets: &[&str]) -> Vec<u8> {
     };
     let images = targets.iter().map(image).collect();
     OffloadBinary { version, compressed: false, images }.to_bytes().unwrap()
-}
-
-fn section(name: &str, content: &[u8], format: BinaryFormat) -> Vec<u8> {
-    let mut file = Object::new(format, Architecture::X86_64, Endianness::Little);
-    let section = file.add_section(Vec::new(), name.as_bytes().to_vec(), SectionKind::ReadOnlyData);
-    file.append_section_data(section, content, 8);
-    let data = file.section_id(StandardSection::Data);
-    file.append_section_data(data, &[7; 24], 8);
-    file.add_symbol(Symbol {
-        name: b"fatbin".to_vec(),
-        value: 0,
-        size: 0,
-        kind: SymbolKind::Data,
-        scope: SymbolScope::Compilation,
-        weak: false,
-        section: SymbolSection::Section(section),
-        flags: SymbolFlags::None,
-    });
-    file.write().unwrap()
-}
-
-/// A GNU archive with a symbol table that names the second member.
-fn archive(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
-    let header = |name: &str, size: usize| format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
-    let second = 8 + 60 + 12 + 60 + members[0].1.len().next_multiple_of(2);
-    let table = [&1u32.to_be_bytes()[..], &(second as u32).to_be_bytes(), b"abc\0"].concat();
-    let mut out = [b"!<arch>\n".as_slice(), header("/", table.len()).as_bytes(), &table].concat();
-    for (name, data) in members {
-        out.extend_from_slice(header(&format!("{name}/"), data.len()).as_bytes());
-        out.extend_from_slice(data);
-        out.resize(out.len().next_multiple_of(2), b'\n');
-    }
-    out
 }
 
 /// A BSD archive: names before the data, a symbol table that names the second member.
@@ -147,12 +105,12 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
         bytes.extend(bundle(&["gfx1030"], compression));
         bytes
     };
-    let elf = |content: &[u8]| section(".hip_fatbin", content, BinaryFormat::Elf);
+    let elf = |content: &[u8]| section(".hip_fatbin", content, 8, BinaryFormat::Elf);
     let members = |compression| {
         let first = elf(&bundle(&["gfx900", "gfx90a:xnack-"], compression));
         archive(&[("a.o", first), ("b.o", elf(&bundle(&["gfx1030"], compression)))])
     };
-    let coff = |content: &[u8]| section(".hip_fatbin", content, BinaryFormat::Coff);
+    let coff = |content: &[u8]| section(".hip_fatbin", content, 8, BinaryFormat::Coff);
     let windows = {
         let first = coff(&bundle(&["gfx900", "gfx90a:xnack-"], None));
         archive(&[("a.obj", first), ("b.obj", coff(&bundle(&["gfx1030"], None)))])
@@ -173,8 +131,8 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
         ("archive of BSD", bsd),
         ("binaries V2", binaries(2)),
         ("binaries V3", binaries(3)),
-        ("object with binaries", section(".llvm.offloading", &binaries(2), BinaryFormat::Elf)),
-        ("COFF object with binaries", section(".llvm.offloading", &binaries(2), BinaryFormat::Coff)),
+        ("object with binaries", section(".llvm.offloading", &binaries(2), 8, BinaryFormat::Elf)),
+        ("COFF object with binaries", section(".llvm.offloading", &binaries(2), 8, BinaryFormat::Coff)),
     ]
 }
 

@@ -2,10 +2,12 @@
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
+mod made;
 
 use common::Sample;
 use hotswap_bundle::{Bundle, open, parse};
 use hotswap_targets::EFlags;
+use made::id;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,10 +20,6 @@ const BUNDLES: u8 = 16;
 const SIZE: usize = 24 << 20;
 /// KiB that a run may take of memory, mapped files included; the file has twice as many.
 const MEMORY: u64 = 192 << 10;
-
-fn id(target: &str) -> String {
-    format!("hipv4-amdgcn-amd-amdhsa--{target}")
-}
 
 fn object(target: &str) -> Vec<u8> {
     let flags = EFlags::of(&target.parse().unwrap()).encode();

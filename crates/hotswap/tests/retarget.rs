@@ -2,23 +2,20 @@
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
+mod made;
 
 use assert_cmd::Command;
 use common::Sample;
 use hotswap_bundle::{Bundle, Compression, Method, open, parse};
 use hotswap_code_object::CodeObject;
 use hotswap_targets::EFlags;
-use object::write::{Object, StandardSection, Symbol, SymbolSection};
-use object::{Architecture, BinaryFormat, Endianness, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use made::{archive, id, section};
+use object::BinaryFormat;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
-
-fn id(target: &str) -> String {
-    format!("hipv4-amdgcn-amd-amdhsa--{target}")
-}
 
 fn object(target: &str) -> Vec<u8> {
     let flags = EFlags::of(&target.parse().unwrap()).encode();
@@ -27,11 +24,7 @@ fn object(target: &str) -> Vec<u8> {
 }
 
 fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
-    let mut bundle = Bundle::default();
-    bundle.set_compression(compression);
-    bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
-    targets.iter().for_each(|target| bundle.push(id(target), object(target)).unwrap());
-    bundle.to_bytes().unwrap().into_owned()
+    made::bundle(targets, compression, object)
 }
 
 /// Bundles one behind another, as a host linker leaves them.
@@ -46,33 +39,7 @@ fn fatbin(count: usize, targets: &[&str], compression: Option<Compression>) -> V
 }
 
 fn host_object(content: &[u8]) -> Vec<u8> {
-    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
-    let section = file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
-    file.append_section_data(section, content, 4096);
-    let data = file.section_id(StandardSection::Data);
-    file.append_section_data(data, &[7; 24], 8);
-    file.add_symbol(Symbol {
-        name: b"fatbin".to_vec(),
-        value: 0,
-        size: 0,
-        kind: SymbolKind::Data,
-        scope: SymbolScope::Compilation,
-        weak: false,
-        section: SymbolSection::Section(section),
-        flags: SymbolFlags::None,
-    });
-    file.write().unwrap()
-}
-
-fn archive(members: &[Vec<u8>]) -> Vec<u8> {
-    let mut out = b"!<arch>\n".to_vec();
-    for (number, data) in members.iter().enumerate() {
-        let name = format!("m{number}.o/");
-        out.extend_from_slice(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, data.len()).as_bytes());
-        out.extend_from_slice(data);
-        out.resize(out.len().next_multiple_of(2), b'\n');
-    }
-    out
+    section(".hip_fatbin", content, 4096, BinaryFormat::Elf)
 }
 
 struct Folder(TempDir);
@@ -133,7 +100,7 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
         ("zlib", fatbin(3, &targets, packed(2, Method::Zlib))),
         ("object", host_object(&bundle(&targets, None))),
         ("packed object", host_object(&fatbin(1, &targets, packed(3, Method::Zstd)))),
-        ("archive", archive(&[host_object(&bundle(&targets, None)), host_object(&bundle(&targets, None))])),
+        ("archive", archive(&["a.o", "b.o"].map(|name| (name, host_object(&bundle(&targets, None)))))),
     ];
     for (form, bytes) in forms {
         let folder = Folder::new();
@@ -219,6 +186,16 @@ fn what_cannot_be_made_follows_the_policy() {
     assert!(String::from_utf8_lossy(bundle.record().unwrap()).contains("gfx1100 cannot be made"));
     folder.run("retarget y --to gfx1031,gfx1100 -o z --policy keep").success();
     assert!(folder.read("z") == first);
+}
+
+/// An empty section of a device has no place of its own and stays when what is behind it changes.
+#[test]
+fn an_empty_section_of_a_device_is_no_obstacle() {
+    let folder = Folder::new();
+    let empty = section("__CLANG_OFFLOAD_BUNDLE__host-x86_64", b"", 1, BinaryFormat::Elf);
+    folder.write("in", &archive(&[("a.o", empty), ("b.hipfb", bundle(&["gfx1030"], None))]));
+    folder.run("retarget in --to gfx1031 --compress -o out").success();
+    assert_eq!(folder.targets("out"), [vec![], vec!["gfx1030".to_owned(), "gfx1031".to_owned()]]);
 }
 
 #[test]
