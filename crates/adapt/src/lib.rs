@@ -11,11 +11,22 @@
 //! Absent on purpose: what to put in place of a site (`hotswap-families`), how code is laid out (`hotswap-rewrite`),
 //! which pairs are allowed (`hotswap-compat`), containers and files.
 
+mod around;
+mod body;
+mod engine;
+mod flight;
+mod grant;
+mod lines;
 mod order;
+mod reach;
+mod refusal;
+mod scan;
+mod sites;
+mod unit;
 
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount};
 
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 
 /// Makes `data`, one device ELF (relocatable, or linked), for the target of the order.
 ///
@@ -25,9 +36,7 @@ use hotswap_report::{Diagnostic, codes};
 /// All refusals, by section and offset, each with function or kernel, section and offset, source line where the file has
 /// one, mnemonic, family, reason and advice; at most [`MOST_REFUSALS`], and one more that says how many are left out.
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
-    let _ = data;
-    let what = format!("code is not made for {} yet", order.target);
-    Err(vec![Diagnostic::error(codes::NO_ROUTE, what)])
+    engine::adapt(data, order)
 }
 
 /// More refusals than this are counted only.

@@ -17,7 +17,7 @@ use crate::code::{Answer, Flow, FunctionFamily, Insertion, InstructionFamily, Re
 use crate::table::{FAMILIES, Family, Scope, Slot};
 use crate::third_party::{self, ThirdParty};
 use hotswap_code_object::{CodeObject, Edit};
-use hotswap_isa::Entry;
+use hotswap_isa::{Entry, Inst};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 use std::sync::OnceLock;
@@ -208,6 +208,24 @@ impl Rewriter {
         self.concerned.get(usize::from(entry.id())).is_some_and(|families| *families != 0)
     }
 
+    /// Whether some family wants to see that instruction.
+    #[inline]
+    pub fn suspects(&self, inst: &Inst) -> bool {
+        let concerned = self.concerned.get(usize::from(inst.entry().id())).copied().unwrap_or(0);
+        concerned != 0 && self.looks_closer(concerned, inst)
+    }
+
+    fn looks_closer(&self, concerned: u32, inst: &Inst) -> bool {
+        let families = self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0);
+        concerned & OTHERS != 0 || families.into_iter().any(|(_, (_, family))| (family.suspects)(inst))
+    }
+
+    /// Whether some family of scope `Function` may have something to put into a function with that instruction.
+    #[inline]
+    pub fn concerns_function(&self, inst: &Inst) -> bool {
+        self.function.iter().any(|(_, family)| (family.concerns)(inst))
+    }
+
     /// What the first family says whose own the instruction is; `None` if it is nobody's.
     ///
     /// # Errors
@@ -249,7 +267,7 @@ impl Rewriter {
     /// The refusal.
     pub fn insertions(&self, family: &Family, flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
         match self.function.iter().find(|(known, _)| known.name == family.name) {
-            Some((_, apply)) => apply(flow),
+            Some((_, apply)) => (apply.insertions)(flow),
             None => Ok(Vec::new()),
         }
     }
@@ -319,7 +337,12 @@ mod tests {
             own_flags(registry);
         };
         assert_eq!(text(both), format!("{target_note} the slot of `machine_flags`"));
-        let wrong_scope: Registrar = |registry| registry.bind(slot::TARGET_NOTE, Apply::Function(|_| Ok(Vec::new())));
+        let wrong_scope: Registrar = |registry| {
+            registry.bind(
+                slot::TARGET_NOTE,
+                Apply::Function(FunctionFamily { concerns: |_| false, insertions: |_| Ok(Vec::new()) }),
+            )
+        };
         assert_eq!(text(wrong_scope), format!("{target_note} a family of scope Function, its line says CodeObject"));
     }
 

@@ -16,6 +16,8 @@ pub struct Block<'a> {
     /// Whether execution may also go on, or come from, where the control flow is not known: calls, returns, jumps
     /// through registers. The end of a wave is no such place.
     pub leaves: bool,
+    /// Whether waves begin here.
+    pub begins: bool,
 }
 
 /// A function after the families of scope `Instruction`.

@@ -29,7 +29,7 @@ pub(crate) use hazard::counts;
 pub(crate) use sequence::{cannot_encode, no_operation, wait_for_vector_results};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 
-use hotswap_isa::Entry;
+use hotswap_isa::{Entry, Inst};
 
 /// What a family of scope `Instruction` is.
 #[derive(Debug, Clone, Copy)]
@@ -37,9 +37,23 @@ pub struct InstructionFamily {
     /// Whether instructions of that line of the tables concern it at all. Asked once per line, so that most of
     /// the code costs one look into a table.
     pub concerns: fn(Entry) -> bool,
+    /// Whether one of these may be its own, by its bits alone: for families whose lines are many and whose instructions are
+    /// few.
+    pub suspects: fn(&Inst) -> bool,
     /// What it does with one of them.
     pub rewrite: fn(&Site<'_>, &dyn Surroundings) -> Result<Answer, Refusal>,
 }
 
-/// What a family of scope `Function` is: instructions to put in.
-pub type FunctionFamily = fn(&Flow<'_>) -> Result<Vec<Insertion>, Refusal>;
+/// All instructions of the lines that a family is concerned with.
+pub(crate) fn all(_: &Inst) -> bool {
+    true
+}
+
+/// What a family of scope `Function` is.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionFamily {
+    /// Whether an instruction may be a reason to put something into its function. A function without one is not asked about.
+    pub concerns: fn(&Inst) -> bool,
+    /// Instructions to put in.
+    pub insertions: fn(&Flow<'_>) -> Result<Vec<Insertion>, Refusal>,
+}

@@ -7,13 +7,13 @@ use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundin
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Class, Entry, Flag, Name, Value};
+use hotswap_isa::{Class, Entry, Flag, Inst, Name, Value};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_flat_scratch_base_patch(registry: &mut Registry) {
-    registry.bind(slot::FLAT_SCRATCH_BASE, Apply::Instruction(InstructionFamily { concerns, rewrite }));
+    registry.bind(slot::FLAT_SCRATCH_BASE, Apply::Instruction(InstructionFamily { concerns, suspects, rewrite }));
 }
 
 /// Number of the base in a source field.
@@ -35,10 +35,14 @@ const SOURCES: [Name; 9] = [
     Name::Vsrc2Y,
 ];
 
+fn suspects(inst: &Inst) -> bool {
+    // The raw number first: this looks at every vector instruction.
+    SOURCES.iter().any(|name| inst.raw(*name) == Some(SELECTOR))
+}
+
 const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
 
 fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
-    // The raw number first: this looks at every vector instruction.
     let reads = |name: &&Name| site.inst.raw(**name) == Some(SELECTOR) && site.value(**name) == Some(Value::Reg(BASE));
     let sources: Vec<Name> = SOURCES.iter().filter(reads).copied().collect();
     if sources.is_empty() {

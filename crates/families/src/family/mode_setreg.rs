@@ -2,26 +2,32 @@
 //!
 //! LLVM 23 puts two `v_nop` before every `s_setreg` of MODE for this chip and AMD's own translator does so for the target;
 //! later LLVM does not. Eight bytes for a rare instruction are cheap, so the target gets them; those that stand there
-//! already count.
+//! already count. Where a wave has executed no vector instruction yet there is nothing to disturb: compilers set MODE at
+//! the begin of every kernel.
 
-use crate::code::{Flow, FunctionFamily, Insertion, Refusal, no_operation};
+use crate::code::{Block, Flow, FunctionFamily, Insertion, Refusal, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::{Inst, Name};
+use hotswap_isa::{Flag, Inst, Name};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_mode_setreg_patch(registry: &mut Registry) {
-    registry.bind(slot::MODE_SETREG, Apply::Function(insertions as FunctionFamily));
+    registry.bind(slot::MODE_SETREG, Apply::Function(FunctionFamily { concerns: sets_mode, insertions }));
 }
 
 const NEEDED: usize = 2;
 
 fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
     let mut all = Vec::new();
+    let fresh = fresh(flow);
     for (block, code) in flow.blocks.iter().enumerate() {
+        let vector = code.code.iter().position(|inst| inst.is(Flag::Valu)).unwrap_or(code.code.len());
         for (before, _) in code.code.iter().enumerate().filter(|(_, inst)| sets_mode(inst)) {
+            if fresh[block] && before < vector {
+                continue;
+            }
             let there =
                 code.code[..before].iter().rev().take(NEEDED).take_while(|inst| inst.mnemonic() == "v_nop").count();
             if there < NEEDED {
@@ -30,6 +36,32 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
         }
     }
     Ok(all)
+}
+
+/// The blocks that waves come to without a vector instruction, on every path.
+fn fresh(flow: &Flow<'_>) -> Vec<bool> {
+    let quiet = |block: &Block<'_>| !block.leaves && !block.code.iter().any(|inst| inst.is(Flag::Valu));
+    let mut fresh = vec![false; flow.blocks.len()];
+    let mut entered = vec![0; flow.blocks.len()];
+    let mut clean = vec![0; flow.blocks.len()];
+    for next in flow.blocks.iter().flat_map(|block| block.successors) {
+        entered[*next] += 1;
+    }
+    let mut work: Vec<usize> = (0..flow.blocks.len()).filter(|block| flow.blocks[*block].begins).collect();
+    work.retain(|block| entered[*block] == 0);
+    while let Some(block) = work.pop() {
+        fresh[block] = true;
+        if !quiet(&flow.blocks[block]) {
+            continue;
+        }
+        for next in flow.blocks[block].successors {
+            clean[*next] += 1;
+            if clean[*next] == entered[*next] && !fresh[*next] {
+                work.push(*next);
+            }
+        }
+    }
+    fresh
 }
 
 /// `s_setreg` of hardware register 1.

@@ -5,9 +5,10 @@
 //! matter the fewest instructions since it; where paths meet, the fewer count. Where execution goes to code that is not
 //! known (calls, returns), everything that can still matter is waited out.
 
-use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Refusal, Touch, counts, no_operation};
+use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Refusal, Spacing, Touch, counts, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
+use hotswap_isa::Inst;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
-    registry.bind(slot::WMMA_HAZARD, Apply::Function(insertions as FunctionFamily));
+    registry.bind(slot::WMMA_HAZARD, Apply::Function(FunctionFamily { concerns: needs_distance, insertions }));
 }
 
 /// Matrix instructions that can still matter, by block and number, with the instructions that count since them.
@@ -36,6 +37,10 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
         });
     }
     Ok(all)
+}
+
+fn needs_distance(inst: &Inst) -> bool {
+    Spacing::after(inst).is_some()
 }
 
 fn hazards(flow: &Flow<'_>) -> BTreeMap<(usize, usize), Hazard> {

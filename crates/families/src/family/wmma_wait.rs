@@ -13,7 +13,7 @@ use hotswap_isa::{Flag, Inst, Name};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_wmma_wait_patch(registry: &mut Registry) {
-    registry.bind(slot::WMMA_WAIT, Apply::Function(insertions as FunctionFamily));
+    registry.bind(slot::WMMA_WAIT, Apply::Function(FunctionFamily { concerns: is_slower, insertions }));
 }
 
 fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {

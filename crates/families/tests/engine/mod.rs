@@ -306,6 +306,7 @@ fn functions(
             banks: graph.banks[block],
             successors: &graph.successors[block],
             leaves: leaves(block),
+            begins: block == 0,
         })
         .collect();
     let flow = Flow { target: isa, blocks: &blocks, scheduling: setting.scheduling };

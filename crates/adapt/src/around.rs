@@ -1,0 +1,145 @@
+//! What a family may ask about a site, answered by the program.
+
+use crate::flight::{Flight, Flights};
+use crate::reach::{Room, SGPRS};
+use crate::unit::{Unit, entered_anywhere};
+use hotswap_families::code::{Scheduling, Surroundings};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Flag, Inst};
+use hotswap_program::{Dead, Live, Liveness};
+use std::cell::OnceCell;
+
+/// What the sites of one function share.
+pub(crate) struct Scene<'u, 'a> {
+    pub(crate) unit: &'u Unit<'a>,
+    pub(crate) number: usize,
+    pub(crate) room: Room,
+    pub(crate) scheduling: Scheduling,
+    liveness: OnceCell<Liveness>,
+    flights: OnceCell<Flights>,
+}
+
+impl<'u, 'a> Scene<'u, 'a> {
+    pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling) -> Self {
+        Self { unit, number, room, scheduling, liveness: OnceCell::new(), flights: OnceCell::new() }
+    }
+
+    /// What is live before and behind an instruction.
+    pub(crate) fn live(&self, offset: u32) -> (Live, Live) {
+        let liveness = self.liveness.get_or_init(|| self.unit.liveness(self.number));
+        let around = liveness.around(&self.unit.program, self.unit.summaries(), &self.unit.banks, offset);
+        around.unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
+    }
+
+    /// What is under way before the instruction at an offset.
+    pub(crate) fn flight_at(&self, offset: u32) -> Option<Flight> {
+        let function = &self.unit.program.functions[self.number];
+        let block = function.block_at(offset)?;
+        let mut before = Vec::new();
+        let mut at = function.blocks[block].start;
+        while at < offset {
+            let inst = self.unit.program.decode(at)?;
+            at += u32::from(inst.len());
+            before.push(inst);
+        }
+        Some(self.flight(block, &before))
+    }
+
+    /// What is under way before an instruction of a block.
+    fn flight(&self, block: usize, before: &[Inst]) -> Flight {
+        let flights = self.flights.get_or_init(|| Flights::of(self.unit, self.number));
+        let (mut flight, mut banks) = (flights.at_block(block), self.unit.banks.at_block(self.number, block));
+        for inst in before {
+            flight.pass(inst, self.unit.isa(), banks);
+            banks = banks.after(inst, self.unit.isa());
+        }
+        flight
+    }
+}
+
+/// One site.
+pub(crate) struct Around<'s, 'u, 'a> {
+    scene: &'s Scene<'u, 'a>,
+    offset: u32,
+    block: usize,
+    /// The block up to the site.
+    before: &'s [Inst],
+    inst: Inst,
+    banks: VgprBanks,
+    live: OnceCell<(Live, Live)>,
+    flight: OnceCell<Flight>,
+}
+
+impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
+    pub(crate) fn new(
+        scene: &'s Scene<'u, 'a>,
+        offset: u32,
+        block: usize,
+        before: &'s [Inst],
+        inst: Inst,
+        banks: VgprBanks,
+    ) -> Self {
+        Self { scene, offset, block, before, inst, banks, live: OnceCell::new(), flight: OnceCell::new() }
+    }
+
+    fn live(&self) -> &(Live, Live) {
+        self.live.get_or_init(|| self.scene.live(self.offset))
+    }
+
+    fn flight(&self) -> &Flight {
+        self.flight.get_or_init(|| self.scene.flight(self.block, self.before))
+    }
+
+    /// What replaces these works in active lanes alone; matrix instructions write all lanes.
+    fn keeps_to_its_lanes(&self) -> bool {
+        self.inst.is(Flag::Ds) || self.inst.mnemonic().starts_with("v_cvt_")
+    }
+
+    fn vector(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
+        let room = &self.scene.room;
+        let free = |lanes| self.live().0.free(RegFile::Vgpr, count, u16::from(align), room.there, excluding, lanes);
+        let found = free(Dead::InAllLanes).filter(|_| room.there > 0);
+        let found = found.or_else(|| free(Dead::InActiveLanes).filter(|_| self.keeps_to_its_lanes()));
+        found.or_else(|| self.beyond(count, align, excluding))
+    }
+
+    /// Registers that no kernel has yet: they hold nothing.
+    fn beyond(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
+        let (first, end) = self.scene.room.more;
+        let first = first.next_multiple_of(u16::from(align.max(1)));
+        let candidates = (first..end).step_by(usize::from(align.max(1)));
+        let mut registers = candidates.map(|index| Reg::new(RegFile::Vgpr, index, count));
+        registers.find(|reg| reg.index + u16::from(count) <= end && !excluding.touches(*reg))
+    }
+}
+
+impl Surroundings for Around<'_, '_, '_> {
+    fn banks(&self) -> VgprBanks {
+        self.banks
+    }
+
+    fn before(&self) -> &[Inst] {
+        let function = &self.scene.unit.program.functions[self.scene.number];
+        // Where somebody may come from anywhere, nothing before says anything.
+        if entered_anywhere(function).is_some() { &[] } else { self.before }
+    }
+
+    fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
+        let mut taken = *excluding;
+        self.flight().add_to(&mut taken);
+        match file {
+            RegFile::Vgpr => self.vector(count, align, &taken),
+            _ => self.live().0.free(file, count, u16::from(align), SGPRS, &taken, Dead::InAllLanes),
+        }
+    }
+
+    fn is_dead_after(&self, reg: Reg) -> bool {
+        self.live().1.is_dead(reg, Dead::InAllLanes)
+    }
+
+    fn scheduling(&self) -> Scheduling {
+        self.scene.scheduling
+    }
+}

@@ -1,0 +1,155 @@
+//! The code of a function as it becomes: the instructions of each block, with what stands in place of some.
+//!
+//! Invariants: blocks are those of the program, because nothing here makes or removes a branch; an instruction that stays
+//! keeps its bytes and its place in the list of edits.
+
+use crate::unit::{Unit, entered_anywhere};
+use hotswap_families::Rewriter;
+use hotswap_families::code::{Block, Flow, Insertion, Refusal, Scheduling};
+use hotswap_isa::{Inst, Isa};
+use hotswap_program::{Exit, Reason};
+use hotswap_rewrite::Edits;
+use std::collections::BTreeMap;
+
+/// Changed instructions of a function: the offset of each, and what stands there now.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Changes {
+    lines: BTreeMap<u32, (Inst, Vec<Inst>)>,
+}
+
+impl Changes {
+    pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: Vec<Inst>) {
+        self.lines.insert(offset, (old, new));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
+        self.lines.iter().map(|(offset, (old, new))| (*offset, old, &new[..]))
+    }
+
+    /// Bytes that came to the function.
+    pub(crate) fn grown(&self) -> i64 {
+        self.iter().map(|(_, old, new)| size(new) - i64::from(old.len())).sum()
+    }
+
+    /// As edits. What stays of a place is not touched: branches and relocations in it are the layout's.
+    pub(crate) fn edits(&self, edits: &mut Edits) {
+        for (offset, old, new) in self.iter() {
+            let at = u64::from(offset);
+            match new.iter().position(|inst| inst.words() == old.words()) {
+                Some(place) => {
+                    if place > 0 {
+                        edits.before(at, &bytes(&new[..place]), &[]);
+                    }
+                    if place + 1 < new.len() {
+                        edits.after(at, &bytes(&new[place + 1..]), &[]);
+                    }
+                }
+                None => edits.replace(at, u64::from(old.len()), &bytes(new), &[]),
+            }
+        }
+    }
+}
+
+fn size(code: &[Inst]) -> i64 {
+    code.iter().map(|inst| i64::from(inst.len())).sum()
+}
+
+fn bytes(code: &[Inst]) -> Vec<u8> {
+    code.iter().flat_map(|inst| inst.bytes().into_iter().take(usize::from(inst.len()))).collect()
+}
+
+/// A block as it becomes, with where each instruction comes from.
+struct Body {
+    code: Vec<Inst>,
+    /// Offset of the instruction in whose place it stands, and the number among those there.
+    places: Vec<(u32, usize)>,
+}
+
+/// Asks the families of scope `Function`, each about what the ones before have put in. Gives the families that put in
+/// something, with the number of places.
+pub(crate) fn function_families(
+    rewriter: &Rewriter,
+    unit: &Unit<'_>,
+    number: usize,
+    (target, scheduling): (Isa, Scheduling),
+    changes: &mut Changes,
+) -> Result<Vec<(&'static str, u64)>, (&'static str, Refusal)> {
+    let mut counts = Vec::new();
+    for family in rewriter.functions() {
+        let bodies = bodies(unit, number, changes);
+        let function = &unit.program.functions[number];
+        let anywhere = entered_anywhere(function).is_some();
+        let successors: Vec<Vec<usize>> = (0..bodies.len())
+            .map(|block| function.successors(block).iter().map(|next| *next as usize).collect())
+            .collect();
+        let blocks: Vec<Block<'_>> = function
+            .blocks
+            .iter()
+            .zip(&bodies)
+            .enumerate()
+            .map(|(block, (line, body))| Block {
+                code: &body.code,
+                banks: unit.banks.at_block(number, block),
+                successors: &successors[block],
+                leaves: matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown),
+                begins: !anywhere
+                    && function.entries.iter().any(|entry| entry.offset == line.start && entry.is_kernel()),
+            })
+            .collect();
+        let flow = Flow { target, blocks: &blocks, scheduling };
+        let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
+        if !found.is_empty() {
+            counts.push((family.name, found.len() as u64));
+            insert(unit, &bodies, found, changes);
+        }
+    }
+    Ok(counts)
+}
+
+fn bodies(unit: &Unit<'_>, number: usize, changes: &Changes) -> Vec<Body> {
+    let body = |block: &hotswap_program::Block| {
+        let mut body = Body { code: Vec::new(), places: Vec::new() };
+        let mut at = block.start;
+        while at < block.end {
+            let Some(inst) = unit.program.decode(at) else { break };
+            match changes.lines.get(&at) {
+                Some((_, new)) => {
+                    body.places.extend((0..new.len()).map(|place| (at, place)));
+                    body.code.extend_from_slice(new);
+                }
+                None => {
+                    body.places.push((at, 0));
+                    body.code.push(inst);
+                }
+            }
+            at += u32::from(inst.len());
+        }
+        body
+    };
+    unit.program.functions[number].blocks.iter().map(body).collect()
+}
+
+fn insert(unit: &Unit<'_>, bodies: &[Body], mut insertions: Vec<Insertion>, changes: &mut Changes) {
+    insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
+    // From the last on, so that the places of the others stay.
+    for Insertion { block, before, code } in insertions.into_iter().rev() {
+        let body = &bodies[block];
+        let place = match body.places.get(before) {
+            Some(place) => Some(*place),
+            // Behind the last instruction of the block.
+            None => body.places.last().map(|(offset, place)| (*offset, place + 1)),
+        };
+        let Some((offset, place)) = place else { continue };
+        let Some(old) = unit.program.decode(offset) else { continue };
+        let (_, line) = changes.lines.entry(offset).or_insert_with(|| (old, vec![old]));
+        let place = place.min(line.len());
+        line.splice(place..place, code);
+    }
+}
+
+/// Why what is known of a function is not enough to change it.
+pub(crate) fn unreadable(unit: &Unit<'_>, number: usize) -> Option<(u32, Reason)> {
+    let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap | Reason::LeavesSection);
+    let problems = &unit.program.functions[number].problems;
+    problems.iter().find(|problem| bad(problem.reason)).map(|problem| (problem.offset, problem.reason))
+}

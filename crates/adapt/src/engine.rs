@@ -1,0 +1,276 @@
+//! The order of things for one code object.
+
+use crate::MOST_REFUSALS;
+use crate::around::Scene;
+use crate::grant::{self, Grant};
+use crate::lines::Lines;
+use crate::order::{Adapted, FunctionRecord, ObjectRecord, Order, SiteCount};
+use crate::reach::{self, Kernel};
+use crate::scan::{Suspects, suspects};
+use crate::sites::{self, Outcome, Task};
+use crate::unit::Unit;
+use hotswap_code_object::image::Image;
+use hotswap_code_object::{CodeMap, CodeObject};
+use hotswap_families::code::Scheduling;
+use hotswap_families::{FAMILIES, Registry, Scope};
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Isa, Target};
+use hotswap_program::Dead;
+use hotswap_report::{Diagnostic, FamilyCount, codes};
+use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// A unit with what happens in it.
+struct Work<'a> {
+    unit: Unit<'a>,
+    suspects: Suspects,
+    kernels: Vec<Kernel>,
+    outcomes: Vec<Outcome>,
+}
+
+pub(crate) fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
+    let one = |error: Diagnostic| vec![error];
+    let object = CodeObject::parse(data).map_err(one)?;
+    let source = object.target_id();
+    let mut record =
+        ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
+    if source.processor == order.target.processor {
+        record.labelled = true;
+        return Ok(Adapted { bytes: data.to_vec(), record });
+    }
+    let [from, to] = [source.processor.name, order.target.processor.name].map(isa);
+    let (from, to) = (from.map_err(one)?, to.map_err(one)?);
+    let rewriter = Registry::installed().rewriter().map_err(one)?;
+    let map = CodeMap::of(&object);
+    let found = suspects(&map, from, &rewriter);
+    let bytes = match found.iter().all(Suspects::is_empty) {
+        true => data.to_vec(),
+        false => {
+            let scheduled = found.iter().any(|section| section.schedules);
+            let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
+            let task = Task { rewriter: &rewriter, target: to, scheduling };
+            code(&object, &task, found, &mut record)?
+        }
+    };
+    label(bytes, order, record).map_err(one)
+}
+
+fn isa(name: &str) -> Result<Isa, Diagnostic> {
+    let target = Target::find(name).map(Isa::new);
+    target.ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
+}
+
+/// Changes the code of the sections with suspects.
+fn code(
+    object: &CodeObject<'_>,
+    task: &Task<'_>,
+    found: Vec<Suspects>,
+    record: &mut ObjectRecord,
+) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let one = |error: Diagnostic| vec![error];
+    let image = Image::parse(object.bytes()).map_err(one)?;
+    let processor = object.target_id().processor;
+    let mut found: BTreeMap<u64, Suspects> =
+        found.into_iter().filter(|found| !found.is_empty()).map(|found| (found.file as u64, found)).collect();
+    let sections =
+        image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && !section.bytes.is_empty());
+    let numbers: Vec<usize> =
+        sections.filter(|(_, section)| found.contains_key(&section.offset)).map(|(number, _)| number).collect();
+    let mut work = Vec::new();
+    for unit in Unit::read(&image, &numbers).map_err(one)? {
+        let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
+        let kernels = reach::kernels(&unit, processor);
+        work.push(Work { unit, suspects, kernels, outcomes: Vec::new() });
+    }
+    if let Some(at) = found.keys().next() {
+        let what = "code that concerns a family is in no section";
+        return Err(vec![Diagnostic::error(codes::NO_LAYOUT, what).at(*at)]);
+    }
+    work.iter_mut().for_each(|work| work.run(task));
+    refusals(&work, object)?;
+    let mut changed = BTreeMap::new();
+    let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
+    for one in &work {
+        one.record(processor, record, &mut changed);
+        let list = edits.entry(one.unit.number).or_default();
+        one.outcomes.iter().for_each(|outcome| outcome.changes.edits(list));
+    }
+    count_families(&work, record);
+    edits.retain(|_, edits| !edits.is_empty());
+    if edits.is_empty() {
+        return Ok(object.bytes().to_vec());
+    }
+    let (data, contents) = grant::write(object, &image, &changed).map_err(one)?;
+    if let Some(number) = contents.keys().next() {
+        let what = "the counts of registers in the metadata need more room than they have";
+        return Err(vec![Diagnostic::error(codes::NO_LAYOUT, what).at(image.sections[*number].offset)]);
+    }
+    let registers = |branch: &LongBranch| long_branch(&work, branch);
+    let options = Options { registers: Some(&registers) };
+    let output = rewrite(&data, &edits, &options).map_err(one)?;
+    record.grown = output.grown;
+    Ok(output.bytes)
+}
+
+impl Work<'_> {
+    /// Does all functions with suspects, in parallel; the order of the results is that of the code.
+    fn run(&mut self, task: &Task<'_>) {
+        let program = &self.unit.program;
+        let mut functions: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
+        for (kind, offsets) in [&self.suspects.sites, &self.suspects.reasons].into_iter().enumerate() {
+            for offset in offsets {
+                if let Some((number, _)) = program.function_at(*offset) {
+                    functions.entry(number).or_default()[kind].push(*offset);
+                }
+            }
+        }
+        let functions: Vec<(usize, [Vec<u32>; 2])> = functions.into_iter().collect();
+        let (unit, kernels) = (&self.unit, &self.kernels);
+        self.outcomes = functions
+            .par_iter()
+            .map(|(number, [sites, reasons])| sites::function(task, unit, kernels, *number, sites, reasons))
+            .collect();
+    }
+
+    fn record(
+        &self,
+        processor: &hotswap_targets::Processor,
+        record: &mut ObjectRecord,
+        changed: &mut BTreeMap<String, Grant>,
+    ) {
+        let outcomes: Vec<&Outcome> = self.outcomes.iter().collect();
+        let grants = grant::grants(&self.kernels, &outcomes);
+        for (kernel, grant) in self.kernels.iter().zip(&grants) {
+            let had = kernel.needs.sgprs.unwrap_or(0);
+            if grant.vgprs > kernel.granted || u32::from(grant.sgprs) > had {
+                changed.insert(kernel.name.clone(), grant.clone());
+            }
+        }
+        let program = &self.unit.program;
+        let mut functions: BTreeMap<usize, FunctionRecord> = BTreeMap::new();
+        for outcome in self.outcomes.iter().filter(|outcome| !outcome.counts.is_empty()) {
+            functions.insert(outcome.number, self.function(outcome));
+        }
+        for (kernel, grant) in self.kernels.iter().zip(&grants) {
+            let number = kernel.function as usize;
+            if functions.contains_key(&number) || changed.contains_key(&kernel.name) {
+                let function = functions.entry(number).or_insert_with(|| self.place(number));
+                function.kernel = Some(grant::record(kernel, grant, processor));
+            }
+        }
+        debug_assert!(functions.keys().all(|number| *number < program.functions.len()));
+        record.functions.extend(functions.into_values());
+    }
+
+    fn place(&self, number: usize) -> FunctionRecord {
+        let function = &self.unit.program.functions[number];
+        FunctionRecord {
+            name: self.unit.program.name(function),
+            section: self.unit.name.to_owned(),
+            offset: u64::from(function.start),
+            ..FunctionRecord::default()
+        }
+    }
+
+    fn function(&self, outcome: &Outcome) -> FunctionRecord {
+        let mut record = self.place(outcome.number);
+        let is_kernel = self.unit.program.functions[outcome.number].is_kernel();
+        if !is_kernel {
+            record.reached_from =
+                outcome.room.kernels.iter().map(|kernel| self.kernels[*kernel].name.clone()).collect();
+        }
+        let site = |((family, left), count): (&(&str, Option<&str>), &u64)| SiteCount {
+            family: (*family).to_owned(),
+            left: left.map(str::to_owned),
+            count: *count,
+        };
+        record.sites = outcome.counts.iter().map(site).collect();
+        record.grown = outcome.changes.grown();
+        record.cycles = outcome.cycles;
+        record.assumes = outcome.assumes.iter().map(|what| (*what).to_owned()).collect();
+        record
+    }
+}
+
+/// All refusals, or none.
+fn refusals(work: &[Work<'_>], object: &CodeObject<'_>) -> Result<(), Vec<Diagnostic>> {
+    let count: usize = work.iter().flat_map(|work| &work.outcomes).map(|outcome| outcome.refused.len()).sum();
+    if count == 0 {
+        return Ok(());
+    }
+    let lines = Lines::read(object.bytes());
+    let mut all = Vec::new();
+    for one in work {
+        for outcome in &one.outcomes {
+            let name = one.unit.program.name(&one.unit.program.functions[outcome.number]);
+            for refused in outcome.refused.iter().take(MOST_REFUSALS - all.len().min(MOST_REFUSALS)) {
+                let line = lines.at(one.unit.number, u64::from(refused.offset));
+                all.push(refused.diagnostic(&name, one.unit.name, line));
+            }
+        }
+    }
+    if count > all.len() {
+        all.push(Diagnostic::error(
+            codes::NOT_SAFE,
+            format!("{} more places cannot be made to run there", count - all.len()),
+        ));
+    }
+    Err(all)
+}
+
+/// Sums over the object, in the order in which families run.
+fn count_families(work: &[Work<'_>], record: &mut ObjectRecord) {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for ((family, left), count) in work.iter().flat_map(|work| &work.outcomes).flat_map(|outcome| &outcome.counts) {
+        if left.is_none() {
+            *sums.entry(family).or_default() += count;
+        }
+    }
+    let order = |name: &str| {
+        let family = FAMILIES.iter().find(|family| family.name == name);
+        family.map_or((Scope::Instruction, u32::MAX), |family| (family.scope, family.order))
+    };
+    let mut sums: Vec<(&str, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|(name, _)| (order(name), *name));
+    record.families.extend(sums.into_iter().map(|(name, sites)| FamilyCount { name: name.to_owned(), sites }));
+}
+
+/// Two registers for a branch that gets out of reach: dead where it leads, as SCC must be.
+fn long_branch(work: &[Work<'_>], branch: &LongBranch) -> Option<u8> {
+    let one = work.iter().find(|work| work.unit.number == branch.section)?;
+    let (at, target) = (u32::try_from(branch.at).ok()?, u32::try_from(branch.target).ok()?);
+    let (number, function) = one.unit.program.function_at(at)?;
+    let room = reach::room(&one.unit, &one.kernels, number);
+    if !function.is_instruction(at) || !function.is_instruction(target) {
+        return None;
+    }
+    let scene = Scene::new(&one.unit, number, room, Scheduling::Hardware);
+    let (live, _) = scene.live(target);
+    if !live.is_dead(Reg::special(Special::Scc, 1), Dead::InAllLanes) {
+        return None;
+    }
+    let mut taken = RegSet::EMPTY;
+    scene.flight_at(at)?.add_to(&mut taken);
+    let (_, behind) = scene.live(at);
+    let mut candidates = (0..reach::SGPRS).step_by(2).map(|index| Reg::new(RegFile::Sgpr, index, 2));
+    let free = |reg: &Reg| {
+        !taken.touches(*reg) && live.is_dead(*reg, Dead::InAllLanes) && behind.is_dead(*reg, Dead::InAllLanes)
+    };
+    candidates.find(free).map(|reg| reg.index as u8)
+}
+
+/// Header and note name the target, unless they are to go on naming the source.
+fn label(bytes: Vec<u8>, order: &Order, mut record: ObjectRecord) -> Result<Adapted, Diagnostic> {
+    if order.keep_machine {
+        return Ok(Adapted { bytes, record });
+    }
+    let (bytes, families) = {
+        let object = CodeObject::parse(&bytes)?;
+        Registry::installed().apply(&object, &order.target)?
+    };
+    record.labelled = true;
+    record.families.extend(families);
+    Ok(Adapted { bytes, record })
+}

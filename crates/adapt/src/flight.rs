@@ -1,0 +1,183 @@
+//! Registers that memory instructions under way may still write.
+//!
+//! A load raises a counter and writes its registers when it is done; a wait for 0 of the counter ends that. A wait for
+//! more is no proof for any register here, because results of different kinds come back in any order.
+//!
+//! Invariants: too much may be under way, never too little: at entries of functions that are called, and behind calls of
+//! functions that are not known, everything is.
+
+use crate::unit::{Unit, entered_anywhere};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::Counter;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Inst, Isa, Name};
+use hotswap_program::{Callee, Exit};
+
+/// The counters of what writes registers, in the order of the sets.
+const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Lds, Counter::Scalar];
+
+/// What is under way at one point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Flight {
+    sets: [RegSet; COUNTERS.len()],
+}
+
+/// Waits, with the counters that they are about and where in the immediate each count is.
+const WAITS: &[(&str, &[(usize, u32)])] = &[
+    ("s_wait_loadcnt", &[(0, 0)]),
+    ("s_wait_samplecnt", &[(1, 0)]),
+    ("s_wait_bvhcnt", &[(2, 0)]),
+    ("s_wait_dscnt", &[(3, 0)]),
+    ("s_wait_kmcnt", &[(4, 0)]),
+    ("s_wait_loadcnt_dscnt", &[(0, 8), (3, 0)]),
+    ("s_wait_storecnt_dscnt", &[(3, 0)]),
+];
+const COUNT: u64 = 63;
+
+impl Flight {
+    pub(crate) const NOTHING: Self = Self { sets: [RegSet::EMPTY; COUNTERS.len()] };
+
+    pub(crate) fn everything() -> Self {
+        let mut set = RegSet::all_of(RegFile::Vgpr);
+        set.union_with(&RegSet::all_of(RegFile::Sgpr));
+        Self { sets: [set; COUNTERS.len()] }
+    }
+
+    fn join(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for (mine, theirs) in self.sets.iter_mut().zip(&other.sets) {
+            changed |= mine.union_with(theirs);
+        }
+        changed
+    }
+
+    pub(crate) fn add_to(&self, registers: &mut RegSet) {
+        for set in &self.sets {
+            registers.union_with(set);
+        }
+    }
+
+    /// One more instruction.
+    pub(crate) fn pass(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
+        let counters = inst.counters(isa);
+        if !counters.is_empty() {
+            let mut written = inst.written_set(isa, banks);
+            let unknown: Vec<Reg> = unresolved(inst, isa, banks).collect();
+            unknown.into_iter().for_each(|reg| written.insert(reg));
+            for (set, counter) in self.sets.iter_mut().zip(COUNTERS) {
+                if counters.has(counter) {
+                    set.union_with(&written);
+                }
+            }
+            return;
+        }
+        if inst.mnemonic() == "s_wait_idle" {
+            *self = Self::NOTHING;
+        }
+        let Some((_, waits)) = WAITS.iter().find(|(name, _)| *name == inst.mnemonic()) else { return };
+        let value = inst.raw(Name::Simm16).unwrap_or(u64::MAX);
+        for (set, shift) in *waits {
+            if value >> shift & COUNT == 0 {
+                self.sets[*set] = RegSet::EMPTY;
+            }
+        }
+    }
+}
+
+/// Registers that are written in a bank that is not known: in each of them.
+fn unresolved(inst: &Inst, isa: Isa, banks: VgprBanks) -> impl Iterator<Item = Reg> {
+    let unknown = inst.writes(isa).filter(move |effect| banks.resolve(effect.reg, effect.role).is_none());
+    unknown.flat_map(|effect| (0..4).map(move |bank| Reg { index: effect.reg.index + 256 * bank, ..effect.reg }))
+}
+
+/// What is under way at the begin of each block of a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Flights {
+    blocks: Vec<Flight>,
+}
+
+impl Flights {
+    pub(crate) fn of(unit: &Unit<'_>, function: usize) -> Self {
+        Self::solve(unit, function, Some(unit.returns())).0
+    }
+
+    pub(crate) fn at_block(&self, block: usize) -> Flight {
+        self.blocks.get(block).cloned().unwrap_or_else(Flight::everything)
+    }
+
+    /// Also what is under way when it returns.
+    fn solve(unit: &Unit<'_>, number: usize, returns: Option<&Returns>) -> (Self, Flight) {
+        let function = &unit.program.functions[number];
+        if entered_anywhere(function).is_some() {
+            return (Self { blocks: vec![Flight::everything(); function.blocks.len()] }, Flight::everything());
+        }
+        let mut blocks = vec![Flight::NOTHING; function.blocks.len()];
+        for entry in function.entries.iter().filter(|entry| !entry.is_kernel()) {
+            if let Some(block) = function.block_at(entry.offset) {
+                blocks[block] = Flight::everything();
+            }
+        }
+        let mut returned = Flight::NOTHING;
+        let mut work: std::collections::BTreeSet<usize> = (0..blocks.len()).collect();
+        while let Some(block) = work.pop_first() {
+            let mut flight = blocks[block].clone();
+            through(unit, number, block, &mut flight);
+            match function.blocks[block].exit {
+                Exit::Call => {
+                    let call = function.call_at(function.blocks[block].last);
+                    flight = match (call.map(|call| call.callee), returns) {
+                        (Some(Callee::Function { function, .. }), Some(returns)) => returns.of_function(function),
+                        _ => Flight::everything(),
+                    };
+                }
+                Exit::Return => drop(returned.join(&flight)),
+                Exit::Tail | Exit::Unknown => returned = Flight::everything(),
+                _ => {}
+            }
+            for next in function.successors(block) {
+                if blocks[*next as usize].join(&flight) {
+                    work.insert(*next as usize);
+                }
+            }
+        }
+        (Self { blocks }, returned)
+    }
+}
+
+fn through(unit: &Unit<'_>, number: usize, block: usize, flight: &mut Flight) {
+    let line = unit.program.functions[number].blocks[block];
+    let mut banks = unit.banks.at_block(number, block);
+    let mut at = line.start;
+    while at < line.end {
+        let Some(inst) = unit.program.decode(at) else { break };
+        flight.pass(&inst, unit.isa(), banks);
+        banks = banks.after(&inst, unit.isa());
+        at += u32::from(inst.len());
+    }
+}
+
+/// What functions leave under way when they return.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Returns {
+    functions: Vec<Option<Flight>>,
+}
+
+impl Returns {
+    /// Of every function that is called, callees first; functions that call each other leave everything.
+    pub(crate) fn of(unit: &Unit<'_>) -> Self {
+        let mut returns = Self { functions: vec![None; unit.program.functions.len()] };
+        for group in unit.program.bottom_up() {
+            let [number] = group[..] else { continue };
+            if unit.program.callers(number as usize).next().is_some() {
+                let left = Flights::solve(unit, number as usize, Some(&returns)).1;
+                returns.functions[number as usize] = Some(left);
+            }
+        }
+        returns
+    }
+
+    fn of_function(&self, number: u32) -> Flight {
+        self.functions.get(number as usize).cloned().flatten().unwrap_or_else(Flight::everything)
+    }
+}

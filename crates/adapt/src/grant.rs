@@ -1,0 +1,122 @@
+//! Registers beyond what kernels had: descriptors, notes, and what it costs.
+//!
+//! Invariants: a kernel gets no fewer registers than any function that it gets to uses, and its note counts them all.
+
+use crate::order::{Change, KernelRecord};
+use crate::reach::Kernel;
+use crate::sites::Outcome;
+use hotswap_code_object::image::Image;
+use hotswap_code_object::kernel_descriptor::{KernelDescriptor, VGPRS};
+use hotswap_code_object::{CodeObject, KernelNumber, with_numbers};
+use hotswap_program::{KernelNeeds, occupancy};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Processor;
+use std::collections::BTreeMap;
+
+/// VCC, which the metadata counts as well.
+const VCC: u16 = 2;
+
+/// Sections, by number, with what they are to hold.
+pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
+
+/// What a kernel is to have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) vgprs: u16,
+    pub(crate) sgprs: u16,
+}
+
+/// What the kernels of a unit need for what was put into the functions that they get to.
+pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
+    let mut grants = vec![Grant::default(); kernels.len()];
+    for outcome in outcomes {
+        for number in &outcome.room.kernels {
+            let grant = &mut grants[*number];
+            grant.vgprs = grant.vgprs.max(outcome.vgprs);
+            grant.sgprs = grant.sgprs.max(outcome.sgprs);
+        }
+    }
+    for (grant, kernel) in grants.iter_mut().zip(kernels) {
+        let sgprs = if grant.sgprs > 0 { grant.sgprs + VCC } else { 0 };
+        let had = u16::try_from(kernel.needs.sgprs.unwrap_or(0)).unwrap_or(0);
+        *grant = Grant { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had) };
+    }
+    grants
+}
+
+/// What the record says of a kernel.
+pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> KernelRecord {
+    let vgprs = Change { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
+    let sgprs = Change { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
+    let waves = |vgprs: u32, sgprs: u32| {
+        let needs = KernelNeeds { vgprs: Some(vgprs), sgprs: Some(sgprs), ..kernel.needs };
+        occupancy(processor, &needs).map(|found| found.waves_per_simd)
+    };
+    let known = kernel.needs.vgprs.is_some() && kernel.needs.sgprs.is_some();
+    let waves = waves(vgprs.before, sgprs.before).zip(waves(vgprs.after, sgprs.after)).filter(|_| known);
+    KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }) }
+}
+
+/// A copy of the file with the new counts, and sections whose size changes.
+pub(crate) fn write(
+    object: &CodeObject<'_>,
+    image: &Image<'_>,
+    changed: &BTreeMap<String, Grant>,
+) -> Result<(Vec<u8>, Contents), Diagnostic> {
+    let mut data = object.bytes().to_vec();
+    let mut sections = BTreeMap::new();
+    if changed.is_empty() {
+        return Ok((data, sections));
+    }
+    let processor = object.target_id().processor;
+    let mut numbers = Vec::new();
+    for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
+        let Some(grant) = changed.get(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name)) else { continue };
+        let bytes = data.get_mut(descriptor.range.clone()).and_then(|bytes| KernelDescriptor::new(bytes, processor));
+        let missing =
+            || defect(format!("the descriptor of `{}` has no room for {} registers", kernel.name, grant.vgprs));
+        describe(bytes.ok_or_else(missing)?, processor, grant).ok_or_else(missing)?;
+        let count = |key: &'static str, old: Option<u64>, new: u16| {
+            let number = KernelNumber { symbol: kernel.symbol, key, value: u64::from(new) };
+            Some(number).filter(|_| old.is_some_and(|old| old < u64::from(new)))
+        };
+        numbers.extend(count(".vgpr_count", kernel.vgpr_count, grant.vgprs));
+        numbers.extend(count(".sgpr_count", kernel.sgpr_count, grant.sgprs));
+    }
+    notes(image, &numbers, &mut data, &mut sections)?;
+    Ok((data, sections))
+}
+
+fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &Grant) -> Option<()> {
+    let limits = processor.limits.vgprs(descriptor.lanes())?;
+    if descriptor.vector_registers()? >= u32::from(grant.vgprs) {
+        return Some(());
+    }
+    descriptor.set(VGPRS, u64::from(limits.descriptor_blocks(u32::from(grant.vgprs))?))
+}
+
+fn notes(
+    image: &Image<'_>,
+    numbers: &[KernelNumber<'_>],
+    data: &mut [u8],
+    sections: &mut Contents,
+) -> Result<(), Diagnostic> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let Some(number) = image.find(".note") else {
+        return Err(defect("the metadata note is in no section `.note`".to_owned()));
+    };
+    let section = &image.sections[number];
+    let made = with_numbers(section.bytes, section.offset as usize, numbers)?;
+    let place = data.get_mut(section.offset as usize..).and_then(|rest| rest.get_mut(..made.len()));
+    match place.filter(|_| made.len() == section.bytes.len()) {
+        Some(place) => place.copy_from_slice(&made),
+        None => drop(sections.insert(number, made)),
+    }
+    Ok(())
+}
+
+fn defect(what: String) -> Diagnostic {
+    Diagnostic::error(codes::NO_LAYOUT, what)
+}

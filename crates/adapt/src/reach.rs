@@ -1,0 +1,123 @@
+//! Which kernels get to a function, and how many vector registers it may use.
+//!
+//! Terms: a kernel's *grant* is what its metadata counts. Its *ceiling* is the highest count with which as many waves fit
+//! as before, and a work-group still does.
+//!
+//! Invariants: registers up to the least grant of all kernels that get to a function are there for it; those between the
+//! highest grant and the least ceiling are there if the kernels' counts are raised, and hold nothing in any of them. Of a
+//! function whose callers are not all known only registers that it names itself are certain to be there.
+
+use crate::unit::Unit;
+use hotswap_isa::reg::RegFile;
+use hotswap_program::{KernelNeeds, occupancy};
+use hotswap_targets::Processor;
+
+/// Scalar registers that instructions can name, VCC and other special ones left out.
+pub(crate) const SGPRS: u16 = 106;
+
+/// A kernel of a unit.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    pub(crate) function: u32,
+    pub(crate) name: String,
+    pub(crate) needs: KernelNeeds,
+    /// Vector registers: what its metadata counts, and up to what that may be raised.
+    pub(crate) granted: u16,
+    pub(crate) ceiling: u16,
+}
+
+/// What a function may use.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Room {
+    /// Below this vector registers are there.
+    pub(crate) there: u16,
+    /// From the first of these on, up to the second, they are if counts are raised.
+    pub(crate) more: (u16, u16),
+    /// Numbers, in the unit's list, of the kernels that get to it.
+    pub(crate) kernels: Vec<usize>,
+}
+
+/// The kernels of a unit, by function.
+pub(crate) fn kernels(unit: &Unit<'_>, processor: &Processor) -> Vec<Kernel> {
+    let functions = unit.program.functions.iter().enumerate();
+    let kernel = |number: usize| {
+        let needs = unit.program.kernel_needs(number)?;
+        let granted = needs.vgprs.map_or(0, |count| u16::try_from(count).unwrap_or(u16::MAX));
+        let name = unit.program.name(&unit.program.functions[number]);
+        Some(Kernel { function: number as u32, name, needs, granted, ceiling: ceiling(processor, &needs, granted) })
+    };
+    functions.filter(|(_, function)| function.is_kernel()).filter_map(|(number, _)| kernel(number)).collect()
+}
+
+fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
+    let Some(before) = needs.vgprs.and_then(|_| occupancy(processor, needs)) else { return granted };
+    let Some(limits) = processor.limits.vgprs(u64::from(needs.lanes)) else { return granted };
+    let fits = |count: u16| {
+        let needs = KernelNeeds { vgprs: Some(u32::from(count)), ..*needs };
+        let after = occupancy(processor, &needs);
+        after.is_some_and(|after| {
+            after.waves_per_simd >= before.waves_per_simd && (after.workgroup_fits || !before.workgroup_fits)
+        })
+    };
+    let counts: Vec<u16> = (granted..=limits.addressable).take_while(|count| fits(*count)).collect();
+    counts.last().copied().unwrap_or(granted)
+}
+
+/// What each function may use.
+pub(crate) fn room(unit: &Unit<'_>, kernels: &[Kernel], function: usize) -> Room {
+    let reached_from = unit.program.kernels_of(function);
+    let numbers = kernels.iter().enumerate().filter(|(_, kernel)| reached_from.contains(&kernel.function));
+    let known: Vec<usize> = numbers.map(|(number, _)| number).collect();
+    let open = is_open(unit, function);
+    let own = || highest(unit, function);
+    let grants = || known.iter().map(|number| kernels[*number].granted);
+    let there = match (open, grants().min()) {
+        (false, Some(least)) => least,
+        (true, Some(least)) => least.min(own()),
+        (_, None) => own(),
+    };
+    let more = match open || known.is_empty() {
+        true => (there, there),
+        false => {
+            let ceiling = known.iter().map(|number| kernels[*number].ceiling).min().unwrap_or(there);
+            (grants().max().unwrap_or(there), ceiling)
+        }
+    };
+    Room { there, more, kernels: known }
+}
+
+/// Whether somebody who is not known may call a function, or one that calls it.
+fn is_open(unit: &Unit<'_>, function: usize) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut work = vec![function];
+    while let Some(number) = work.pop() {
+        if !seen.insert(number) {
+            continue;
+        }
+        let one = &unit.program.functions[number];
+        if one.entries.iter().any(|entry| entry.open && !entry.is_kernel()) {
+            return true;
+        }
+        work.extend(unit.program.callers(number).map(|(caller, _)| caller));
+    }
+    false
+}
+
+/// One more than the highest vector register that a function names.
+fn highest(unit: &Unit<'_>, number: usize) -> u16 {
+    let function = &unit.program.functions[number];
+    let mut highest = 0;
+    for (block, line) in function.blocks.iter().enumerate() {
+        let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
+        while at < line.end {
+            let Some(inst) = unit.program.decode(at) else { break };
+            for set in [inst.read_set(unit.isa(), banks), inst.written_set(unit.isa(), banks)] {
+                let vgprs = set.iter().filter(|reg| reg.file == RegFile::Vgpr);
+                highest = vgprs.map(|reg| reg.index + u16::from(reg.count)).fold(highest, u16::max);
+            }
+            banks = banks.after(&inst, unit.isa());
+            at += u32::from(inst.len());
+        }
+    }
+    highest
+}

@@ -1,0 +1,55 @@
+//! Refusals, and how they read.
+
+use hotswap_families::code::Refusal;
+use hotswap_isa::Inst;
+use hotswap_program::{Problem, Reason};
+use hotswap_report::{Diagnostic, codes};
+
+/// A refusal in a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    /// Offset in the section.
+    pub(crate) offset: u32,
+    mnemonic: Option<&'static str>,
+    what: String,
+    advice: &'static str,
+}
+
+/// The way out where the control flow is not known.
+const PLAIN_FLOW: &str = "compile the kernel for the target, or without jumps through registers that nothing explains";
+
+impl Refused {
+    pub(crate) fn new(offset: u32, inst: Option<&Inst>, family: &str, refusal: &Refusal) -> Self {
+        let what = format!("`{family}`: {}", refusal.reason);
+        Self { offset, mnemonic: inst.map(Inst::mnemonic), what, advice: refusal.advice }
+    }
+
+    /// The function holds what concerns a family, and cannot be read as a whole.
+    pub(crate) fn unreadable(offset: u32, reason: Reason) -> Self {
+        let what = format!("the function is to be changed, but {}", reason.text());
+        Self { offset, mnemonic: None, what, advice: "compile the kernel for the target" }
+    }
+
+    /// A place that concerns a family may be reached by a way that is not known.
+    pub(crate) fn hidden(offset: u32, inst: &Inst, problem: Problem) -> Self {
+        let what = format!(
+            "the target does it differently, and whether it is ever executed is not known: at {:#x} {}",
+            problem.offset,
+            problem.reason.text()
+        );
+        Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: PLAIN_FLOW }
+    }
+
+    /// As a diagnostic; `line` is the place in the source.
+    pub(crate) fn diagnostic(&self, function: &str, section: &str, line: Option<String>) -> Diagnostic {
+        let what = match line {
+            Some(line) => format!("{} ({line})", self.what),
+            None => self.what.clone(),
+        };
+        let mut error =
+            Diagnostic::error(codes::NOT_SAFE, what).in_entry(section).at(u64::from(self.offset)).advise(self.advice);
+        error.place.kernel = Some(function.to_owned());
+        error.place.mnemonic = self.mnemonic.map(str::to_owned);
+        error
+    }
+}

@@ -1,0 +1,190 @@
+//! The families of scope `Instruction` on the sites of one function, and those of scope `Function` behind them.
+
+use crate::around::{Around, Scene};
+use crate::body::{self, Changes};
+use crate::reach::{Kernel, Room};
+use crate::refusal::Refused;
+use crate::unit::{Unit, entered_anywhere};
+use hotswap_families::code::{Answer, Replacement, Scheduling, Site};
+use hotswap_families::{Family, Rewriter};
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::{Flag, Inst, Isa};
+use std::collections::BTreeMap;
+
+/// What is asked about every function.
+pub(crate) struct Task<'t> {
+    pub(crate) rewriter: &'t Rewriter,
+    pub(crate) target: Isa,
+    pub(crate) scheduling: Scheduling,
+}
+
+/// What became of a function.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) number: usize,
+    pub(crate) changes: Changes,
+    /// Places by family and, where they stay, the reason.
+    pub(crate) counts: BTreeMap<(&'static str, Option<&'static str>), u64>,
+    pub(crate) assumes: Vec<&'static str>,
+    pub(crate) cycles: u64,
+    /// One more than the highest register used beyond those of the sites.
+    pub(crate) vgprs: u16,
+    pub(crate) sgprs: u16,
+    /// Registers used at each place, for the check of the result.
+    pub(crate) scratch: Vec<(u32, Vec<Reg>)>,
+    pub(crate) room: Room,
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// What holds of a place if LLVM's calling convention is kept.
+const CONVENTION: &str =
+    "functions that are called begin and return with the bank mode 0, as LLVM's calling convention has it";
+
+/// Does a function: its sites, then what concerns it as a whole.
+pub(crate) fn function(
+    task: &Task<'_>,
+    unit: &Unit<'_>,
+    kernels: &[Kernel],
+    number: usize,
+    sites: &[u32],
+    reasons: &[u32],
+) -> Outcome {
+    let room = crate::reach::room(unit, kernels, number);
+    let scene = Scene::new(unit, number, room.clone(), task.scheduling);
+    let mut outcome = Outcome { number, room, ..Outcome::default() };
+    let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
+    if let Some((at, reason)) = body::unreadable(unit, number)
+        && sites.iter().chain(reasons).any(|offset| known(&offset))
+    {
+        outcome.refused.push(Refused::unreadable(at, reason));
+        return outcome;
+    }
+    let mut line = Line::default();
+    for offset in sites {
+        match known(&offset) {
+            true => site(task, &scene, &mut line, *offset, &mut outcome),
+            false => hidden(task, unit, number, *offset, &mut outcome),
+        }
+    }
+    let flows = |inst: &Inst| task.rewriter.concerns_function(inst);
+    let made = outcome.changes.iter().any(|(_, _, new)| new.iter().any(flows));
+    if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| known(&offset))) {
+        whole(task, unit, &mut outcome);
+    }
+    outcome
+}
+
+fn whole(task: &Task<'_>, unit: &Unit<'_>, outcome: &mut Outcome) {
+    let setting = (task.target, task.scheduling);
+    let before = outcome.changes.grown();
+    match body::function_families(task.rewriter, unit, outcome.number, setting, &mut outcome.changes) {
+        Ok(counts) => {
+            counts.into_iter().for_each(|(family, count)| *outcome.counts.entry((family, None)).or_default() += count);
+            // What they put in are v_nop and waits, of one cycle and four bytes each.
+            outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
+        }
+        Err((family, refusal)) => {
+            let at = unit.program.functions[outcome.number].start;
+            outcome.refused.push(Refused::new(at, None, family, &refusal));
+        }
+    }
+}
+
+/// The block up to a site; sites of one block come one after another.
+#[derive(Default)]
+struct Line {
+    block: Option<usize>,
+    code: Vec<Inst>,
+    /// Where `code` ends.
+    at: u32,
+    banks: hotswap_isa::bank::VgprBanks,
+}
+
+impl Line {
+    fn advance(&mut self, unit: &Unit<'_>, number: usize, block: usize, offset: u32) {
+        if self.block != Some(block) {
+            let start = unit.program.functions[number].blocks[block].start;
+            let banks = unit.banks.at_block(number, block);
+            self.code.clear();
+            (self.block, self.at, self.banks) = (Some(block), start, banks);
+        }
+        while self.at < offset {
+            let Some(inst) = unit.program.decode(self.at) else { break };
+            self.banks = self.banks.after(&inst, unit.isa());
+            self.at += u32::from(inst.len());
+            self.code.push(inst);
+        }
+    }
+}
+
+fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, outcome: &mut Outcome) {
+    let (unit, number) = (scene.unit, scene.number);
+    let function = &unit.program.functions[number];
+    let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
+    line.advance(unit, number, block, offset);
+    let around = Around::new(scene, offset, block, &line.code, inst, line.banks);
+    let question = Site { source: unit.isa(), target: task.target, inst: &inst };
+    match task.rewriter.rewrite(&question, &around) {
+        Ok(None) | Ok(Some((_, Answer::NotMine))) => {}
+        Ok(Some((family, Answer::Leave(why)))) => {
+            *outcome.counts.entry((family.name, Some(why))).or_default() += 1;
+        }
+        Ok(Some((family, Answer::Replace(new)))) => {
+            if new.code[..] == [inst] {
+                *outcome.counts.entry((family.name, Some("it is as the target wants it"))).or_default() += 1;
+                return;
+            }
+            if unit.trusts_convention(number, block) {
+                assume(outcome, CONVENTION);
+            }
+            replaced(outcome, offset, inst, family, new);
+        }
+        Err((family, refusal)) => outcome.refused.push(Refused::new(offset, Some(&inst), family.name, &refusal)),
+    }
+}
+
+fn assume(outcome: &mut Outcome, what: &'static str) {
+    if !outcome.assumes.contains(&what) {
+        outcome.assumes.push(what);
+    }
+}
+
+fn replaced(outcome: &mut Outcome, offset: u32, inst: Inst, family: &Family, new: Replacement) {
+    // Families have names that live as long as the process.
+    *outcome.counts.entry((family.name, None)).or_default() += 1;
+    for reg in &new.scratch {
+        let end = reg.index + u16::from(reg.count);
+        match reg.file {
+            RegFile::Vgpr => outcome.vgprs = outcome.vgprs.max(end),
+            RegFile::Sgpr => outcome.sgprs = outcome.sgprs.max(end),
+            _ => {}
+        }
+    }
+    if let Some(what) = new.assumes {
+        assume(outcome, what);
+    }
+    let cost = |code: &[Inst]| code.iter().map(cycles).sum::<u64>();
+    outcome.cycles += cost(&new.code).saturating_sub(cycles(&inst));
+    if !new.scratch.is_empty() {
+        outcome.scratch.push((offset, new.scratch));
+    }
+    outcome.changes.replace(offset, inst, new.code);
+}
+
+/// Cycles in which an instruction keeps its wave from issuing the next one, roughly.
+fn cycles(inst: &Inst) -> u64 {
+    match inst {
+        _ if inst.is(Flag::Wmma) || inst.is(Flag::Swmmac) => 8,
+        _ if inst.is(Flag::Trans) => 4,
+        _ => 1,
+    }
+}
+
+/// A place that concerns a family and that no known way leads to. In a function of which all ways are known it is data,
+/// or is never executed.
+fn hidden(task: &Task<'_>, unit: &Unit<'_>, number: usize, offset: u32, outcome: &mut Outcome) {
+    let function = &unit.program.functions[number];
+    let Some(problem) = entered_anywhere(function).filter(|_| !function.entries.is_empty()) else { return };
+    let Some(inst) = unit.program.decode(offset).filter(|inst| task.rewriter.suspects(inst)) else { return };
+    outcome.refused.push(Refused::hidden(offset, &inst, *problem));
+}

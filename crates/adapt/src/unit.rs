@@ -1,0 +1,72 @@
+//! A section of code with what the questions of the families need: the program in it, its bank modes, what is live.
+//!
+//! Invariants: what costs is made when somebody asks for the first time, and once.
+
+use crate::flight::Returns;
+use hotswap_code_object::image::Image;
+use hotswap_isa::Isa;
+use hotswap_program::{BankMap, Function, Liveness, Problem, Program, Reason, Source, Summaries};
+use hotswap_report::Diagnostic;
+use std::sync::OnceLock;
+
+/// A section of code.
+#[derive(Debug)]
+pub(crate) struct Unit<'a> {
+    /// Number of the section in the file's table.
+    pub(crate) number: usize,
+    pub(crate) name: &'a str,
+    pub(crate) program: Program<'a>,
+    /// Bank modes, if callers and callees that are not known keep LLVM's calling convention.
+    pub(crate) banks: BankMap,
+    proven: OnceLock<BankMap>,
+    summaries: OnceLock<Summaries>,
+    returns: OnceLock<Returns>,
+}
+
+impl<'a> Unit<'a> {
+    /// The sections with these numbers.
+    pub(crate) fn read(image: &Image<'a>, numbers: &[usize]) -> Result<Vec<Self>, Diagnostic> {
+        let mut units = Vec::new();
+        for source in Source::read(image.bytes())? {
+            let at = source.bytes.as_ptr() as usize;
+            let own = |number: &&usize| image.sections.get(**number).is_some_and(|s| s.bytes.as_ptr() as usize == at);
+            let Some(number) = numbers.iter().find(own).copied() else { continue };
+            let program = Program::build(source);
+            let banks = BankMap::by_convention(&program);
+            let name = image.sections[number].name;
+            let (proven, summaries, returns) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+            units.push(Self { number, name, program, banks, proven, summaries, returns });
+        }
+        Ok(units)
+    }
+
+    pub(crate) fn isa(&self) -> Isa {
+        self.program.source.isa
+    }
+
+    pub(crate) fn summaries(&self) -> &Summaries {
+        self.summaries.get_or_init(|| Summaries::of(&self.program, &self.banks))
+    }
+
+    pub(crate) fn returns(&self) -> &Returns {
+        self.returns.get_or_init(|| Returns::of(self))
+    }
+
+    pub(crate) fn liveness(&self, function: usize) -> Liveness {
+        Liveness::of(&self.program, function, self.summaries(), &self.banks)
+    }
+
+    /// Whether the bank mode of a block is only what the calling convention says.
+    pub(crate) fn trusts_convention(&self, function: usize, block: usize) -> bool {
+        let proven = self.proven.get_or_init(|| BankMap::of(&self.program));
+        proven.at_block(function, block).mode().is_none() && self.banks.at_block(function, block).mode().is_some()
+    }
+}
+
+/// Why somebody who is not known may come to any place of a function.
+pub(crate) fn entered_anywhere(function: &Function) -> Option<&Problem> {
+    let anywhere = |problem: &&Problem| {
+        matches!(problem.reason, Reason::UnknownJump | Reason::UnknownReturn | Reason::Exception | Reason::TooDeep)
+    };
+    function.problems.iter().find(anywhere)
+}

@@ -1,0 +1,135 @@
+//! Pieces of assembly through the whole engine: what comes out is disassembled by LLVM for the target and compared with what
+//! stands beside the case; a second run changes nothing; the number of threads does not matter.
+//!
+//! A case is `cases/NAME.s`: a whole file of assembly if it has a line `.amdhsa_kernel`, the instructions of one kernel
+//! otherwise. `cases/NAME.expect` is LLVM's listing of the linked result behind a summary of the record, or the refusals. The cases of the
+//! families themselves run, too; with `HOTSWAP_BLESS=1` what comes out is written.
+
+mod common;
+
+use common::{as_kernel, assemble, cases, disassembled, run, stem};
+use hotswap_adapt::{Adapted, ObjectRecord};
+use hotswap_report::Diagnostic;
+use hotswap_userland::{Workbench, say};
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+type Outcome = Result<Adapted, Vec<Diagnostic>>;
+
+fn text_of(path: &PathBuf) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    if text.contains(".amdhsa_kernel") { text } else { as_kernel(&text) }
+}
+
+fn summary(record: &ObjectRecord) -> String {
+    let mut text = String::new();
+    for function in &record.functions {
+        let _ = write!(text, "// {}: {:+} bytes, {} cycles", function.name, function.grown, function.cycles);
+        if let Some(kernel) = &function.kernel {
+            for (name, change) in
+                [("vgprs", Some(kernel.vgprs)), ("sgprs", Some(kernel.sgprs)), ("waves", kernel.waves)]
+            {
+                if let Some(change) = change.filter(|change| change.before != change.after) {
+                    let _ = write!(text, ", {name} {} -> {}", change.before, change.after);
+                }
+            }
+        }
+        text.push('\n');
+        for site in &function.sites {
+            let left = site.left.as_ref().map_or(String::new(), |why| format!(" left: {why}"));
+            let _ = writeln!(text, "//   {} x {}{left}", site.count, site.family);
+        }
+        function.assumes.iter().for_each(|what| text += &format!("//   assumes: {what}\n"));
+    }
+    text
+}
+
+fn found(outcome: &Outcome, lines: Option<&Vec<String>>) -> String {
+    match (outcome, lines) {
+        (Err(refusals), _) => refusals.iter().map(|refusal| format!("{refusal}\n")).collect(),
+        (Ok(adapted), lines) => {
+            let code: String = lines.into_iter().flatten().map(|line| format!("{line}\n")).collect();
+            let code = code.split("s_code_end").next().unwrap_or_default().trim_end().to_owned();
+            summary(&adapted.record) + &code + "\n"
+        }
+    }
+}
+
+fn check(folder: &str, expected: &str) {
+    let Some(bench) = Workbench::new("adapt") else { return };
+    let paths = cases(folder);
+    let files: Vec<(String, String)> = paths.iter().map(|path| (stem(path).to_owned(), text_of(path))).collect();
+    let objects = assemble(&bench, &files);
+    let mut made = Vec::new();
+    let mut outcomes = Vec::new();
+    for ((name, _), (object, linked)) in files.iter().zip(&objects) {
+        for (kind, data) in [("o", object), ("co", linked)] {
+            let outcome = run(data, false);
+            twice(name, data, &outcome);
+            if let Ok(adapted) = &outcome {
+                made.push((format!("{name}.{kind}"), adapted.bytes.clone()));
+            }
+            outcomes.push((name, kind, outcome));
+        }
+    }
+    let lines = disassembled(&bench, &made);
+    let listing = |name: &str, kind: &str| {
+        let place = made.iter().position(|(made, _)| *made == format!("{name}.{kind}"))?;
+        lines.get(place)
+    };
+    let invalid: Vec<_> = made
+        .iter()
+        .zip(&lines)
+        .filter(|(_, lines)| lines.iter().any(|line| line.contains("<unknown>") || line.contains(".long")))
+        .collect();
+    assert!(invalid.is_empty(), "{:?}", invalid.iter().map(|((name, _), lines)| (name, lines)).collect::<Vec<_>>());
+    let bless = std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1");
+    let mut wrong = Vec::new();
+    for (path, pair) in paths.iter().zip(outcomes.chunks(2)) {
+        let [(name, _, object), (_, _, linked)] = pair else { panic!("two outcomes each") };
+        let text = found(linked, listing(name, "co"));
+        assert_eq!(object.is_ok(), linked.is_ok(), "{name}: {:?} {:?}", object.as_ref().err(), linked.as_ref().err());
+        if let (Some(object), Some(linked)) = (listing(name, "o"), listing(name, "co")) {
+            assert_eq!(without_padding(object), without_padding(linked), "{name}: relocatable and linked");
+        }
+        let beside = path.parent().unwrap().join(expected).join(format!("{name}.expect"));
+        let beside = if expected.is_empty() { path.with_extension("expect") } else { beside };
+        if bless {
+            fs::write(&beside, &text).unwrap();
+        } else if fs::read_to_string(&beside).unwrap_or_default() != text {
+            wrong.push(format!("{name}:\n{text}"));
+        }
+    }
+    let refused = outcomes.iter().filter(|(_, _, outcome)| outcome.is_err()).count() / 2;
+    say(&format!(
+        "adapt: {} cases of {folder}, {refused} of them refused, {} not as expected",
+        paths.len(),
+        wrong.len()
+    ));
+    assert!(!paths.is_empty() && wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn without_padding(lines: &[String]) -> Vec<&String> {
+    let is_code = |line: &&String| !["s_code_end", "..."].contains(&line.as_str());
+    lines.iter().filter(is_code).collect()
+}
+
+/// With the label kept, what came out is an input of the same kind, and nothing is left to do.
+fn twice(name: &str, data: &[u8], outcome: &Outcome) {
+    let Ok(adapted) = outcome else { return };
+    assert_eq!(run(&adapted.bytes, false).as_ref().map(|again| &again.bytes), Ok(&adapted.bytes), "{name}: labelled");
+    let once = run(data, true).unwrap_or_else(|refused| panic!("{name}: {refused:?}"));
+    let again = run(&once.bytes, true).unwrap_or_else(|refused| panic!("{name}, again: {refused:?}"));
+    assert!(once.bytes == again.bytes, "{name}: a second run changes something: {:?}", again.record);
+}
+
+#[test]
+fn every_case_becomes_what_stands_beside_it() {
+    check("tests/cases", "");
+}
+
+#[test]
+fn the_cases_of_the_families_go_through_the_engine() {
+    check("../families/tests/code", "../../../adapt/tests/families");
+}
