@@ -1,0 +1,223 @@
+//! Distances between matrix instructions and what touches their registers, from the text of the disassembler.
+//!
+//! Nothing of the families is used: the table is the one that was measured with LLVM's hazard recognizer for
+//! gfx1250-strict, written down once more; the walk is a search from each matrix instruction over all paths. What LLVM
+//! compiles for the target must pass, else the check is wrong.
+
+use crate::banks::Banks;
+use crate::listing::{Line, Listing, Role, Vgprs, is_scalar_destination, vgprs};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+/// Vector instructions that must stand before a vector instruction and before a matrix instruction.
+pub type Needs = (u8, u8);
+
+/// What gfx1250-strict needs behind a matrix instruction; `None` for one that is not known.
+pub fn needs(line: &Line) -> Option<Needs> {
+    let mnemonic = line.mnemonic();
+    if mnemonic.contains("_16x16x4_f32") {
+        return Some((0, 0));
+    }
+    if mnemonic.starts_with("v_swmmac_") {
+        return Some(if mnemonic.contains("iu8") { (4, 5) } else { (2, 3) });
+    }
+    if mnemonic.ends_with("f8f6f4") {
+        let narrow = |name: &str| {
+            ["FP6", "BF6", "FP4"].iter().any(|kind| line.text.contains(&format!("{name}:MATRIX_FMT_{kind}")))
+        };
+        return Some(if narrow("matrix_a_fmt") && narrow("matrix_b_fmt") { (4, 5) } else { (8, 9) });
+    }
+    let known = ["_16x16x32_", "_16x16x64_"].iter().any(|shape| mnemonic.contains(shape));
+    known.then(|| if mnemonic.contains("_iu8") { (8, 9) } else { (4, 5) })
+}
+
+/// Name of what a need depends on, for comparing programs.
+pub fn class(line: &Line) -> String {
+    match needs(line) {
+        Some((vector, _)) => {
+            let mnemonic = line.mnemonic().replace("_scale16_", "_").replace("_scale_", "_");
+            format!("{mnemonic}/{vector}")
+        }
+        None => line.mnemonic().to_owned(),
+    }
+}
+
+/// Who comes too near.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consumer {
+    /// A vector instruction.
+    Vector,
+    /// A matrix instruction that reads the result as A, B or index.
+    Matrix,
+    /// A call, a return or another branch to code that is not known.
+    Leave,
+}
+
+/// What was found in a listing.
+#[derive(Debug, Default)]
+pub struct Distances {
+    /// Too near, one line each.
+    pub violations: Vec<String>,
+    /// Too near to a call or a return: LLVM does not look there, so only what we write is held to it.
+    pub leaving: Vec<String>,
+    /// Matrix instructions for which no need is known.
+    pub unknown: Vec<String>,
+    /// Fewest instructions between, by class of producer and consumer.
+    pub fewest: BTreeMap<(String, Consumer), u8>,
+    /// Pairs that were judged.
+    pub pairs: usize,
+}
+
+impl Distances {
+    /// Takes over the smaller distances.
+    pub fn merge(&mut self, other: Self) {
+        self.violations.extend(other.violations);
+        self.leaving.extend(other.leaving);
+        self.unknown.extend(other.unknown);
+        self.pairs += other.pairs;
+        for (key, count) in other.fewest {
+            let old = self.fewest.entry(key).or_insert(u8::MAX);
+            *old = count.min(*old);
+        }
+    }
+}
+
+/// Registers of an instruction under the mode before it.
+struct Touch {
+    reads: Vec<Vgprs>,
+    writes: Vec<Vgprs>,
+}
+
+fn overlap(left: &[Vgprs], right: &[Vgprs]) -> bool {
+    let meets = |a: &Vgprs, b: &Vgprs| a.first < b.first + b.count && b.first < a.first + a.count;
+    left.iter().any(|a| right.iter().any(|b| meets(a, b)))
+}
+
+/// What a vector instruction reads and writes.
+fn touch(line: &Line, banks: &Banks, number: usize) -> Touch {
+    let mut touch = Touch { reads: Vec::new(), writes: Vec::new() };
+    let mnemonic = line.mnemonic();
+    let swaps = mnemonic.contains("_swap_b32") || mnemonic.starts_with("v_swap");
+    for (position, (role, operand)) in line.operands().into_iter().enumerate() {
+        let Some(regs) = vgprs(operand) else { continue };
+        let physical = banks.before[number].physical(role, regs);
+        let writes = role == Role::Dst && !(position == 0 && is_scalar_destination(mnemonic));
+        if writes || swaps {
+            touch.writes.extend(&physical);
+        }
+        // A result that is also a source overlaps as a write already.
+        if !writes || swaps {
+            touch.reads.extend(physical);
+        }
+    }
+    touch
+}
+
+/// Result and inputs of a matrix instruction; C and scales need no distance, the index of a sparse one does.
+fn matrix(line: &Line, banks: &Banks, number: usize) -> (Vec<Vgprs>, Vec<Vgprs>) {
+    let sparse = line.mnemonic().starts_with("v_swmmac_");
+    let (mut result, mut inputs) = (Vec::new(), Vec::new());
+    for (role, operand) in line.operands() {
+        let Some(regs) = vgprs(operand) else { continue };
+        let physical = banks.before[number].physical(role, regs);
+        match role {
+            Role::Dst => result.extend(physical),
+            Role::Src0 | Role::Src1 => inputs.extend(physical),
+            Role::Src2 if sparse => inputs.extend(physical),
+            _ => {}
+        }
+    }
+    (result, inputs)
+}
+
+/// Looks at every matrix instruction of a listing.
+pub fn distances(listing: &Listing, banks: &Banks) -> Distances {
+    let mut found = Distances::default();
+    let mut touches = HashMap::new();
+    for producer in (0..listing.lines.len()).filter(|line| listing.lines[*line].is_matrix()) {
+        match needs(&listing.lines[producer]) {
+            None => found.unknown.push(listing.show(producer)),
+            Some((_, 0)) => {}
+            Some(needs) => from(listing, banks, producer, needs, &mut touches, &mut found),
+        }
+    }
+    found
+}
+
+/// All that can be reached from a producer within the distance that matters.
+fn from(
+    listing: &Listing,
+    banks: &Banks,
+    producer: usize,
+    needs: Needs,
+    touches: &mut HashMap<usize, Touch>,
+    found: &mut Distances,
+) {
+    let class = class(&listing.lines[producer]);
+    let (result, inputs) = matrix(&listing.lines[producer], banks, producer);
+    let mut best: HashMap<usize, u8> = HashMap::new();
+    let mut heap: BinaryHeap<Reverse<(u8, usize)>> = BinaryHeap::new();
+    for next in listing.successors(producer) {
+        heap.push(Reverse((0, next)));
+    }
+    while let Some(Reverse((count, line))) = heap.pop() {
+        // One more than the need, to tell a distance that is kept by luck from one that is the smallest possible.
+        if count > needs.1 || best.get(&line).is_some_and(|known| *known <= count) {
+            continue;
+        }
+        best.insert(line, count);
+        let here = &listing.lines[line];
+        let consumer = consumer(here, line, banks, touches, &result, &inputs);
+        if let Some(consumer) = consumer {
+            judge(listing, (producer, &class), (line, consumer), count, needs, found);
+        }
+        let behind = count + u8::from(here.is_vector());
+        for next in listing.successors(line) {
+            heap.push(Reverse((behind, next)));
+        }
+    }
+}
+
+fn consumer(
+    here: &Line,
+    line: usize,
+    banks: &Banks,
+    touches: &mut HashMap<usize, Touch>,
+    result: &[Vgprs],
+    inputs: &[Vgprs],
+) -> Option<Consumer> {
+    if here.leaves() {
+        return Some(Consumer::Leave);
+    }
+    if here.is_matrix() {
+        let (_, reads) = matrix(here, banks, line);
+        return overlap(&reads, result).then_some(Consumer::Matrix);
+    }
+    if !here.is_vector() {
+        return None;
+    }
+    let touch = touches.entry(line).or_insert_with(|| touch(here, banks, line));
+    let near = overlap(&touch.reads, result) || overlap(&touch.writes, result) || overlap(&touch.writes, inputs);
+    near.then_some(Consumer::Vector)
+}
+
+fn judge(
+    listing: &Listing,
+    (producer, class): (usize, &str),
+    (line, consumer): (usize, Consumer),
+    count: u8,
+    needs: Needs,
+    found: &mut Distances,
+) {
+    let need = if consumer == Consumer::Vector { needs.0 } else { needs.1 };
+    found.pairs += 1;
+    let fewest = found.fewest.entry((class.to_owned(), consumer)).or_insert(u8::MAX);
+    *fewest = count.min(*fewest);
+    if count < need {
+        let text = format!("{} | {} | {count} of {need}", listing.show(producer), listing.show(line));
+        match consumer {
+            Consumer::Leave => found.leaving.push(text),
+            _ => found.violations.push(text),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! LLVM's tools on what came out, and what the text that they print says.
+
+use crate::banks::{Banks, banks};
+use crate::hazard::{Distances, distances};
+use crate::listing::{Listing, vgprs};
+use crate::rules;
+use hotswap_userland::Workbench;
+use std::collections::BTreeMap;
+
+/// What is wrong about one object, and its distances.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// One line each; none is good.
+    pub problems: Vec<String>,
+    /// What [`crate::hazard`] found.
+    pub distances: Distances,
+    /// Instructions that were looked at.
+    pub lines: usize,
+    /// The listing, for whoever compares.
+    pub listing: Listing,
+}
+
+/// Lets LLVM 24 read some files of the bench; the answers in the order of the names.
+///
+/// # Panics
+/// If the userland has no LLVM 24.
+pub fn ask(bench: &Workbench, names: &[&str]) -> Vec<Answer> {
+    let script = |name: &&str| {
+        format!(
+            "llvm-objdump-24 -d '{name}' >'{name}.txt' 2>'{name}.err' || echo \"objdump $?\" >>'{name}.err'\n\
+             llvm-readelf-24 --wide -hlSsrn --notes --dynamic '{name}' >'{name}.elf' 2>>'{name}.err' || echo \"readelf $?\" >>'{name}.err'\n\
+             if grep -q '[.]debug_info' '{name}.elf'; then llvm-dwarfdump-24 --verify --quiet '{name}' >>'{name}.err' 2>&1 || \
+             {{ echo \"dwarfdump $?\" >>'{name}.err'; llvm-dwarfdump-24 --verify '{name}' 2>&1 | grep -m3 error >>'{name}.err'; }}; fi\n"
+        )
+    };
+    bench.run(&(names.iter().map(script).collect::<String>() + "true\n"));
+    let text = |name: String| String::from_utf8_lossy(&bench.read(&name)).into_owned();
+    let answer = |name: &&str| Answer {
+        code: text(format!("{name}.txt")),
+        elf: text(format!("{name}.elf")),
+        complaints: text(format!("{name}.err")),
+    };
+    names.iter().map(answer).collect()
+}
+
+/// What the tools printed.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// `llvm-objdump -d`.
+    pub code: String,
+    /// `llvm-readelf`.
+    pub elf: String,
+    /// Errors and warnings of all.
+    pub complaints: String,
+}
+
+/// Judges code for the target; `ours` holds it to the rules that LLVM itself does not keep, and to distances before
+/// calls and returns.
+pub fn judge(answer: &Answer, ours: bool) -> Verdict {
+    let listing = Listing::read(&answer.code);
+    let banks = banks(&listing);
+    let distances = distances(&listing, &banks);
+    let mut problems: Vec<String> = answer.complaints.lines().map(|line| format!("LLVM says: {line}")).collect();
+    problems.extend(listing.invalid.iter().map(|line| format!("invalid: {line}")));
+    problems.extend(banks.problems.iter().map(|line| format!("bank mode: {line}")));
+    problems.extend(distances.unknown.iter().map(|line| format!("not on the target: {line}")));
+    problems.extend(distances.violations.iter().map(|line| format!("too near: {line}")));
+    problems.extend(rules::problems(&listing, ours));
+    problems.extend(targets(&listing));
+    if ours {
+        problems.extend(distances.leaving.iter().map(|line| format!("too near to a call or return: {line}")));
+        problems.extend(registers(&listing, &banks, &answer.elf));
+    }
+    Verdict { problems, lines: listing.lines.len(), distances, listing }
+}
+
+/// Branches lead to instructions.
+fn targets(listing: &Listing) -> Vec<String> {
+    let astray = |line: &usize| listing.lines[*line].target.is_some_and(|target| listing.at(target).is_none());
+    (0..listing.lines.len())
+        .filter(astray)
+        .map(|line| format!("{}: leads to no instruction", listing.show(line)))
+        .collect()
+}
+
+/// No kernel names a VGPR above what its metadata says.
+fn registers(listing: &Listing, banks: &Banks, elf: &str) -> Vec<String> {
+    let counts = counts(elf);
+    let mut highest: BTreeMap<&str, (u16, usize)> = BTreeMap::new();
+    for (number, line) in listing.lines.iter().enumerate() {
+        for (role, operand) in line.operands() {
+            let Some(regs) = vgprs(operand) else { continue };
+            let [physical] = banks.before[number].physical(role, regs)[..] else { continue };
+            let last = physical.first + physical.count;
+            let known = highest.entry(listing.function(number)).or_insert((0, number));
+            if last > known.0 {
+                *known = (last, number);
+            }
+        }
+    }
+    let wrong = |(name, (used, line)): (&&str, &(u16, usize))| {
+        let count = *counts.get(*name)?;
+        (u32::from(*used) > count).then(|| format!("{}: the metadata says {count} VGPRs", listing.show(*line)))
+    };
+    highest.iter().filter_map(wrong).collect()
+}
+
+/// VGPRs of each kernel by its metadata.
+fn counts(elf: &str) -> BTreeMap<String, u32> {
+    let (mut counts, mut name) = (BTreeMap::new(), None);
+    for line in elf.lines() {
+        let Some((key, value)) = line.trim().trim_start_matches("- ").split_once(':') else { continue };
+        match key.trim() {
+            ".symbol" => name = value.trim().trim_matches('\'').strip_suffix(".kd").map(str::to_owned),
+            ".vgpr_count" => {
+                if let (Some(name), Ok(count)) = (name.take(), value.trim().parse()) {
+                    counts.insert(name, count);
+                }
+            }
+            _ => {}
+        }
+    }
+    counts
+}

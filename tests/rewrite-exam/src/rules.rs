@@ -1,0 +1,200 @@
+//! What code for gfx1250-strict must not hold although LLVM's disassembler accepts it, from the text alone.
+//!
+//! Each rule is a row of the list of differences. Those that LLVM keeps, too, are held against LLVM's own code; the
+//! others (`strict` below) are what the hardware's makers ask beyond that.
+
+use crate::listing::{Line, Listing};
+use std::collections::BTreeSet;
+
+/// Problems of a listing; `ours` adds the rules that LLVM itself does not keep.
+pub fn problems(listing: &Listing, ours: bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in 0..listing.lines.len() {
+        let mut say = |what: &str| found.push(format!("{}: {what}", listing.show(line)));
+        forms(listing, line, &mut say);
+        clause(listing, line, &mut say);
+        if ours {
+            beyond_llvm(listing, line, &mut say);
+        }
+    }
+    let masks = multicast(listing).into_iter();
+    // LLVM leaves the masks of tensors to whoever writes the program.
+    found.extend(masks.filter(|problem| ours || !problem.contains("tensor_load")));
+    found
+}
+
+/// Instructions that the target lacks or that must look otherwise.
+fn forms(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
+    let here = &listing.lines[line];
+    match here.mnemonic() {
+        "v_wmma_f32_16x16x128_f8f6f4" => say("f8f6f4 without scales"),
+        "s_barrier_signal_isfirst" if here.text.contains(" -3") => say("isfirst of the cluster barrier"),
+        name if name.starts_with("v_wmma_scale") => {
+            let source = here.words.get(1).map_or(0, |word| word >> 18 & 511);
+            if !matches!(source, 128..=208 | 240..=248 | 256..) {
+                say("the unused source names a scalar register");
+            }
+        }
+        name if name.starts_with("v_cvt_") && name.contains("fp8") && here.text.contains(" clamp") => {
+            say("conversion of UE5M3");
+        }
+        _ => {}
+    }
+    if let Some(selector) = here.text.split("scale_sel:").nth(1).and_then(|rest| rest.split(' ').next()) {
+        let limit = if ["_fp8", "_bf8"].iter().any(|kind| here.mnemonic().ends_with(kind)) { 7 } else { 3 };
+        if selector.parse::<u32>().is_ok_and(|selector| selector > limit) {
+            say("scales of 16 elements");
+        }
+    }
+}
+
+/// What a clause holds is of one kind of memory.
+fn clause(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
+    let here = &listing.lines[line];
+    if here.mnemonic() != "s_clause" {
+        return;
+    }
+    let length = here.words.first().map_or(0, |word| (word & 63) as usize) + 1;
+    let kind = |text: &str| match text.split('_').next().unwrap_or_default() {
+        "global" | "flat" | "scratch" | "buffer" | "tbuffer" | "cluster" | "image" => "vector memory",
+        "ds" => "LDS",
+        "s" if text.starts_with("s_load") || text.starts_with("s_buffer") || text.starts_with("s_prefetch") => {
+            "scalar memory"
+        }
+        _ => "no memory",
+    };
+    // LLVM counts changes of the bank mode as members and leaves them inside.
+    let members = listing.lines[line + 1..].iter().take(length).map(Line::mnemonic);
+    let members: BTreeSet<&str> = members.filter(|name| *name != "s_set_vgpr_msb").map(kind).collect();
+    if members.len() != 1 || members.contains("no memory") {
+        say(&format!("a clause of {length} holds {members:?}"));
+    }
+}
+
+/// What LLVM leaves as it is.
+fn beyond_llvm(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
+    let here = &listing.lines[line];
+    let name = here.mnemonic();
+    if name.ends_with("_addtid_b32") {
+        say("LDS at M0 + 4 * lane");
+    }
+    if name.starts_with("v_") && name.contains("64") && here.text.contains("src_flat_scratch_base") {
+        say("the base of scratch as a 64-bit source of a vector instruction");
+    }
+    if name == "s_get_barrier_state" {
+        say("state of a barrier");
+    }
+    let mode = here.text.contains("(HW_REG_WAVE_MODE") || here.text.contains("(HW_REG_MODE");
+    if name.starts_with("s_setreg") && mode {
+        let before = listing.lines[..line].iter().rev().take(2).take_while(|line| line.mnemonic() == "v_nop").count();
+        if before < 2 {
+            say("a write of MODE without two v_nop before it");
+        }
+    }
+}
+
+/// Facts that hold before each line on every path: what `step` makes of them; nothing holds where a function begins.
+fn facts(listing: &Listing, step: impl Fn(usize, &mut BTreeSet<String>)) -> Vec<Option<BTreeSet<String>>> {
+    let mut before: Vec<Option<BTreeSet<String>>> = vec![None; listing.lines.len()];
+    let mut work = Vec::new();
+    for &start in listing.functions.keys().filter(|start| **start < listing.lines.len()) {
+        before[start] = Some(BTreeSet::new());
+        work.push(start);
+    }
+    while let Some(line) = work.pop() {
+        let mut facts = before[line].clone().unwrap_or_default();
+        step(line, &mut facts);
+        for next in listing.successors(line) {
+            let joined = match &before[next] {
+                None => facts.clone(),
+                Some(old) => old.intersection(&facts).cloned().collect(),
+            };
+            if before[next].as_ref() != Some(&joined) {
+                before[next] = Some(joined);
+                work.push(next);
+            }
+        }
+    }
+    before
+}
+
+/// Loads for clusters find 0 in the low half of M0, loads of tensors in that of their second descriptor.
+fn multicast(listing: &Listing) -> Vec<String> {
+    let needed = |line: usize| -> Option<String> {
+        let here = &listing.lines[line];
+        match here.mnemonic() {
+            name if name.starts_with("cluster_load") => Some("m0".to_owned()),
+            "tensor_load_to_lds" => here.operands().get(1).and_then(|(_, name)| destination(name).into_iter().next()),
+            _ => None,
+        }
+    };
+    let sites: Vec<(usize, String)> = (0..listing.lines.len()).filter_map(|line| Some((line, needed(line)?))).collect();
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    let before = facts(listing, |line, facts| low_halves(&listing.lines[line], facts));
+    let wrong = |(line, reg): &&(usize, String)| before[*line].as_ref().is_some_and(|facts| !facts.contains(reg));
+    sites
+        .iter()
+        .filter(wrong)
+        .map(|(line, reg)| format!("{}: the mask in {reg} may not be 0", listing.show(*line)))
+        .collect()
+}
+
+/// Follows which scalar registers hold 0 in their low half.
+fn low_halves(here: &Line, facts: &mut BTreeSet<String>) {
+    /// Scalar instructions whose first operand is no result.
+    const READERS: [&str; 6] = ["s_cmp", "s_bitcmp", "s_set_pc", "s_prefetch", "s_wait", "s_cbranch"];
+    if here.leaves() {
+        facts.clear();
+        return;
+    }
+    let name = here.mnemonic();
+    let writes = ["s_", "v_read", "v_cmp"].iter().any(|head| name.starts_with(head));
+    if !writes || READERS.iter().any(|head| name.starts_with(head)) {
+        return;
+    }
+    let words: Vec<&str> = here.operands().iter().map(|(_, operand)| *operand).collect();
+    let Some((result, sources)) = words.split_first() else { return };
+    let known = |operand: &str| match operand.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16)) {
+        Some(Ok(value)) => value & 0xffff == 0,
+        _ => operand == "0" || facts.contains(operand),
+    };
+    let zero = match (name, sources) {
+        ("s_mov_b32", [value]) => known(value),
+        ("s_and_b32", [left, right]) => known(left) || known(right),
+        ("s_or_b32" | "s_xor_b32", [left, right]) => known(left) && known(right),
+        ("s_pack_hh_b32_b16", [low, _]) => *low == "0",
+        ("s_pack_ll_b32_b16" | "s_pack_lh_b32_b16", [low, _]) => known(low),
+        _ => false,
+    };
+    let written = destination(result);
+    written.iter().for_each(|reg| {
+        facts.remove(reg);
+    });
+    if zero {
+        facts.extend(written.into_iter().take(1));
+    }
+}
+
+/// The scalar registers of an operand, one by one.
+fn destination(name: &str) -> Vec<String> {
+    if name == "m0" {
+        return vec![name.to_owned()];
+    }
+    scalars(name)
+        .map_or(Vec::new(), |(first, count)| (first..first + count).map(|number| format!("s{number}")).collect())
+}
+
+/// `s4` or `s[4:7]`.
+fn scalars(name: &str) -> Option<(u32, u32)> {
+    let rest = name.strip_prefix('s')?;
+    match rest.strip_prefix('[') {
+        None => rest.parse().ok().map(|first| (first, 1)),
+        Some(range) => {
+            let (first, last) = range.trim_end_matches(']').split_once(':')?;
+            let [first, last] = [first, last].map(|number| number.parse::<u32>().ok());
+            Some((first?, last? + 1 - first?))
+        }
+    }
+}
