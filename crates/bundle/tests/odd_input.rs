@@ -230,6 +230,29 @@ fn a_library_without_symbols_grows_and_changes_in_place() {
     }
 }
 
+/// The section header table of a file that [`library`] has made.
+fn section_header(file: &[u8], number: usize) -> usize {
+    u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize + 64 * number
+}
+
+/// Sections may claim more than there is: nobody counts to the end of it.
+#[test]
+fn sections_of_a_hundred_terabytes_take_no_time() {
+    let one = bytes_with(None);
+    let plain = library(&[&one]);
+    let place = open(&plain).found[0].place.file_offset;
+    let [kind, size] = [4, 32];
+    for (section, claimed) in [(2, 8u32), (3, 2)] {
+        let mut odd = plain.clone();
+        let header = section_header(&odd, section);
+        odd[header + kind..header + kind + 4].copy_from_slice(&claimed.to_le_bytes());
+        odd[header + size..header + size + 8].copy_from_slice(&(100u64 << 40).to_le_bytes());
+        let large = Exchange { offset: place, new: vec![7; 70_000].into() };
+        let refused = replace_bundles(&odd, &[large]).unwrap_err();
+        assert!([codes::NO_PLACE, codes::MALFORMED].contains(&refused.code), "{refused}");
+    }
+}
+
 /// What expands a thousand times is refused by its first bytes, or by its entry table.
 #[test]
 fn bombs_are_refused_before_they_are_expanded() {

@@ -157,7 +157,9 @@ impl<'a> Plan<'a> {
     fn find_symbols(&mut self, program: &Program<'_>) -> Result<(), Diagnostic> {
         let tables = program.sections.all.iter().filter(|section| matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM));
         for table in tables {
-            for number in 0..table.size / SYMBOL {
+            let cut = || malformed("a symbol table leaves the file", table.offset);
+            let content = table.content(program.bytes).ok_or_else(cut)?;
+            for number in 0..content.len() as u64 / SYMBOL {
                 let at = table.offset + number * SYMBOL;
                 let is_section = program.bytes.get(at as usize + 4).is_some_and(|info| info & 15 == STT_SECTION);
                 if u16_at(program.bytes, at + 6).map(usize::from) != Some(self.index) || is_section {

@@ -42,8 +42,9 @@ pub(super) fn into(program: &Program<'_>, range: &Range<u64>) -> Result<Vec<Poin
     let mut found = Vec::new();
     let mut places = Vec::new();
     for section in program.sections.all.iter().filter(|section| program.is_named(section, ".hipFatBinSegment")) {
-        for start in (0..section.size / WRAPPER).map(|number| number * WRAPPER) {
-            let content = program.content(section);
+        // What a section claims to hold in memory may be more than any file has.
+        let content = program.content(section);
+        for start in (0..content.len() as u64 / WRAPPER).map(|number| number * WRAPPER) {
             if u32_at(content, start) != Some(MAGIC) || u32_at(content, start + 4) != Some(1) {
                 continue;
             }
