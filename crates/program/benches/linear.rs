@@ -1,6 +1,6 @@
 //! What the program model costs, on real code repeated until it is as large as the largest known objects.
 //!
-//! `cargo bench -p hotswap-program -- FILE…` with code objects; `--once` only tells what is found in them. Each line is
+//! `cargo bench -p hotswap-program -- FILE…` with code objects; `--once` only tells what is found in them, `--whole` measures each file as it is. Each line is
 //! one size: seconds of each part, bytes of the model for each byte of code. Processor time a million instructions must
 //! stay where it is.
 
@@ -14,11 +14,16 @@ const SIZES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 22.0];
 fn main() {
     let files: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let once = std::env::args().any(|word| word == "--once");
+    let whole = std::env::args().any(|word| word == "--whole");
     if files.is_empty() {
         println!("no code objects to measure");
     }
     for file in files {
         let data = std::fs::read(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        if whole {
+            measure_whole(&data);
+            continue;
+        }
         let sources = Source::read(&data).unwrap_or_else(|error| panic!("{file}: {error}"));
         let largest = sources.into_iter().max_by_key(|source| source.bytes.len());
         let Some(source) = largest else { panic!("{file}: no code") };
@@ -89,9 +94,43 @@ fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> So
     }
 }
 
+/// A file as it is, its other sections and relocations included.
+fn measure_whole(data: &[u8]) {
+    let clock = Clock::start();
+    let sources = Source::read(data).unwrap_or_else(|error| panic!("{error}"));
+    println!("{} bytes: read {}", data.len(), clock.text());
+    for source in sources.into_iter().filter(|source| !source.bytes.is_empty()) {
+        let wanted = sites(&source);
+        let clock = Clock::start();
+        let part = Program::around(source.clone(), &wanted);
+        println!("around {} sites: {} functions, {}", wanted.len(), part.functions.len(), clock.text());
+        drop(part);
+        measure_source(source);
+    }
+}
+
+/// Instructions as patch families look for them.
+fn sites(source: &Source<'_>) -> Vec<u32> {
+    let mut found = Vec::new();
+    for mark in &source.marks {
+        let mut at = mark.offset;
+        while at < mark.offset + mark.size {
+            let Ok(inst) = source.isa.decode(&source.bytes[at as usize..]) else { break };
+            if inst.mnemonic().contains("_2addr_") || inst.mnemonic().contains("_16x16x128_") {
+                found.push(at);
+            }
+            at += u32::from(inst.len());
+        }
+    }
+    found
+}
+
 fn measure(source: &Source<'_>, times: usize) {
     let mut bytes = Vec::new();
-    let source = repeated(source, times, &mut bytes);
+    measure_source(repeated(source, times, &mut bytes));
+}
+
+fn measure_source(source: Source<'_>) {
     let length = source.bytes.len();
     let clock = Clock::start();
     let program = Program::build(source);

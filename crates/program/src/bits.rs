@@ -3,12 +3,18 @@
 /// Bits, addressed by dword.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bits {
-    words: Box<[u64]>,
+    words: Vec<u64>,
 }
 
 impl Bits {
     pub(crate) fn new(count: usize) -> Self {
-        Self { words: vec![0; count.div_ceil(64)].into() }
+        Self { words: vec![0; count.div_ceil(64)] }
+    }
+
+    /// All clear, and room for so many; the memory is used again.
+    pub(crate) fn reset(&mut self, count: usize) {
+        self.words.clear();
+        self.words.resize(count.div_ceil(64), 0);
     }
 
     pub(crate) fn get(&self, at: usize) -> bool {

@@ -15,6 +15,7 @@
 mod banks;
 mod bits;
 mod block;
+mod builder;
 mod calls;
 mod dump;
 mod function;
@@ -28,6 +29,7 @@ mod query;
 mod resources;
 mod scan;
 mod source;
+mod sweep;
 mod track;
 
 pub use banks::BankMap;

@@ -36,7 +36,7 @@ impl<'s, 'a> Context<'s, 'a> {
         self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
     }
 
-    fn address(&self, offset: u32) -> u64 {
+    pub(crate) fn address(&self, offset: u32) -> u64 {
         self.source.address.wrapping_add(u64::from(offset))
     }
 }

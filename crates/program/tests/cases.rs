@@ -3,6 +3,8 @@
 //! A case is a `.s` file below `cases`. Its first line says for which processors it is assembled, and whether it is
 //! linked as well. What [`hotswap_program::dump`] says of it stands in the `.txt` file beside it; `BLESS=1` writes it.
 
+mod common;
+
 use hotswap_program::{Program, Source, dump};
 use hotswap_userland::{Workbench, say};
 use std::fmt::Write;
@@ -12,6 +14,7 @@ use std::path::Path;
 fn dumped(object: &[u8]) -> String {
     let mut text = String::new();
     for source in Source::read(object).expect("the assembler makes ELF files") {
+        common::around_agrees(&source, usize::MAX);
         dump(&Program::build(source), &mut text).expect("a string takes everything");
     }
     text

@@ -4,6 +4,8 @@
 //! assembly where its blocks begin, so that the object says where they are. Every edge of LLVM must be ours and the
 //! other way round. A register that LLVM calls live must be live for us, but for the reasons that [`excused`] names.
 
+mod common;
+
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_program::{BankMap, Callee, Liveness, Program, Source, Summaries};
@@ -255,6 +257,7 @@ fn examine(object: &[u8], dump: &str, what: &str, sums: &mut Sums) -> Vec<String
             Some(((function.to_owned(), number.parse().ok()?), mark.offset))
         };
         let places = source.marks.iter().filter_map(place).collect();
+        common::around_agrees(&source, 2);
         let program = Program::build(source);
         let banks = BankMap::by_convention(&program);
         let summaries = Summaries::of(&program, &banks);

@@ -1,5 +1,7 @@
 //! Any words, any marks: no panic, and an answer to every question.
 
+mod common;
+
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{
     BankMap, Fixup, FixupKind, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Place, Program, Slot, Source,
@@ -57,6 +59,7 @@ proptest! {
             slots: vec![Slot { place: at(0x9000), to: at(0x1010), constant: true }],
         };
         source.sort();
+        common::around_agrees(&source, 4);
         let program = Program::build(source);
         let mut text = String::new();
         dump(&program, &mut text).unwrap();

@@ -3,6 +3,7 @@
 //! LLVM allocates registers across functions: a caller keeps values in any register that a callee does not write, and a
 //! function that nobody else can call need not save what the convention asks it to save. So the code itself counts.
 
+use crate::builder::Stretch;
 use crate::calls::bottom_up;
 use crate::place::Place;
 use crate::scan::Draft;
@@ -30,23 +31,25 @@ fn convention() -> RegSet {
 
 impl Clobbers {
     /// Of what is known so far.
-    pub(crate) fn of(drafts: &[Draft], offset_of: impl Fn(Place) -> Option<u32>) -> Self {
+    pub(crate) fn of(stretches: &[Stretch], offset_of: impl Fn(Place) -> Option<u32>) -> Self {
+        let drafts = |number: u32| stretches[number as usize].draft.as_deref();
         let mut made = Self {
-            spans: drafts.iter().map(|draft| (draft.start, draft.end)).collect(),
-            sets: vec![None; drafts.len()],
+            spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
+            sets: vec![None; stretches.len()],
             convention: Box::new(convention()),
         };
-        let called: Vec<Vec<Option<u32>>> = drafts
+        let called: Vec<Vec<Option<u32>>> = stretches
             .iter()
-            .map(|draft| {
+            .map(|stretch| {
                 let callee = |to: Option<Place>| Some(made.index_of(offset_of(to?)?)? as u32);
-                draft.calls.iter().map(|call| callee(call.to)).collect()
+                stretch.draft.iter().flat_map(|draft| &draft.calls).map(|call| callee(call.to)).collect()
             })
             .collect();
-        for group in bottom_up(drafts.len(), |draft| called[draft].iter().flatten().copied()) {
+        for group in bottom_up(stretches.len(), |stretch| called[stretch].iter().flatten().copied()) {
             let mut set = RegSet::EMPTY;
             for member in &group {
-                made.add(&drafts[*member as usize], &called[*member as usize], &mut set);
+                let Some(draft) = drafts(*member) else { continue };
+                made.add(draft, &called[*member as usize], &mut set);
             }
             for member in group {
                 made.sets[member as usize] = Some(Box::new(set));

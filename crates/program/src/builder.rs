@@ -1,0 +1,371 @@
+//! From a [`Source`] to its functions.
+//!
+//! The section is cut into stretches where symbols say that functions are; every stretch is followed from its entries,
+//! all in parallel; what one leads to in another becomes an entry there, until nothing new comes up. Where only some
+//! places matter, stretches of plain code ([`sweep`](crate::sweep)) are left alone unless somebody calls them.
+
+use crate::block::Exit;
+use crate::calls::{CallSite, Callee};
+use crate::function::{Entry, EntryKind, Function};
+use crate::ops::{Op, Ops};
+use crate::place::Place;
+use crate::problem::{Problem, Reason};
+use crate::scan::{Context, Draft, RawCall, TAIL_OFFSET};
+use crate::source::{Fixup, FixupKind, MarkKind, Source};
+use crate::sweep::Sweep;
+use crate::track::Clobbers;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Rounds of finding entries in other functions; each is linear in what is new.
+const ROUNDS: usize = 128;
+/// Rounds of finding calls behind calls; a chain of calls in one function needs two.
+const CALL_ROUNDS: usize = 8;
+/// Bytes between the two entries of a kernel with preloaded arguments.
+const PRELOADED: u32 = 256;
+
+/// The functions of a section; with offsets, those that [`Program::around`](crate::Program::around) asks for.
+pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
+    let context = Context { source, ops, clobbers: Clobbers::default() };
+    let mut builder = Builder::new(context);
+    builder.entries_of_symbols();
+    if let Some(offsets) = offsets {
+        builder.leave_plain(offsets);
+    }
+    builder.follow();
+    builder.follow_calls();
+    builder.finish()
+}
+
+/// Bytes that symbols say belong together, or that lie between such.
+pub(crate) struct Stretch {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// The mark that names it.
+    mark: Option<u32>,
+    /// It is left alone.
+    plain: bool,
+    /// What is found in it, once somebody enters it.
+    pub(crate) draft: Option<Box<Draft>>,
+}
+
+struct Builder<'s, 'a> {
+    context: Context<'s, 'a>,
+    stretches: Vec<Stretch>,
+    entries: BTreeMap<u32, Entry>,
+    /// Entries that are not followed yet, with the numbers of their stretches.
+    pending: Vec<(u32, u32)>,
+}
+
+impl<'s, 'a> Builder<'s, 'a> {
+    /// Cuts the section into stretches: what symbols cover, and what lies between.
+    fn new(context: Context<'s, 'a>) -> Self {
+        let source = context.source;
+        let mut builder = Self { context, stretches: Vec::new(), entries: BTreeMap::new(), pending: Vec::new() };
+        let length = source.bytes.len() as u32;
+        let marks = source.marks.iter().enumerate();
+        let mut functions =
+            marks.filter(|(_, mark)| is_function(&mark.kind) && mark.offset.is_multiple_of(4)).peekable();
+        let mut at = 0;
+        while let Some((number, mark)) = functions.next() {
+            builder.stretch(at, mark.offset, None);
+            let mut end = mark.offset.saturating_add(mark.size).next_multiple_of(4).min(length);
+            // Names inside of what another covers are further entries of it.
+            while let Some((_, inner)) = functions.next_if(|(_, next)| next.offset < end || next.offset == mark.offset)
+            {
+                end = end.max(inner.offset.saturating_add(inner.size).next_multiple_of(4).min(length));
+            }
+            let next = functions.peek().map_or(length, |(_, next)| next.offset);
+            if end <= mark.offset {
+                end = next;
+            }
+            builder.stretch(mark.offset, end, Some(number as u32));
+            at = end;
+        }
+        builder.stretch(at, length, None);
+        builder
+    }
+
+    fn stretch(&mut self, start: u32, end: u32, mark: Option<u32>) {
+        if start < end {
+            self.stretches.push(Stretch { start, end, mark, plain: false, draft: None });
+        }
+    }
+
+    fn index_of(&self, offset: u32) -> Option<usize> {
+        let index = self.stretches.partition_point(|stretch| stretch.start <= offset).checked_sub(1)?;
+        self.stretches.get(index).filter(|stretch| offset < stretch.end).map(|_| index)
+    }
+
+    fn enter(&mut self, offset: u32, kind: EntryKind, open: bool) {
+        let Some(index) = self.index_of(offset).filter(|_| offset.is_multiple_of(4)) else { return };
+        let is_new = !self.entries.contains_key(&offset);
+        if self.stretches[index].plain && (is_new || kind == EntryKind::Target) {
+            self.wake(index);
+        }
+        let entry = self.entries.entry(offset).or_insert(Entry { offset, kind, open });
+        (entry.kind, entry.open) = (entry.kind.min(kind), entry.open || open);
+        if is_new {
+            self.pending.push((index as u32, offset));
+        }
+    }
+
+    /// Somebody needs to know about a stretch that was left alone.
+    fn wake(&mut self, index: usize) {
+        let stretch = &mut self.stretches[index];
+        stretch.plain = false;
+        self.pending.extend(self.entries.range(stretch.start..stretch.end).map(|(offset, _)| (index as u32, *offset)));
+    }
+
+    /// Leaves alone what is plain and holds none of the offsets, which rise.
+    fn leave_plain(&mut self, offsets: &[u32]) {
+        self.pending.sort_unstable();
+        let (context, stretches) = (&self.context, &self.stretches);
+        let plain: Vec<u32> = groups(&self.pending)
+            .par_iter()
+            .with_min_len(16)
+            .map_init(
+                || (Sweep::default(), Vec::new()),
+                |(sweep, entries), group| {
+                    let (index, stretch) = (group[0].0, &stretches[group[0].0 as usize]);
+                    let first = offsets.partition_point(|offset| *offset < stretch.start);
+                    let wanted = offsets.get(first).is_some_and(|offset| *offset < stretch.end);
+                    entries.clear();
+                    entries.extend(group.iter().map(|(_, offset)| *offset));
+                    (!wanted && sweep.is_plain(context, stretch.start, stretch.end, entries)).then_some(index)
+                },
+            )
+            .flatten_iter()
+            .collect();
+        plain.into_iter().for_each(|index| self.stretches[index as usize].plain = true);
+        let stretches = &self.stretches;
+        self.pending.retain(|(index, _)| !stretches[*index as usize].plain);
+    }
+
+    /// Everything that the file says is an entry.
+    fn entries_of_symbols(&mut self) {
+        let source = self.context.source;
+        for mark in &source.marks {
+            match mark.kind {
+                MarkKind::Kernel(needs) => {
+                    self.enter(mark.offset, EntryKind::Kernel, false);
+                    if needs.preloads {
+                        self.enter(mark.offset.saturating_add(PRELOADED), EntryKind::Preloaded, false);
+                    }
+                }
+                MarkKind::Function => self.enter(mark.offset, EntryKind::Function, mark.exported),
+                MarkKind::Object | MarkKind::Label => {}
+            }
+        }
+        // The function symbol of a kernel is exported, too; nobody calls it.
+        for mark in source.marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Kernel(_))) {
+            if let Some(entry) = self.entries.get_mut(&mark.offset) {
+                entry.open = false;
+            }
+        }
+        // An address as a number is not followed: it may go anywhere.
+        let absolute = |fixup: &&Fixup| {
+            use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
+            matches!(fixup.kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
+        };
+        for fixup in source.fixups.iter().filter(absolute) {
+            if let Some(offset) = source.target(fixup).and_then(|place| source.offset_of(place)) {
+                self.enter(offset, EntryKind::Address, true);
+            }
+        }
+        for slot in &source.slots {
+            if let Some(offset) = source.offset_of(slot.to) {
+                self.enter(offset, EntryKind::Address, true);
+            }
+        }
+    }
+
+    /// Follows all that is pending, and what that leads to.
+    fn follow(&mut self) {
+        for _ in 0..ROUNDS {
+            let mut pending = std::mem::take(&mut self.pending);
+            if pending.is_empty() {
+                return;
+            }
+            pending.sort_unstable();
+            let (context, stretches) = (&self.context, &mut self.stretches);
+            let take = |group: &'_ [(u32, u32)]| {
+                let stretch = &mut stretches[group[0].0 as usize];
+                stretch.draft.take().unwrap_or_else(|| Box::new(Draft::new(stretch.start, stretch.end)))
+            };
+            let groups = groups(&pending);
+            let mut drafts: Vec<Box<Draft>> = groups.iter().copied().map(take).collect();
+            let found: Vec<Found> = drafts
+                .par_iter_mut()
+                .zip(&groups)
+                .map(|(draft, group)| {
+                    let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
+                    draft.follow(context, &entries);
+                    Found::of(draft)
+                })
+                .collect();
+            for (group, draft) in groups.iter().zip(drafts) {
+                self.stretches[group[0].0 as usize].draft = Some(draft);
+            }
+            found.into_iter().for_each(|found| self.take(found));
+        }
+        for (index, offset) in std::mem::take(&mut self.pending) {
+            let stretch = &mut self.stretches[index as usize];
+            let draft = stretch.draft.get_or_insert_with(|| Box::new(Draft::new(stretch.start, stretch.end)));
+            draft.faults.insert(Problem { offset, reason: Reason::TooDeep });
+        }
+    }
+
+    fn take(&mut self, found: Found) {
+        found.targets.into_iter().for_each(|target| self.enter(target, EntryKind::Target, false));
+        found.taken.into_iter().for_each(|target| self.enter(target, EntryKind::Address, true));
+    }
+
+    fn drafts(&self) -> impl Iterator<Item = &Draft> {
+        self.stretches.iter().filter_map(|stretch| stretch.draft.as_deref())
+    }
+
+    /// Follows again what could not be followed because nothing was known of what is called in between.
+    fn follow_calls(&mut self) {
+        for _ in 0..CALL_ROUNDS {
+            let has_open = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| draft.is_open());
+            let open: Vec<usize> =
+                (0..self.stretches.len()).filter(|index| has_open(&self.stretches[*index])).collect();
+            if open.is_empty() {
+                return;
+            }
+            let source = self.context.source;
+            self.context.clobbers = Clobbers::of(&self.stretches, |place| match place.base {
+                TAIL_OFFSET => u32::try_from(place.at).ok(),
+                _ => source.offset_of(place),
+            });
+            let unknown = |builder: &Self| {
+                let drafts = open.iter().filter_map(|index| builder.stretches[*index].draft.as_ref());
+                drafts.map(|draft| draft.unknown()).sum::<usize>()
+            };
+            let before = unknown(self);
+            let context = &self.context;
+            let stretches = self.stretches.par_iter_mut();
+            stretches.filter_map(|stretch| stretch.draft.as_mut()).filter(|draft| draft.is_open()).for_each(|draft| {
+                draft.follow(context, &[]);
+            });
+            let found: Vec<Found> =
+                open.iter().filter_map(|index| self.stretches[*index].draft.as_deref()).map(Found::of).collect();
+            found.into_iter().for_each(|found| self.take(found));
+            self.follow();
+            if unknown(self) == before {
+                return;
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<Function> {
+        let escapes = self.drafts().any(|draft| draft.tracked.escapes);
+        let mut numbers = Vec::with_capacity(self.stretches.len());
+        let mut count = 0;
+        for stretch in &self.stretches {
+            numbers.push(stretch.draft.is_some().then_some(count));
+            count += u32::from(stretch.draft.is_some());
+        }
+        let starts: Vec<u32> = self.stretches.iter().map(|stretch| stretch.start).collect();
+        let finder = Finder { context: &self.context, starts, numbers };
+        let (entries, finder) = (&self.entries, &finder);
+        let made = self.stretches.into_par_iter().with_min_len(64).filter_map(|stretch| {
+            let draft = stretch.draft?;
+            Some(finder.function(*draft, stretch.mark, entries, escapes))
+        });
+        made.collect()
+    }
+}
+
+/// What following a draft leads to.
+struct Found {
+    targets: Vec<u32>,
+    taken: Vec<u32>,
+}
+
+impl Found {
+    fn of(draft: &Draft) -> Self {
+        let targets = draft.called.iter().chain(&draft.reached).copied().collect();
+        Self { targets, taken: draft.tracked.taken.clone() }
+    }
+}
+
+/// Entries of one stretch each; they are sorted.
+fn groups(pending: &[(u32, u32)]) -> Vec<&[(u32, u32)]> {
+    pending.chunk_by(|a, b| a.0 == b.0).collect()
+}
+
+fn is_function(kind: &MarkKind) -> bool {
+    matches!(kind, MarkKind::Kernel(_) | MarkKind::Function)
+}
+
+/// Turns drafts into functions.
+struct Finder<'c, 's, 'a> {
+    context: &'c Context<'s, 'a>,
+    /// Where the stretches begin; they cover the section.
+    starts: Vec<u32>,
+    numbers: Vec<Option<u32>>,
+}
+
+impl Finder<'_, '_, '_> {
+    fn callee(&self, to: Option<Place>) -> Callee {
+        let Some(place) = to else { return Callee::Unknown };
+        let offset = match place.base {
+            TAIL_OFFSET => u32::try_from(place.at).ok(),
+            _ => self.context.source.offset_of(place),
+        };
+        let Some(entry) = offset else { return Callee::Outside(place) };
+        let index = self.starts.partition_point(|start| *start <= entry).checked_sub(1);
+        let function = index.and_then(|index| self.numbers.get(index).copied().flatten());
+        function.map_or(Callee::Unknown, |function| Callee::Function { function, entry })
+    }
+
+    fn function(&self, draft: Draft, mark: Option<u32>, entries: &BTreeMap<u32, Entry>, escapes: bool) -> Function {
+        let call = |raw: &RawCall| CallSite {
+            offset: raw.offset,
+            callee: self.callee(raw.to),
+            link: (raw.link != 255).then_some(raw.link),
+        };
+        let mut calls: Vec<CallSite> = draft.calls.iter().map(call).collect();
+        calls.sort_by_key(|call| call.offset);
+        let mut problems = draft.faults;
+        for block in draft.blocks.iter().filter(|block| block.exit == Exit::Unknown) {
+            let is_jump = self.context.decode(block.last).is_some_and(|inst| self.context.ops.of(&inst) == Op::SetPc);
+            let is_told = problems.range(at(block.last)).next().is_some();
+            if is_jump && !is_told {
+                problems.insert(Problem { offset: block.last, reason: Reason::UnknownJump });
+            }
+        }
+        let own = entries
+            .range(draft.start..draft.end)
+            .map(|(_, entry)| Entry { open: entry.open || escapes && !entry.is_kernel(), ..*entry });
+        let mut entries: Vec<Entry> = own.collect();
+        entries.shrink_to_fit();
+        let (mut blocks, mut edges) = (draft.blocks, draft.edges);
+        blocks.shrink_to_fit();
+        edges.shrink_to_fit();
+        Function {
+            start: draft.start,
+            end: draft.end,
+            mark,
+            entries,
+            blocks,
+            edges,
+            calls,
+            problems: problems.into_iter().collect(),
+            pc_values: draft.tracked.values,
+            starts: draft.starts,
+            reads: draft.reads,
+            writes: draft.writes,
+            banked: draft.banked,
+            indexed: draft.indexed,
+            escapes: draft.tracked.escapes,
+        }
+    }
+}
+
+/// All problems that an instruction can have.
+fn at(offset: u32) -> std::ops::RangeInclusive<Problem> {
+    Problem { offset, reason: Reason::Undecodable }..=Problem { offset, reason: Reason::Undefined }
+}
