@@ -16,7 +16,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-family-abi", &[]),
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
                            "hotswap-family-abi"]),
-    ("hotswap-rewrite", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
+    ("hotswap-rewrite", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
                         "hotswap-program", "hotswap-rewrite"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",

@@ -108,7 +108,7 @@ fn code(
         return Err(vec![Diagnostic::error(codes::NO_LAYOUT, what).at(image.sections[*number].offset)]);
     }
     let registers = |branch: &LongBranch| long_branch(&work, branch);
-    let options = Options { registers: Some(&registers) };
+    let options = Options { registers: Some(&registers), ..Options::default() };
     let output = rewrite(&data, &edits, &options).map_err(one)?;
     record.grown = output.grown;
     Ok(output.bytes)

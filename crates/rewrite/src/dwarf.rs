@@ -1,22 +1,27 @@
 //! Debug information and call frames: everything that states distances in code.
 //!
-//! Addresses have relocations and move with them. What states a distance as a plain number is handled here: line
-//! tables, lists of ranges and locations, call frames, and the sizes of functions and blocks in the tree of entries.
+//! Addresses have relocations and move with them; in a file that was linked without, they are noted as they are met
+//! ([`Absolute`]), and so are numbers that lead into a section that is encoded again. What states a distance as a plain
+//! number is handled here in any file: line tables, lists of ranges and locations, call frames, and the sizes of
+//! functions and blocks in the tree of entries.
 //!
 //! Invariants: what does not change keeps its bytes; a section that cannot be read is a refusal, never half done.
 
 mod cursor;
+mod expression;
 mod frame;
 mod info;
 mod line;
 mod list;
 
 use crate::fix::{Maps, Place, Replaced};
+use crate::refuse;
 use crate::tables::place_of;
 use hotswap_code_object::Kind;
 use hotswap_code_object::image::{Formula, Image, Relocations, SymbolRows};
 use hotswap_report::Diagnostic;
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 /// A distance of 32 bits from its own place that no relocation is about: to write when everything has its place.
 #[derive(Debug, Clone, Copy)]
@@ -27,11 +32,23 @@ pub(crate) struct Distance {
     pub(crate) target: Place,
 }
 
+/// An address or a number that leads into a section, which no relocation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Absolute {
+    /// The field, in the old file.
+    pub(crate) field: Place,
+    pub(crate) size: u8,
+    pub(crate) target: Place,
+    /// The target is where something ends.
+    pub(crate) is_end: bool,
+}
+
 /// New content of sections.
 #[derive(Default)]
 pub(crate) struct Dwarf {
     pub(crate) replaced: Vec<(usize, Replaced)>,
     pub(crate) distances: Vec<Distance>,
+    pub(crate) absolutes: Vec<Absolute>,
 }
 
 /// What addresses in debug sections mean.
@@ -40,6 +57,10 @@ pub(crate) struct Source<'s> {
     pub(crate) maps: &'s Maps<'s>,
     /// Fields with relocations: by section and offset, symbol's section, and its value with the addend.
     fields: HashMap<(usize, u64), (Option<usize>, u64)>,
+    /// Sections with such fields.
+    relocated: HashSet<usize>,
+    /// What was met that no relocation is about.
+    absolutes: RefCell<Vec<Absolute>>,
 }
 
 impl<'s> Source<'s> {
@@ -70,11 +91,34 @@ impl<'s> Source<'s> {
                 }
             }
         }
-        Ok(Self { image, maps, fields })
+        let relocated = fields.keys().map(|(section, _)| *section).collect();
+        Ok(Self { image, maps, fields, relocated, absolutes: RefCell::default() })
     }
 
-    /// The place that the address in a field means. `stated` is what the field holds.
+    /// The place that the address in a field means, which is written again. `stated` is what the field holds.
     pub(crate) fn address(&self, section: usize, offset: u64, stated: u64) -> Option<Place> {
+        let target = self.meaning(section, offset, stated)?;
+        self.note(section, offset, 8, target, false);
+        Some(target)
+    }
+
+    /// Notes a field of a linked file that no relocation is about.
+    pub(crate) fn note(&self, section: usize, offset: u64, size: u8, target: Place, is_end: bool) {
+        if self.image.kind == Kind::Linked && !self.is_relocated(section, offset) {
+            let field = Place { section, offset };
+            self.absolutes.borrow_mut().push(Absolute { field, size, target, is_end });
+        }
+    }
+
+    /// Notes a number that leads into a section of that name.
+    pub(crate) fn note_number(&self, section: usize, offset: u64, size: usize, name: &str, stated: u64) {
+        if let Some(owner) = self.image.find(name).filter(|owner| stated <= self.image.sections[*owner].size) {
+            self.note(section, offset, size as u8, Place { section: owner, offset: stated }, false);
+        }
+    }
+
+    /// The place that the address in a field means.
+    pub(crate) fn meaning(&self, section: usize, offset: u64, stated: u64) -> Option<Place> {
         match self.fields.get(&(section, offset)) {
             Some((owner, value)) => {
                 let section = (*owner)?;
@@ -90,6 +134,11 @@ impl<'s> Source<'s> {
     /// The number in a field that leads into another section.
     pub(crate) fn number(&self, section: usize, offset: u64, stated: u64) -> u64 {
         self.fields.get(&(section, offset)).map_or(stated, |(_, value)| *value)
+    }
+
+    /// Whether the section is of a linked file and no relocation is about it.
+    pub(crate) fn is_bare(&self, section: usize) -> bool {
+        self.image.kind == Kind::Linked && !self.relocated.contains(&section)
     }
 
     /// Whether a relocation is about the field.
@@ -134,6 +183,12 @@ pub(crate) fn rewrite(
     let mut dwarf = Dwarf::default();
     let source = Source::new(image, maps, symbols, relocations)?;
     let units = info::rewrite(&source, &mut dwarf)?;
+    if let Some(index) = image.find(".gdb_index").filter(|_| image.kind == Kind::Linked) {
+        let at = image.sections[index].offset;
+        return Err(
+            refuse(at, "the table of addresses in `.gdb_index` is not made again").advise("link without --gdb-index")
+        );
+    }
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
         let replaced = match section.name {
             ".debug_line" => Some(line::rewrite(&source, number)?),
@@ -141,11 +196,18 @@ pub(crate) fn rewrite(
             ".debug_ranges" | ".debug_loc" => Some(list::rewrite_pairs(&source, number, &units)?),
             ".eh_frame" | ".debug_frame" => Some(frame::rewrite(&source, number, &mut dwarf.distances)?),
             ".debug_aranges" => Some(list::rewrite_addresses(&source, number)?),
+            ".debug_addr" => {
+                list::note_addresses(&source, number, &units)?;
+                None
+            }
             _ => None,
         };
         if let Some(replaced) = replaced.filter(|replaced| replaced.bytes != section.bytes) {
             dwarf.replaced.push((number, replaced));
         }
     }
+    dwarf.absolutes = source.absolutes.into_inner();
+    dwarf.absolutes.sort_unstable();
+    dwarf.absolutes.dedup();
     Ok(dwarf)
 }

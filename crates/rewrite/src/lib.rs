@@ -9,12 +9,16 @@
 //! a block; without edits the file comes back byte for byte; nothing is guessed: a distance whose meaning cannot be
 //! proven is a refusal that names it.
 //!
-//! Absent on purpose: what to insert and why (`hotswap-families`), register liveness, trampolines.
+//! Absent on purpose: what to insert and why (`hotswap-families`), register liveness, trampolines. In a file that was
+//! linked without its relocations everything moves or nothing does: where one function cannot be explained, no other can
+//! be changed in size either, because nobody knows what it counts on.
 
 mod code;
+mod distances;
 mod dwarf;
 mod edit;
 mod fix;
+mod known;
 mod map;
 mod padding;
 mod place;

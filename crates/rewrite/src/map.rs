@@ -65,6 +65,11 @@ impl Map {
         &self.changes
     }
 
+    /// Whether every byte that is still there is where it was.
+    pub(crate) fn is_still(&self) -> bool {
+        self.changes.iter().all(|change| change.size == change.removed)
+    }
+
     pub(crate) fn is_identity(&self) -> bool {
         self.changes.iter().all(|change| change.size == change.removed && change.rank == Rank::Padding)
     }

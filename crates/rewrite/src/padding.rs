@@ -53,6 +53,15 @@ impl Padding {
         }
     }
 
+    /// The padding before the second entry of the kernel that begins at `kernel`; `None` without one.
+    pub(crate) fn before_entry(bytes: &[u8], kernel: u64, distance: u64) -> Option<Self> {
+        let end = kernel.checked_add(distance)?;
+        let prologue = bytes.get(kernel as usize..end as usize)?;
+        let code = prologue.as_chunks::<4>().0.iter().rposition(|word| u32::from_le_bytes(*word) != NOP);
+        let start = kernel + code.map_or(0, |last| last as u64 + 1) * 4;
+        Some(Self { start, end, runs: vec![Run { word: NOP, align: distance, fixed: 0 }] })
+    }
+
     /// The padding before a loop that begins at `end`, if that is aligned.
     pub(crate) fn before_loop(start: u64, end: u64) -> Option<Self> {
         let is_aligned = start.next_multiple_of(LOOP) == end;

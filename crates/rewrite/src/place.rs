@@ -1,9 +1,10 @@
 //! Functions of a code section, by the symbol tables.
 
 use crate::padding::NOP;
-use hotswap_code_object::image::{Image, SymbolRows};
+use hotswap_code_object::image::{Image, SymbolRow, SymbolRows};
+use hotswap_code_object::kernel_descriptor::{self, KernelDescriptor};
 use object::elf;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// A stretch of code with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,12 +13,18 @@ pub(crate) struct Function {
     pub(crate) end: u64,
     pub(crate) name: String,
     pub(crate) is_kernel: bool,
+    /// The hardware that preloads arguments begins [`SECOND_ENTRY`] bytes on.
+    pub(crate) has_second_entry: bool,
 }
+
+/// Bytes between the two entries of a kernel.
+pub(crate) const SECOND_ENTRY: u64 = 256;
 
 /// The functions of each section by place; those that overlap are one.
 pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<Function>> {
     let symbols = || tables.iter().flat_map(|table| &table.rows);
-    let descriptors: HashSet<&str> = symbols().filter_map(|symbol| symbol.name.strip_suffix(".kd")).collect();
+    let descriptors: HashMap<&str, bool> =
+        symbols().filter_map(|symbol| Some((symbol.name.strip_suffix(".kd")?, preloads(image, symbol)))).collect();
     let mut found: Vec<Vec<Function>> = image.sections.iter().map(|_| Vec::new()).collect();
     for symbol in symbols().filter(|symbol| symbol.kind == elf::STT_FUNC) {
         let Some(number) = symbol.section else { continue };
@@ -25,10 +32,24 @@ pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec
         let start = symbol.value.checked_sub(section.address).filter(|start| *start < section.bytes.len() as u64);
         let Some(start) = start.filter(|_| section.is_code()) else { continue };
         let end = start.saturating_add(symbol.size).min(section.size);
-        let is_kernel = descriptors.contains(symbol.name);
-        found[number].push(Function { start, end, name: symbol.name.to_owned(), is_kernel });
+        let descriptor = descriptors.get(symbol.name);
+        let (is_kernel, has_second_entry) = (descriptor.is_some(), descriptor == Some(&true));
+        found[number].push(Function { start, end, name: symbol.name.to_owned(), is_kernel, has_second_entry });
     }
     found.into_iter().zip(&image.sections).map(|(found, section)| complete(found, section.bytes)).collect()
+}
+
+/// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the one entry finds its arguments preloaded.
+fn preloads(image: &Image<'_>, symbol: &SymbolRow<'_>) -> bool {
+    let processor = image.flags.target_id().processor;
+    let bytes = symbol.section.and_then(|number| {
+        let section = &image.sections[number];
+        let start = usize::try_from(symbol.value.checked_sub(section.address)?).ok()?;
+        section.bytes.get(start..)?.get(..kernel_descriptor::SIZE)
+    });
+    let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, processor));
+    let count = descriptor.and_then(|descriptor| descriptor.get(kernel_descriptor::PRELOAD_LENGTH));
+    processor.name.starts_with("gfx9") && count.is_some_and(|count| count > 0)
 }
 
 /// Sorts functions, and gives those without a size what is up to the next one.
@@ -51,6 +72,7 @@ fn merge(found: Vec<Function>) -> Vec<Function> {
             Some(last) => {
                 last.end = last.end.max(function.end);
                 last.is_kernel |= function.is_kernel && function.start == last.start;
+                last.has_second_entry |= function.has_second_entry && function.start == last.start;
             }
             None => merged.push(function),
         }

@@ -4,15 +4,16 @@
 
 use crate::code::Marks;
 use crate::edit::{Edits, Where};
+use crate::known::Known;
 use crate::map::{Change, Map, Rank};
 use crate::padding::{Behind, Habit, Padding};
-use crate::place::Function;
+use crate::place::{Function, SECOND_ENTRY};
 use crate::refuse;
 use crate::rewrite::Registers;
 use crate::scan::{Branch, Computation, Extent, Placed, Reach, Scan, Scanner, Split};
 use hotswap_code_object::image::Image;
 use hotswap_report::Diagnostic;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 mod long;
 mod write;
@@ -66,6 +67,8 @@ pub(crate) struct Context<'a> {
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
     pub(crate) registers: &'a Registers<'a>,
+    /// For sections without relocations what is known of them.
+    pub(crate) known: &'a BTreeMap<usize, Known<'a>>,
 }
 
 static NO_EDITS: Edits = Edits { rows: Vec::new(), bytes: Vec::new(), fixups: Vec::new() };
@@ -81,10 +84,11 @@ impl<'e> CodePlan<'e> {
     ) -> Result<Self, Diagnostic> {
         let edits = edits.unwrap_or(&NO_EDITS);
         let part = &context.image.sections[section];
-        let (extents, mut paddings) = cover(context, part.bytes, &functions);
+        let known = context.known.get(&section);
+        let (extents, mut paddings) = cover(context, part.bytes, &functions, known);
         let mut order: Vec<(usize, crate::edit::Edit)> = edits.rows.iter().copied().enumerate().collect();
         order.sort_by_key(|(_, edit)| (edit.offset, edit.place == Where::After));
-        let mut scanner = Scanner::new(context.marks, part.bytes, part.offset, &order, edits);
+        let mut scanner = Scanner::new(context.marks, part.bytes, part.offset, &order, edits, known);
         for extent in &extents {
             scanner.extent(extent)?;
         }
@@ -97,6 +101,9 @@ impl<'e> CodePlan<'e> {
         // Several branches may go back to one begin.
         loops.sort_by_key(|padding| padding.start);
         loops.dedup();
+        let entries = functions.iter().filter(|function| function.has_second_entry);
+        loops.extend(entries.filter_map(|kernel| Padding::before_entry(part.bytes, kernel.start, SECOND_ENTRY)));
+        loops.sort_by_key(|padding| padding.start);
         paddings.extend(loops.into_iter().filter_map(|padding| around(padding, &placed)));
         let mut plan = Self {
             section,
@@ -122,7 +129,25 @@ impl<'e> CodePlan<'e> {
             changes.push(Change { old, removed: end - old, rank: Rank::Padding, new: 0, size: 0, content });
         }
         plan.settle(context, changes, part.size)?;
+        plan.check_entries(&functions)?;
         Ok(plan)
+    }
+
+    /// The hardware adds a number of its own to the place of a kernel.
+    fn check_entries(&self, functions: &[Function]) -> Result<(), Diagnostic> {
+        for function in functions.iter().filter(|function| function.has_second_entry) {
+            let (first, second) = (self.map.begin(function.start), self.map.begin(function.start + SECOND_ENTRY));
+            let is_there = function.start + SECOND_ENTRY < self.old_size();
+            if is_there && second != first.map(|first| first + SECOND_ENTRY) {
+                let what = format!(
+                    "`{}` has no room for new instructions before its second entry, which preloaded arguments have \
+                     {SECOND_ENTRY} bytes behind the first",
+                    function.name
+                );
+                return Err(refuse(self.file + function.start, what));
+            }
+        }
+        Ok(())
     }
 
     fn add(&mut self, content: Content) -> usize {
@@ -251,37 +276,53 @@ fn around(mut padding: Padding, placed: &[Placed]) -> Option<Padding> {
 }
 
 /// What of a section is code, and what is padding.
-fn cover<'f>(context: &Context<'_>, bytes: &[u8], functions: &'f [Function]) -> (Vec<Extent<'f>>, Vec<Padding>) {
-    let habit = habit(context.line, bytes, functions);
+fn cover<'f>(
+    context: &Context<'_>,
+    bytes: &[u8],
+    functions: &'f [Function],
+    known: Option<&Known<'_>>,
+) -> (Vec<Extent<'f>>, Vec<Padding>) {
+    let gap = Gaps { habit: habit(context.line, bytes, functions), bytes, known };
     let (mut extents, mut paddings) = (Vec::new(), Vec::new());
     let mut at = 0;
     for function in functions {
         let behind = if function.is_kernel { Behind::Kernel } else { Behind::Function };
-        between(&habit, bytes, at, function.start, behind, &mut extents, &mut paddings);
+        gap.between(at, function.start, behind, &mut extents, &mut paddings);
         extents.push(Extent { start: function.start, end: function.end, name: &function.name });
         at = function.end;
     }
-    between(&habit, bytes, at, bytes.len() as u64, Behind::End, &mut extents, &mut paddings);
+    gap.between(at, bytes.len() as u64, Behind::End, &mut extents, &mut paddings);
     (extents, paddings)
 }
 
-/// Bytes between two functions: code without a name, then padding.
-fn between(
-    habit: &Habit,
-    bytes: &[u8],
-    start: u64,
-    end: u64,
-    behind: Behind,
-    extents: &mut Vec<Extent<'_>>,
-    paddings: &mut Vec<Padding>,
-) {
-    let code = start + crate::place::code_before_padding(&bytes[start as usize..end as usize]);
-    if code > start {
-        extents.push(Extent { start, end: code, name: "code without a symbol" });
-    }
-    // At the very begin of the section there is nothing to align.
-    if code > 0 || end > 0 {
-        paddings.extend(habit.read(bytes, code, end, behind).filter(|padding| !padding.runs.is_empty()));
+/// What lies between functions.
+struct Gaps<'g> {
+    habit: Habit,
+    bytes: &'g [u8],
+    known: Option<&'g Known<'g>>,
+}
+
+impl Gaps<'_> {
+    /// Bytes between two functions: code without a name, or data, then padding.
+    fn between(
+        &self,
+        start: u64,
+        end: u64,
+        behind: Behind,
+        extents: &mut Vec<Extent<'_>>,
+        paddings: &mut Vec<Padding>,
+    ) {
+        let code = start + crate::place::code_before_padding(&self.bytes[start as usize..end as usize]);
+        // Zeros of a table are no padding.
+        let code = self.known.and_then(|known| known.last_data(start, end)).map_or(code, |data| data.max(code));
+        if code > start {
+            extents.push(Extent { start, end: code, name: "code without a symbol" });
+        }
+        // At the very begin of the section there is nothing to align.
+        if code > 0 || end > 0 {
+            let padding = self.habit.read(self.bytes, code, end, behind);
+            paddings.extend(padding.filter(|padding| !padding.runs.is_empty()));
+        }
     }
 }
 

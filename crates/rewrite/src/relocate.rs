@@ -7,11 +7,12 @@
 //! Invariants: a field is written only if its old value was understood.
 
 use crate::fix::{Place, World};
+use crate::known::Known;
 use crate::plan::CodePlan;
-use crate::refuse;
+use crate::{distances, refuse};
 use hotswap_code_object::image::{Formula, Rela, Relocations, SymbolRow, SymbolRows};
 use hotswap_report::Diagnostic;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Everything that fields can depend on.
 pub(crate) struct Fields<'w> {
@@ -26,6 +27,8 @@ pub(crate) struct Fields<'w> {
     pub(crate) objects: Vec<(Place, u64)>,
     /// Where kernel descriptors begin.
     pub(crate) descriptors: HashSet<Place>,
+    /// In a linked file without relocations what is known of its code.
+    pub(crate) known: &'w BTreeMap<usize, Known<'w>>,
 }
 
 /// Where in a kernel descriptor the distance to its code is; it counts from the descriptor.
@@ -64,8 +67,10 @@ impl Fields<'_> {
                 if self.plan_of.contains_key(&case.place.section) {
                     seen.insert(case.place);
                 }
-                if self.world.is_linked() && relocations.target != 0 {
-                    self.field(&case, addend, out)?;
+                match self.world.is_linked() {
+                    true if relocations.target != 0 => self.field(&case, addend, out)?,
+                    true => self.applied(&case, addend, out),
+                    false => {}
                 }
             }
         }
@@ -152,6 +157,15 @@ impl Fields<'_> {
             return Ok(rela.addend.wrapping_add_unsigned(new_bias).wrapping_sub_unsigned(bias));
         }
         let target = case.symbol.value.wrapping_add_signed(rela.addend).wrapping_sub(bias);
+        if rela.kind.formula == Formula::LoadRelative && !self.known.is_empty() {
+            let new = distances::moved(world, self.known, target);
+            return new.map(|new| new as i64).ok_or_else(|| {
+                refuse(
+                    case.at as u64,
+                    format!("it is not certain what the address {target:#x} of the loader belongs to"),
+                )
+            });
+        }
         let owner = match rela.kind.formula {
             Formula::LoadRelative => world.image.section_at(target),
             _ => case.symbol.section,
@@ -240,6 +254,16 @@ impl Fields<'_> {
         Ok(())
     }
 
+    /// Linkers may put into the field what the loader will write there.
+    fn applied(&self, case: &Case<'_>, addend: i64, out: &mut [u8]) {
+        let bytes = self.world.image.sections[case.place.section].bytes;
+        let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read);
+        let is_applied = case.rela.kind.formula == Formula::LoadRelative && old == Some(case.rela.addend as u64);
+        if let Some(at) = self.world.file(case.place, 8).filter(|_| is_applied) {
+            out[at..at + 8].copy_from_slice(&addend.to_le_bytes());
+        }
+    }
+
     /// A field that is not what the relocation says: left to the loader, or about something that was thrown away.
     fn other_field(&self, case: &Case<'_>, old: u64) -> Result<(), Diagnostic> {
         let section = &self.world.image.sections[case.place.section];
@@ -269,56 +293,10 @@ impl Fields<'_> {
         let computation = computation.ok_or_else(|| {
             refuse(case.at as u64, "it is not known from where the distance to the global offset table counts")
         })?;
-        let distance = plan_distance(self.world.image.sections[case.place.section].bytes, computation);
-        let place = self.world.at(case.base.wrapping_add(distance));
+        let place = self.world.at(case.base.wrapping_add(computation.distance));
         let new = place.and_then(|place| self.world.begin(place));
         let new = new.ok_or_else(|| refuse(case.at as u64, "the entry of the global offset table is nowhere"))?;
         Ok(new.wrapping_sub(case.new_base) >> case.rela.kind.shift)
-    }
-
-    /// Distances in code that no relocation is about: long branches, and all of them in a file without relocations.
-    pub(crate) fn computations(&self, seen: &HashSet<Place>, out: &mut [u8]) -> Result<(), Diagnostic> {
-        for plan in self.plans {
-            let bytes = self.world.image.sections[plan.section].bytes;
-            for one in &plan.computations {
-                let place = |offset| Place { section: plan.section, offset };
-                if seen.contains(&place(one.low)) {
-                    continue;
-                }
-                let missing = || refuse(plan.file + one.at, "what this computes from the program counter is not known");
-                let base = self.world.base(plan.section) + one.base;
-                let target = base.wrapping_add(plan_distance(bytes, one));
-                let target = if self.world.is_linked() {
-                    self.world.at(target)
-                } else {
-                    self.world.within(plan.section, target)
-                };
-                let new = target.and_then(|target| self.world.begin(target)).ok_or_else(missing)?;
-                let base = self.world.maps.bytes(place(one.at), 4).ok_or_else(missing)? + 4;
-                let distance = new.wrapping_sub(self.world.layout.addresses[plan.section] + base);
-                let mut write = |at: u64, size: usize, value: u64| -> Option<()> {
-                    let at = self.world.file(place(at), size as u64)?;
-                    out.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
-                    Some(())
-                };
-                write(one.low, usize::from(one.size), distance).ok_or_else(missing)?;
-                if let Some(high) = one.high {
-                    write(high, 4, distance >> 32).ok_or_else(missing)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The distance that a computation adds.
-fn plan_distance(bytes: &[u8], one: &crate::scan::Computation) -> u64 {
-    let field =
-        |at: u64, size: u8| bytes.get(at as usize..).and_then(|bytes| bytes.get(..usize::from(size))).map_or(0, read);
-    let low = field(one.low, one.size);
-    match one.high {
-        Some(high) => low | field(high, 4) << 32,
-        None => low,
     }
 }
 

@@ -1,15 +1,17 @@
 //! The order of things.
 
 use crate::code::Marks;
-use crate::dwarf::{self, Distance, Dwarf};
+use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
-use crate::fix::{Maps, Place, World};
+use crate::fix::{Chunks, Maps, Place, Replaced, World};
+use crate::known::{self, Known};
 use crate::plan::{CodePlan, Context, LongBranch};
 use crate::relocate::Fields;
-use crate::{refuse, tables, verify};
+use crate::{distances, refuse, tables, verify};
 use hotswap_code_object::Kind;
 use hotswap_code_object::image::{Formula, Image, Layout, Relocations, SymbolRows};
 use hotswap_isa::{Isa, Target};
+use hotswap_program::Program;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,6 +24,11 @@ pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
 pub struct Options<'o> {
     /// Registers for branches that get out of reach.
     pub registers: Option<&'o Registers<'o>>,
+    /// Programs of sections with code, by the number of the section, if the caller has them already. They are of use for
+    /// files that were linked without their relocations; missing ones are made.
+    pub programs: &'o [(usize, &'o Program<'o>)],
+    /// New bytes of any size for sections that nothing points into: the metadata note.
+    pub contents: &'o [(usize, &'o [u8])],
 }
 
 /// A new code object.
@@ -35,29 +42,35 @@ pub struct Output {
 
 /// Makes a code object with edits of its code sections, given by their numbers.
 ///
-/// The file is relocatable, or was linked with `--emit-relocs`: without relocations it is not known what its data says
-/// about its code.
+/// The file is relocatable, or was linked with `--emit-relocs`, or without: then the code itself must show that nothing
+/// unexplained depends on distances.
 ///
 /// # Errors
 /// What reading gives; `NO_LAYOUT` with the offset for everything that cannot be proven; `VERIFY_FAILED` where the
 /// result does not read back.
 pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
     let image = Image::parse(data)?;
-    if edits.values().all(Edits::is_empty) {
+    if edits.values().all(Edits::is_empty) && options.contents.is_empty() {
         return identity(&image);
     }
     let symbols = image.symbols()?;
     let relocations = image.relocations()?;
-    check(&image, edits, &relocations)?;
+    check(&image, edits)?;
     let marks = Marks::new(isa(&image)?);
-    let plans = plans(&image, &symbols, &relocations, &marks, edits, options)?;
+    let known = match is_bare(&image, &relocations) {
+        true => known::programs(&image, options.programs)?,
+        false => BTreeMap::new(),
+    };
+    let plans = plans(&image, &symbols, &relocations, &marks, edits, (options, &known))?;
     let maps = Maps::new(&image, &plans);
-    let Dwarf { replaced, distances } = dwarf::rewrite(&image, &maps, &symbols, &relocations)?;
+    let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(&image, &maps, &symbols, &relocations)?;
+    replaced.extend(contents(&image, options)?);
     let maps = maps.with(&replaced);
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
     let layout = Layout::new(&image, &sizes)?;
+    prove(&image, &layout, &known, &plans)?;
     let mut out = layout.write(&image)?;
     for plan in &plans {
         plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)])?;
@@ -66,7 +79,8 @@ pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_
         out[layout.range(*section)].copy_from_slice(&content.bytes);
     }
     let world = World { image: &image, layout: &layout, maps: &maps };
-    finish(&world, &symbols, &relocations, &plans, &distances, &mut out)?;
+    finish(&world, &symbols, &relocations, (&plans, &known), &distances, &mut out)?;
+    absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     verify::verify(&out)?;
     Ok(Output { bytes: out, grown })
@@ -89,20 +103,60 @@ fn isa(image: &Image<'_>) -> Result<Isa, Diagnostic> {
     target.map(Isa::new).ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
 }
 
-fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, relocations: &[Relocations<'_>]) -> Result<(), Diagnostic> {
+fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>) -> Result<(), Diagnostic> {
     if let Some(number) =
         edits.keys().find(|number| image.sections.get(**number).is_none_or(|section| !section.is_code()))
     {
         return Err(refuse(0, format!("the edits are for section {number}, which holds no code")));
     }
-    let names_code = |records: &&Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
-    if image.kind == Kind::Linked && !relocations.iter().any(|records| names_code(&records)) {
-        let what = "the file was linked without its relocations: what its data says about its code is not known";
-        return Err(refuse(0, what).advise("link with -Wl,--emit-relocs"));
-    }
     if let Some(section) = image.sections.iter().find(|section| section.name == ".eh_frame_hdr") {
         return Err(refuse(section.offset, "the table of `.eh_frame_hdr` is not made again")
             .advise("link without --eh-frame-hdr"));
+    }
+    Ok(())
+}
+
+/// New bytes that the caller has for whole sections.
+fn contents(image: &Image<'_>, options: &Options<'_>) -> Result<Vec<(usize, Replaced)>, Diagnostic> {
+    let content = |(section, bytes): &(usize, &[u8])| match image.sections.get(*section) {
+        Some(part) if !part.is_code() && part.is_in_file() => {
+            Ok((*section, Replaced { bytes: bytes.to_vec(), chunks: Chunks::default() }))
+        }
+        _ => Err(refuse(0, format!("section {section} cannot have new bytes as a whole"))),
+    };
+    options.contents.iter().map(content).collect()
+}
+
+/// Whether a linked file has no relocations but the loader's.
+fn is_bare(image: &Image<'_>, relocations: &[Relocations<'_>]) -> bool {
+    let names_code = |records: &Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
+    image.kind == Kind::Linked && !relocations.iter().any(names_code)
+}
+
+/// Where bytes move, everything must be explained that may depend on distances.
+fn prove(
+    image: &Image<'_>,
+    layout: &Layout,
+    known: &BTreeMap<usize, Known<'_>>,
+    plans: &[CodePlan<'_>],
+) -> Result<(), Diagnostic> {
+    let is_still = layout.addresses.iter().zip(&image.sections).all(|(new, section)| *new == section.address);
+    if is_still && plans.iter().all(|plan| plan.map.is_still()) {
+        return Ok(());
+    }
+    for plan in plans {
+        let Some(known) = known.get(&plan.section) else { continue };
+        let bounds = known.bounds(&plan.computations);
+        let Some(first) = bounds.first() else { continue };
+        let more = match bounds.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more such places)"),
+        };
+        let what = format!(
+            "`{}` may depend on where code is, and the file was linked without its relocations: {}{more}",
+            first.function, first.why
+        );
+        return Err(refuse(plan.file + first.at, what).advise("link with -Wl,--emit-relocs"));
     }
     Ok(())
 }
@@ -113,11 +167,11 @@ fn plans<'e>(
     relocations: &[Relocations<'_>],
     marks: &Marks,
     edits: &'e BTreeMap<usize, Edits>,
-    options: &Options<'_>,
+    (options, known): (&Options<'_>, &BTreeMap<usize, Known<'_>>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let none = |_: &LongBranch| None;
     let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
-    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none) };
+    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none), known };
     let branches = relocated_branches(image, relocations)?;
     let mut functions = crate::place::functions(image, symbols);
     let mut plans = Vec::new();
@@ -156,20 +210,20 @@ fn finish(
     world: &World<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
-    plans: &[CodePlan<'_>],
-    distances: &[Distance],
+    (plans, known): (&[CodePlan<'_>], &BTreeMap<usize, Known<'_>>),
+    call_frames: &[Distance],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     let values = tables::values(world, symbols)?;
     tables::write_symbols(world, symbols, &values, out);
     let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
     let (objects, descriptors) = tables::objects(world, symbols);
-    let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors };
+    let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
     let seen = fields.relocations(relocations, out)?;
-    fields.computations(&seen, out)?;
+    distances::write(world, plans, known, &seen, out)?;
     tables::write_dynamic(world, out)?;
     tables::write_descriptors(world, symbols, prefetch_mask(world.image), out)?;
-    distances.iter().try_for_each(|distance| write_distance(world, distance, out))
+    call_frames.iter().try_for_each(|distance| write_distance(world, distance, out))
 }
 
 /// `INST_PREF_SIZE`: six bits on GFX11, eight from GFX12 on.
@@ -180,6 +234,19 @@ fn prefetch_mask(image: &Image<'_>) -> u32 {
         Family::Rdna4 | Family::Gfx125 | Family::Gfx13 => 0xff,
         _ => 0,
     }
+}
+
+/// An address, or a number that leads into a section, without a relocation.
+fn write_absolute(world: &World<'_>, field: &Absolute, out: &mut [u8]) -> Result<(), Diagnostic> {
+    let file = world.image.sections[field.field.section].offset + field.field.offset;
+    let size = usize::from(field.size);
+    let new = if field.is_end { world.end(field.target) } else { world.begin(field.target) };
+    let new = new.ok_or_else(|| refuse(file, "debug information is about code that is not there any more"))?;
+    let at = world.file(field.field, u64::from(field.size));
+    let place = at.and_then(|at| out.get_mut(at..at + size)).filter(|_| size == 8 || new >> (size * 8) == 0);
+    let place = place.ok_or_else(|| refuse(file, "a number in the debug information does not fit any more"))?;
+    place.copy_from_slice(&new.to_le_bytes()[..size]);
+    Ok(())
 }
 
 fn write_distance(world: &World<'_>, distance: &Distance, out: &mut [u8]) -> Result<(), Diagnostic> {

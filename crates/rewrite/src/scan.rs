@@ -5,11 +5,14 @@
 
 use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_relative_fetch};
 use crate::edit::{Edit, Edits, Where};
+use crate::known::Known;
 use crate::map::Rank;
 use crate::padding::{NOP, Padding};
 use crate::refuse;
 use hotswap_isa::Isa;
 use hotswap_report::Diagnostic;
+
+mod trace;
 
 /// How a distance is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,25 @@ pub(crate) struct Computation {
     pub(crate) high: Option<u64>,
     /// Bytes at `low`.
     pub(crate) size: u8,
+    /// What is added to what stands there.
+    pub(crate) bias: i32,
+    /// How 32 bits become the distance where there is no high half.
+    pub(crate) range: Range32,
+    /// The distance that it adds.
+    pub(crate) distance: u64,
+    /// Instructions that add, first and last.
+    pub(crate) adds: (u64, u64),
+}
+
+/// What a distance may be that stands in 32 bits alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Range32 {
+    /// Anything that has a sign and 32 bits; also where 64 bits hold it.
+    Signed,
+    /// Not negative.
+    Positive,
+    /// Not positive.
+    Negative,
 }
 
 /// An edit where its bytes go.
@@ -99,6 +121,8 @@ pub(crate) struct Scanner<'a> {
     /// The edits by place, with their numbers.
     edits: &'a [(usize, Edit)],
     list: &'a Edits,
+    /// What is executed, where that is known.
+    known: Option<&'a Known<'a>>,
     pub(crate) found: Scan,
     /// First edit that has no place yet.
     next: usize,
@@ -124,6 +148,13 @@ struct Inserted {
     counts: bool,
 }
 
+impl Computation {
+    /// Whether one of its instructions that add stands there.
+    pub(crate) fn adds_at(&self, at: u64) -> bool {
+        self.adds.0 == at || self.adds.1 == at
+    }
+}
+
 impl Inserted {
     fn add(&mut self, isa: Isa, bytes: &[u8], removed: bool) {
         self.any = true;
@@ -142,8 +173,9 @@ impl<'a> Scanner<'a> {
         file: u64,
         edits: &'a [(usize, Edit)],
         list: &'a Edits,
+        known: Option<&'a Known<'a>>,
     ) -> Self {
-        Self { marks, bytes, file, edits, list, found: Scan::default(), next: 0 }
+        Self { marks, bytes, file, edits, list, known, found: Scan::default(), next: 0 }
     }
 
     fn word(&self, at: u64) -> u32 {
@@ -157,7 +189,12 @@ impl<'a> Scanner<'a> {
         let mut at = extent.start;
         while at < extent.end {
             let rest = &self.bytes[at as usize..extent.end as usize];
-            let Some(size) = self.marks.isa.size(rest) else {
+            if let Some(end) = self.known.and_then(|known| known.data_end(at)) {
+                state = State::default();
+                at = end.min(extent.end);
+                continue;
+            }
+            let Some(size) = self.marks.isa.size(rest).filter(|size| self.is_one(at, *size)) else {
                 self.opaque(at, extent)?;
                 state = State::default();
                 at += 4;
@@ -176,8 +213,18 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    /// Whether bytes can be one instruction: no other that is executed begins inside.
+    fn is_one(&self, at: u64, size: u8) -> bool {
+        let begins = |known: &Known<'_>| (4..u64::from(size)).step_by(4).any(|more| known.is_reached(at + more));
+        size == 4 || self.known.is_none_or(|known| known.is_reached(at) || !begins(known))
+    }
+
     /// An edit must not stand in what cannot be read; nothing else cares.
     fn opaque(&self, at: u64, extent: &Extent<'_>) -> Result<(), Diagnostic> {
+        // What is executed is known without passing over the rest.
+        if self.known.is_some_and(|known| !known.is_reached(at)) {
+            return Ok(());
+        }
         let inside = self.edits.iter().any(|(_, edit)| extent.start <= edit.offset && edit.offset < extent.end);
         if inside {
             let what = format!("`{}` is to be changed and holds bytes that are no instruction", extent.name);
@@ -241,12 +288,18 @@ impl<'a> Scanner<'a> {
             });
         } else if inst.mnemonic() == "s_add_pc_i64" {
             let target = inst.branch_target(at, self.marks.isa).filter(|_| inst.len() > 4);
+            if target.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
+                return Ok(());
+            }
             let target = target.ok_or_else(|| self.unexplained(at, extent, inst.mnemonic()))?;
             let reach = if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 };
             self.found.branches.push(Branch { at, target, reach, size: inst.len(), word: inst.words()[0] });
         } else if concerns_counter(&inst) {
             let pair = self.word(at) >> 16 & 127;
-            let found = trace(self.marks.isa, &self.bytes[..extent.end as usize], at, pair);
+            let found = trace::trace(self.marks.isa, &self.bytes[..extent.end as usize], at, pair);
+            if found.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
+                return Ok(());
+            }
             let found = found.ok_or_else(|| self.unexplained(at, extent, inst.mnemonic()))?;
             self.found.computations.push(found);
         }
@@ -357,51 +410,4 @@ fn moved_delay(word: u32, passed: u32, new: Inserted) -> Option<u32> {
         (0, _) => None,
         _ => Some(word & !0x70 | far(skip)? << 4),
     }
-}
-
-/// Follows the result of the get-PC at `at` to the distances that are added to it.
-fn trace(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
-    let base = at + 4;
-    let mut low = None;
-    let mut next = base;
-    for _ in 0..32 {
-        let rest = bytes.get(next as usize..)?;
-        let inst = isa.decode(rest).ok()?;
-        let literal = next + 4;
-        let word = inst.words()[0];
-        let (to, sources) = (word >> 16 & 127, [word & 255, word >> 8 & 255]);
-        let adds = |register: u32| word >> 30 == 2 && to == register && sources.contains(&register) && inst.len() > 4;
-        match inst.mnemonic() {
-            "s_add_u32" | "s_add_co_u32" if adds(pair) => low = Some(literal),
-            "s_addc_u32" | "s_add_co_ci_u32" if adds(pair + 1) => {
-                return Some(Computation { at, base, low: low?, high: Some(literal), size: 4 });
-            }
-            // With 32 bits it would matter how they are extended.
-            "s_add_nc_u64" | "s_add_u64" if adds(pair) && inst.len() == 12 => {
-                return Some(Computation { at, base, low: literal, high: None, size: inst.len() - 4 });
-            }
-            // GFX12 keeps 48 bits of the counter: the high half is made whole first.
-            "s_sext_i32_i16" => {}
-            _ if may_touch(isa, &inst, pair) => return None,
-            _ => {}
-        }
-        next += u64::from(inst.len());
-    }
-    None
-}
-
-/// Whether an instruction may read or write one of the two registers, or leave the straight line.
-fn may_touch(isa: Isa, inst: &hotswap_isa::Inst, pair: u32) -> bool {
-    use hotswap_isa::Value;
-    use hotswap_isa::reg::RegFile;
-    if !matches!(inst.flow(0, isa), hotswap_isa::effects::Flow::Next) {
-        return true;
-    }
-    inst.operands(isa).any(|operand| match operand.value {
-        Value::Reg(reg) if reg.file == RegFile::Sgpr => {
-            let (first, end) = (u32::from(reg.index), u32::from(reg.index) + u32::from(reg.count));
-            first < pair + 2 && pair < end
-        }
-        _ => false,
-    })
 }

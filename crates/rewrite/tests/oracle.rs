@@ -23,7 +23,14 @@ const TARGETS: &[(&str, u32)] = &[
     ("gfx1250-strict", 24),
 ];
 /// Words for the compiler; DWARF 4 and 5, without, functions in sections of their own.
-const FORMS: &[&str] = &["-O2 -g", "-O1 -gdwarf-4", "-O0 -gline-tables-only", "-O3", "-O2 -g -ffunction-sections"];
+const FORMS: &[&str] = &[
+    "-O2 -g",
+    "-O1 -gdwarf-4",
+    "-O2 -mllvm -amdgpu-kernarg-preload-count=4",
+    "-O0 -gline-tables-only",
+    "-O3",
+    "-O2 -g -ffunction-sections",
+];
 
 /// Equal, or equal but for debug information: where a loop was aligned without padding, a label before the alignment and
 /// one behind it are at the same place, and ranges may begin at either when padding comes.

@@ -71,12 +71,13 @@ impl Facts {
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(section.range.start as u64));
         }
         let linked = map.kind == Kind::Linked;
+        let second_entry = isa.target().name.starts_with("gfx9");
         let mut source = Source {
             isa,
             address: if linked { section.address } else { 0 },
             bytes: section.bytes,
             linked,
-            marks: section.symbols.iter().map(|symbol| self.mark(symbol)).collect(),
+            marks: section.symbols.iter().map(|symbol| self.mark(symbol, second_entry)).collect(),
             fixups: Vec::new(),
             symbols: Vec::new(),
             slots: Vec::new(),
@@ -96,12 +97,14 @@ impl Facts {
         Ok(source)
     }
 
-    fn mark<'a>(&self, symbol: &Symbol<'a>) -> Mark<'a> {
+    fn mark<'a>(&self, symbol: &Symbol<'a>, second_entry: bool) -> Mark<'a> {
         let kind = match &symbol.kind {
             SymbolKind::Kernel(facts) => {
                 let known = self.kernels.get(&*symbol.name).copied().unwrap_or_default();
                 let count = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
                 MarkKind::Kernel(KernelNeeds {
+                    // From GFX12.5 on arguments are always preloaded, and there is one entry.
+                    preloads: known.preloads && second_entry,
                     lanes: facts.lanes,
                     lds: facts.lds,
                     vgprs: count(facts.vgprs),

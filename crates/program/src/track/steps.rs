@@ -66,7 +66,7 @@ pub(super) struct Steps {
     pub(super) steps: Vec<Step>,
     /// The number of each register that is followed.
     pub(super) keys: HashMap<Key, usize>,
-    /// There were more.
+    /// There were too many to follow what a program counter is read into.
     pub(super) overflows: bool,
 }
 
@@ -85,12 +85,12 @@ impl Steps {
         found
     }
 
+    /// What a followed register is copied to without being followed itself counts as given away.
     fn follow(&mut self, key: Key, dwords: u32) {
         for key in key..key + dwords {
             let number = self.keys.len();
-            match number < MOST {
-                true => drop(self.keys.entry(key).or_insert(number)),
-                false => self.overflows |= !self.keys.contains_key(&key),
+            if number < MOST {
+                self.keys.entry(key).or_insert(number);
             }
         }
     }
@@ -98,11 +98,12 @@ impl Steps {
     /// Follows the sources of what is followed.
     fn close(&mut self) {
         let steps = std::mem::take(&mut self.steps);
+        let counters = || steps.iter().filter(|step| step.op == Op::GetPc).filter_map(|step| step.to);
+        counters().for_each(|key| self.follow(key, 2));
+        self.overflows = counters().any(|key| (key..key + 2).any(|key| !self.keys.contains_key(&key)));
         for step in &steps {
-            match (step.op, step.a, step.to) {
-                (Op::SetPc | Op::SwapPc, From::Key(key), _) => self.follow(key, 2),
-                (Op::GetPc, _, Some(key)) => self.follow(key, 2),
-                _ => {}
+            if let (Op::SetPc | Op::SwapPc, From::Key(key)) = (step.op, step.a) {
+                self.follow(key, 2);
             }
         }
         for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-// gfx1250 link
+// gfx942 link
 // A kernel whose arguments are preloaded has a second entry 256 bytes on.
 .globl k
 .protected k
@@ -16,6 +16,7 @@ second:
 .p2align 6
 .amdhsa_kernel k
   .amdhsa_next_free_vgpr 4
+  .amdhsa_accum_offset 4
   .amdhsa_next_free_sgpr 12
   .amdhsa_user_sgpr_kernarg_segment_ptr 1
   .amdhsa_user_sgpr_kernarg_preload_length 2

@@ -233,7 +233,11 @@ impl Frames<'_, '_> {
             _ => stated,
         };
         let is_known = self.source.image.kind == Kind::Linked || self.source.is_relocated(self.section, at as u64);
-        self.source.address(self.section, at as u64, value).filter(|_| is_known)
+        let place = self.source.meaning(self.section, at as u64, value).filter(|_| is_known)?;
+        if !common.is_relative && common.address == 8 {
+            self.source.note(self.section, at as u64, 8, place, false);
+        }
+        Some(place)
     }
 
     /// Writes the instructions of an entry; gives where its padding begins, in the new bytes and in the old ones.

@@ -1,13 +1,13 @@
 //! The tree of entries: sizes of functions and blocks, and which addresses lists count from.
 
 use super::cursor::Cursor;
-use super::{Dwarf, Source};
+use super::{Dwarf, Source, expression};
 use crate::fix::{Chunks, Place, Replaced};
 use crate::refuse;
 use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DwAt, LittleEndian, UnitHeader};
 use hotswap_code_object::Kind;
 use hotswap_report::Diagnostic;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
 
@@ -27,6 +27,8 @@ pub(super) struct Units {
     pub(super) lists: HashMap<(&'static str, u64), Unit>,
     /// Lists of DWARF 4: their section, where they begin, and what they count from.
     pub(super) pairs: Vec<(&'static str, u64, Option<Place>)>,
+    /// Words of `.debug_addr` that are addresses of LDS.
+    pub(super) foreign: HashSet<u64>,
 }
 
 /// A field that is to be changed: where, how wide, and its new value.
@@ -109,6 +111,12 @@ struct Entry {
     lists: Vec<(&'static str, u64)>,
     bases: Vec<(&'static str, u64)>,
     addresses: Option<u64>,
+    /// Other addresses: where they are, and what is there.
+    others: Vec<(u64, u64)>,
+    /// Numbers that lead into other sections: field, width, section, number.
+    numbers: Vec<(usize, usize, &'static str, u64)>,
+    /// Expressions: where they begin, and their bytes.
+    expressions: Vec<(u64, Vec<u8>)>,
 }
 
 /// An address in an attribute.
@@ -142,8 +150,12 @@ impl Reader<'_> {
                 let at = start + raw.next_offset().0;
                 let attribute = raw.read_attribute_inline(*spec).map_err(fault)?;
                 let size = start + raw.next_offset().0 - at;
-                entry.take(spec.name(), attribute.raw_value(), at, size);
+                entry.take(spec.name(), attribute.raw_value(), at, size, header.version());
             }
+            if is_root {
+                self.unit.addresses = entry.addresses.unwrap_or(8);
+            }
+            self.note(&entry)?;
             self.entry(entry, is_root)?;
             is_root = false;
         }
@@ -151,9 +163,6 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, entry: Entry, is_root: bool) -> Result<(), Diagnostic> {
-        if is_root {
-            self.unit.addresses = entry.addresses.unwrap_or(8);
-        }
         let low = entry.low.as_ref().and_then(|low| self.place(low));
         if is_root {
             self.unit.base = low;
@@ -169,6 +178,41 @@ impl Reader<'_> {
         }
         if let Some((offset, size, is_leb, value)) = entry.entry {
             self.patch(offset, size, is_leb, value, self.source.distance(low, value))?;
+        }
+        Ok(())
+    }
+
+    /// Notes what leads somewhere else without a relocation.
+    fn note(&mut self, entry: &Entry) -> Result<(), Diagnostic> {
+        if self.source.image.kind != Kind::Linked {
+            return Ok(());
+        }
+        for (offset, stated) in &entry.others {
+            self.source.address(self.info, *offset, *stated);
+        }
+        for (offset, size, name, number) in &entry.numbers {
+            self.source.note_number(self.info, *offset as u64, *size, name, *number);
+            if *name == ".debug_macro" {
+                self.macros(*number)?;
+            }
+        }
+        for (offset, bytes) in &entry.expressions {
+            let foreign = expression::note(self.source, self.info, *offset, bytes)?;
+            self.units.foreign.extend(foreign.into_iter().filter_map(|index| self.unit.word(index)));
+        }
+        Ok(())
+    }
+
+    /// The header of the macros of a unit leads to its line table.
+    fn macros(&mut self, offset: u64) -> Result<(), Diagnostic> {
+        let Some(section) = self.source.image.find(".debug_macro") else { return Ok(()) };
+        let mut cursor = Cursor::new(&self.source.image.sections[section]);
+        cursor.at = usize::try_from(offset).unwrap_or(usize::MAX).min(cursor.end);
+        let (_, flags) = (cursor.number(2)?, cursor.number(1)?);
+        if flags & 2 != 0 {
+            let (at, size) = (cursor.at as u64, if flags & 1 != 0 { 8 } else { 4 });
+            let line = cursor.number(size)?;
+            self.source.note_number(section, at, size, ".debug_line", line);
         }
         Ok(())
     }
@@ -198,7 +242,8 @@ impl Reader<'_> {
 }
 
 impl Entry {
-    fn take(&mut self, name: DwAt, value: AttributeValue<Slice<'_>>, at: usize, size: usize) {
+    fn take(&mut self, name: DwAt, value: AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
+        self.take_foreign(name, &value, at, size, version);
         let number = |value: &AttributeValue<Slice<'_>>| match *value {
             AttributeValue::Data1(value) => Some((u64::from(value), false)),
             AttributeValue::Data2(value) => Some((u64::from(value), false)),
@@ -228,6 +273,36 @@ impl Entry {
             }
             (_, AttributeValue::SecOffset(offset)) if is_location(name) => {
                 self.lists.push((".debug_loc", *offset as u64))
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Entry {
+    /// What leads into other sections.
+    fn take_foreign(&mut self, name: DwAt, value: &AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
+        match value {
+            AttributeValue::Addr(stated) if name != gimli::DW_AT_low_pc => self.others.push((at as u64, *stated)),
+            AttributeValue::Exprloc(expression) => {
+                let bytes = expression.0.slice().to_vec();
+                self.expressions.push(((at + size - bytes.len()) as u64, bytes));
+            }
+            AttributeValue::Block(block) if is_location(name) => {
+                let bytes = block.slice().to_vec();
+                self.expressions.push(((at + size - bytes.len()) as u64, bytes));
+            }
+            AttributeValue::SecOffset(number) => {
+                let section = match name {
+                    gimli::DW_AT_stmt_list => ".debug_line",
+                    gimli::DW_AT_rnglists_base => ".debug_rnglists",
+                    gimli::DW_AT_loclists_base => ".debug_loclists",
+                    gimli::DW_AT_macros | gimli::DW_AT_GNU_macros => ".debug_macro",
+                    gimli::DW_AT_ranges if version >= 5 => ".debug_rnglists",
+                    _ if is_location(name) && version >= 5 => ".debug_loclists",
+                    _ => return,
+                };
+                self.numbers.push((at, size, section, *number as u64));
             }
             _ => {}
         }
@@ -273,6 +348,13 @@ impl Source<'_> {
         let mut cursor = Cursor::new(&self.image.sections[section]);
         cursor.at = usize::try_from(offset).ok()?;
         let stated = cursor.number(8).ok()?;
-        self.address(section, offset, stated)
+        self.meaning(section, offset, stated)
+    }
+}
+
+impl Unit {
+    /// Where the address with that index is in `.debug_addr`.
+    pub(super) fn word(&self, index: u64) -> Option<u64> {
+        index.checked_mul(8)?.checked_add(self.addresses)
     }
 }

@@ -1,9 +1,10 @@
 //! Lists of ranges and of locations, and the table of address ranges.
 
-use super::Source;
 use super::cursor::{Cursor, close_unit, write_uleb};
 use super::info::{Unit, Units};
+use super::{Source, expression};
 use crate::fix::{Place, Replaced};
+use hotswap_code_object::Kind;
 use hotswap_report::Diagnostic;
 
 /// Operands of an entry of DWARF 5.
@@ -178,7 +179,9 @@ impl Lists<'_, '_> {
 
     fn location(&mut self) -> Result<(), Diagnostic> {
         let size = self.cursor.uleb()? as usize;
-        self.cursor.bytes(size).map(|_| ())
+        let at = self.cursor.at as u64;
+        let bytes = self.cursor.bytes(size)?;
+        expression::note(self.source, self.section, at, bytes).map(|_| ())
     }
 
     /// Two distances from the base.
@@ -272,7 +275,8 @@ fn pairs(
         }
         if is_locations {
             let size = cursor.number(2)? as usize;
-            cursor.bytes(size)?;
+            let (at, bytes) = (cursor.at as u64, cursor.bytes(size)?);
+            expression::note(source, section, at, bytes)?;
         }
         if related {
             continue;
@@ -280,12 +284,45 @@ fn pairs(
         let moved = match base {
             Some(base) => source.distance(base, first).zip(source.size(base, last)),
             None if source.is_still() => Some((first, last)),
+            // The unit begins nowhere: these are addresses.
+            None if source.image.kind == Kind::Linked => {
+                let (begin, end) = (source.meaning(section, at as u64, first), source.meaning(section, second, last));
+                if let Some((begin, end)) = begin.zip(end) {
+                    source.note(section, at as u64, 8, begin, false);
+                    source.note(section, second, 8, end, true);
+                }
+                continue;
+            }
             None => return Err(cursor.refuse("has a list that counts from an unknown address")),
         };
         let (first, last) = moved.ok_or_else(|| cursor.refuse("has a range where no instruction is any more"))?;
         out[at..at + 8].copy_from_slice(&first.to_le_bytes());
         out[at + 8..at + 16].copy_from_slice(&last.to_le_bytes());
     }
+}
+
+/// `.debug_addr`: addresses that other sections name by number.
+pub(super) fn note_addresses(source: &Source<'_>, section: usize, units: &Units) -> Result<(), Diagnostic> {
+    if source.image.kind != Kind::Linked {
+        return Ok(());
+    }
+    let mut cursor = Cursor::new(&source.image.sections[section]);
+    let whole = cursor.end;
+    while cursor.at < whole {
+        cursor.end = cursor.unit()?;
+        if cursor.bytes(4)? != [5, 0, 8, 0] {
+            return Err(cursor.refuse("has a table of a version that is not known, or addresses that are not 8 bytes"));
+        }
+        while !cursor.is_done() {
+            let at = cursor.at as u64;
+            let stated = cursor.number(8)?;
+            if !units.foreign.contains(&at) {
+                source.address(section, at, stated);
+            }
+        }
+        cursor.end = whole;
+    }
+    Ok(())
 }
 
 /// `.debug_aranges`: pairs of an address and a size.

@@ -28,7 +28,12 @@ pub(crate) fn tool(version: u32, name: &str) -> String {
 
 /// Assembly of the kernels.
 pub(crate) fn compile(bench: &Workbench, version: u32, target: &str, options: &str) -> String {
-    bench.write("k.cl", include_bytes!("../kernels/calls.cl"));
+    compile_kernels(bench, version, target, options, include_str!("../kernels/calls.cl"))
+}
+
+/// Assembly of other kernels.
+pub(crate) fn compile_kernels(bench: &Workbench, version: u32, target: &str, options: &str, kernels: &str) -> String {
+    bench.write("k.cl", kernels.as_bytes());
     bench.run(&format!(
         "{} -x cl -cl-std=CL2.0 --target=amdgcn-amd-amdhsa -nogpulib -fPIC -w -mcpu={target} {options} -S k.cl -o k.s",
         tool(version, "clang")

@@ -1,0 +1,133 @@
+//! Distances in code that no relocation is about, and addresses in files that were linked without relocations.
+//!
+//! An address in such a file belongs to what it lies in. Where parts of the file move by different amounts and the
+//! address lies between two of them, or where nothing lies that code can mean, nobody knows which it belongs to: that is
+//! refused.
+
+use crate::fix::{Place, World};
+use crate::known::Known;
+use crate::plan::CodePlan;
+use crate::refuse;
+use crate::scan::{Computation, Range32};
+use hotswap_code_object::image::Part;
+use hotswap_report::Diagnostic;
+use object::elf;
+use std::collections::{BTreeMap, HashSet};
+
+/// Sections that linkers write for loaders and unwinders: code means none of them.
+const FOR_LOADERS: &[&str] = &[".eh_frame", ".eh_frame_hdr", ".relro_padding", ".interp"];
+
+fn is_data(section: &Part<'_>) -> bool {
+    let kinds = [elf::SHT_PROGBITS, elf::SHT_NOBITS, elf::SHT_INIT_ARRAY, elf::SHT_FINI_ARRAY];
+    section.is_loaded() && !section.is_code() && kinds.contains(&section.kind) && !FOR_LOADERS.contains(&section.name)
+}
+
+/// The new value of an address of a linked file without relocations. `known` is what is known of its code.
+pub(crate) fn moved(world: &World<'_>, known: &BTreeMap<usize, Known<'_>>, address: u64) -> Option<u64> {
+    let sections = || world.image.sections.iter().enumerate().filter(|(_, section)| section.is_loaded());
+    let mut code = sections().filter(|(_, section)| section.is_code() && section.addresses().contains(&address));
+    if let Some((number, section)) = code.next() {
+        let place = Place { section: number, offset: address - section.address };
+        let is_target = known.get(&number).is_none_or(|known| known.is_target(place.offset));
+        return world.begin(place).filter(|_| is_target);
+    }
+    let shift = |number: usize| world.layout.addresses[number].wrapping_sub(world.image.sections[number].address);
+    let mut touching = sections()
+        .filter(|(_, section)| is_data(section) && section.address <= address && address <= section.addresses().end)
+        .map(|(number, _)| shift(number));
+    let shift = match touching.next() {
+        Some(first) => touching.all(|other| other == first).then_some(first)?,
+        None => between(world, address)?,
+    };
+    Some(address.wrapping_add(shift))
+}
+
+/// How far both neighbours of an address move, if that is the same.
+fn between(world: &World<'_>, address: u64) -> Option<u64> {
+    let shift = |number: usize, end: bool| {
+        let section = &world.image.sections[number];
+        let (old, new) = (section.address, world.layout.addresses[number]);
+        let grown = if end { world.layout.sizes[number].wrapping_sub(section.size) } else { 0 };
+        new.wrapping_sub(old).wrapping_add(grown)
+    };
+    let means = |section: &&(usize, &Part<'_>)| section.1.size > 0 && (is_data(section.1) || section.1.is_code());
+    let all: Vec<(usize, &Part<'_>)> = world.image.sections.iter().enumerate().collect();
+    let below = all.iter().filter(means).filter(|(_, section)| section.addresses().end <= address);
+    let below = below.max_by_key(|(_, section)| section.address).map(|(number, _)| shift(*number, true));
+    let above = all.iter().filter(means).filter(|(_, section)| section.address > address);
+    let above = above.min_by_key(|(_, section)| section.address).map(|(number, _)| shift(*number, false));
+    below.filter(|shift| above == Some(*shift))
+}
+
+/// Writes distances in code that no relocation is about: long branches, and all of them in a file without relocations.
+pub(crate) fn write(
+    world: &World<'_>,
+    plans: &[CodePlan<'_>],
+    known: &BTreeMap<usize, Known<'_>>,
+    seen: &HashSet<Place>,
+    out: &mut [u8],
+) -> Result<(), Diagnostic> {
+    for plan in plans {
+        let place = |offset| Place { section: plan.section, offset };
+        for one in plan.computations.iter().filter(|one| !seen.contains(&place(one.low))) {
+            if world.maps.bytes(place(one.at), 4).is_none() && world.maps.bytes(place(one.low), 4).is_none() {
+                continue;
+            }
+            let is_dead = known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
+            match computation(world, plan, known, one, out) {
+                // Nobody executes it, and what it means is not certain: it stays.
+                Err(_) if is_dead => {}
+                result => result?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn computation(
+    world: &World<'_>,
+    plan: &CodePlan<'_>,
+    known: &BTreeMap<usize, Known<'_>>,
+    one: &Computation,
+    out: &mut [u8],
+) -> Result<(), Diagnostic> {
+    let place = |offset| Place { section: plan.section, offset };
+    let target = (world.base(plan.section) + one.base).wrapping_add(one.distance);
+    let missing = || {
+        let what =
+            format!("what this computes from the program counter is not known: {target:#x} belongs to nothing certain");
+        refuse(plan.file + one.at, what)
+    };
+    let new = match world.is_linked() {
+        true if !known.is_empty() => moved(world, known, target),
+        true => world.at(target).and_then(|target| world.begin(target)),
+        false => world.within(plan.section, target).and_then(|target| world.begin(target)),
+    };
+    let new = new.ok_or_else(missing)?;
+    let base = world.maps.bytes(place(one.at), 4).ok_or_else(missing)? + 4;
+    let distance = new.wrapping_sub(world.layout.addresses[plan.section] + base);
+    if one.high.is_none() && one.size == 4 && !one.range.holds(distance as i64) {
+        return Err(refuse(plan.file + one.at, "a distance in code does not fit into its 32 bits any more"));
+    }
+    let mut write = |at: u64, size: usize, value: u64| -> Option<()> {
+        let at = world.file(place(at), size as u64)?;
+        out.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
+        Some(())
+    };
+    write(one.low, usize::from(one.size), distance.wrapping_sub(i64::from(one.bias) as u64)).ok_or_else(missing)?;
+    if let Some(high) = one.high {
+        write(high, 4, distance >> 32).ok_or_else(missing)?;
+    }
+    Ok(())
+}
+
+impl Range32 {
+    /// Whether 32 bits can say that distance.
+    fn holds(self, distance: i64) -> bool {
+        match self {
+            Self::Signed => i32::try_from(distance).is_ok(),
+            Self::Positive => u32::try_from(distance).is_ok(),
+            Self::Negative => (-(1 << 32)..=0).contains(&distance),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Expressions of locations: addresses in them.
+//!
+//! An address that goes on as one of another address space (`…, space, DW_OP_swap, DW_OP_xderef`) is an offset in LDS or
+//! scratch and stays.
+
+use super::Source;
+use crate::refuse;
+use crate::tables::place_of;
+use gimli::{EndianSlice, Expression, LittleEndian, Operation};
+use hotswap_report::Diagnostic;
+
+/// DWARF 5, 8-byte addresses: of these, operations only need the width of an address and of a reference.
+const ENCODING: gimli::Encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 5 };
+
+/// Notes the addresses in an expression whose first byte is at `offset` of a section. Gives indices of `.debug_addr` that
+/// are addresses of other spaces.
+///
+/// # Errors
+/// `NO_LAYOUT` for operations that are not known, where an address of code may hide behind them.
+pub(super) fn note(source: &Source<'_>, section: usize, offset: u64, bytes: &[u8]) -> Result<Vec<u64>, Diagnostic> {
+    if !source.is_bare(section) {
+        return Ok(Vec::new());
+    }
+    let expression = Expression(EndianSlice::new(bytes, LittleEndian));
+    let mut operations = expression.operations(ENCODING);
+    let mut found: Vec<(usize, Operation<EndianSlice<'_, LittleEndian>>)> = Vec::new();
+    loop {
+        let at = operations.offset_from(&expression);
+        match operations.next() {
+            Ok(Some(operation)) => found.push((at, operation)),
+            Ok(None) => break,
+            Err(_) if may_hold_address(source, &bytes[at.min(bytes.len())..]) => {
+                let file = source.image.sections[section].offset + offset + at as u64;
+                return Err(refuse(file, "a location in the debug information has an operation that is not known")
+                    .advise("link without debug information (-Wl,--strip-debug), or report it with the file"));
+            }
+            Err(_) => break,
+        }
+    }
+    let mut foreign = Vec::new();
+    for (number, (at, operation)) in found.iter().enumerate() {
+        let is_foreign = matches!(
+            found.get(number + 2..number + 4),
+            Some([(_, Operation::Swap), (_, Operation::Deref { space: true, .. })])
+        );
+        match operation {
+            Operation::Address { address } if !is_foreign => {
+                source.address(section, offset + *at as u64 + 1, *address);
+            }
+            Operation::AddressIndex { index } if is_foreign => foreign.push(index.0 as u64),
+            _ => {}
+        }
+    }
+    Ok(foreign)
+}
+
+/// Whether one of the bytes could begin an operation with an address of something loaded.
+fn may_hold_address(source: &Source<'_>, bytes: &[u8]) -> bool {
+    let addresses = bytes.windows(9).filter(|window| window[0] == gimli::DW_OP_addr.0);
+    addresses.filter_map(|window| window[1..].first_chunk()).any(|address| {
+        let address = u64::from_le_bytes(*address);
+        address > 1 && place_of(source.image, address).is_some()
+    })
+}

@@ -1,0 +1,205 @@
+//! What is known of a code section whose distances no relocation explains: which bytes are executed, which are data,
+//! and what stands against moving anything.
+//!
+//! A distance may be anywhere where the file says nothing about it. It does harm only where execution depends on it: in
+//! an instruction that an entry reaches. So every reached instruction that reads the program counter must be explained by
+//! the sum that follows it, every address of code that is made must stay an address of code, and every jump whose target
+//! is not known must take a whole address from where it was stored: those are the loader's, or results of such sums.
+//!
+//! Assumed, because neither LLVM nor assemblers write it for AMD GPUs: distances to code as plain numbers in data that
+//! reach a jump through the arguments of a function.
+
+use crate::scan::Computation;
+use hotswap_code_object::image::Image;
+use hotswap_program::{Callee, Function, Mark, MarkKind, Program, Reason, Source};
+use hotswap_report::Diagnostic;
+use std::collections::BTreeMap;
+
+mod pointer;
+
+/// A program that somebody has made already, or one of our own.
+pub(crate) enum Held<'p> {
+    Own(Box<Program<'p>>),
+    Lent(&'p Program<'p>),
+}
+
+/// What is known of one section.
+pub(crate) struct Known<'p> {
+    program: Held<'p>,
+    /// Bytes that are no code, sorted.
+    data: Vec<(u64, u64)>,
+}
+
+/// Something that depends on distances and cannot be explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// Offset in the section.
+    pub(crate) at: u64,
+    pub(crate) function: String,
+    pub(crate) why: &'static str,
+}
+
+/// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing need not
+/// be in them.
+pub(crate) fn programs<'p>(
+    image: &Image<'p>,
+    lent: &[(usize, &'p Program<'p>)],
+) -> Result<BTreeMap<usize, Known<'p>>, Diagnostic> {
+    let mut found: BTreeMap<usize, Known<'p>> =
+        lent.iter().map(|(section, program)| (*section, Known::new(Held::Lent(program)))).collect();
+    let code = || image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && section.size > 0);
+    if code().all(|(number, _)| found.contains_key(&number)) {
+        return Ok(found);
+    }
+    for source in Source::read(image.bytes())? {
+        // Sources borrow the file: the place tells the section.
+        let number = code().find(|(_, section)| std::ptr::eq(section.bytes.as_ptr(), source.bytes.as_ptr()));
+        if let Some((number, _)) = number.filter(|(number, _)| !found.contains_key(number)) {
+            found.insert(number, Known::new(Held::Own(Box::new(Program::around(source, &[])))));
+        }
+    }
+    Ok(found)
+}
+
+impl<'p> Known<'p> {
+    fn new(program: Held<'p>) -> Self {
+        let mut known = Self { program, data: Vec::new() };
+        known.data = known.find_data();
+        known
+    }
+
+    pub(crate) fn program(&self) -> &Program<'p> {
+        match &self.program {
+            Held::Own(program) => program,
+            Held::Lent(program) => program,
+        }
+    }
+
+    /// Whether execution comes to an instruction that begins there.
+    pub(crate) fn is_reached(&self, at: u64) -> bool {
+        self.function(at).is_some_and(|function| function.is_instruction(at as u32))
+    }
+
+    fn function(&self, at: u64) -> Option<&Function> {
+        self.program().function_at(u32::try_from(at).ok()?).map(|(_, function)| function)
+    }
+
+    /// Where the data ends in which a place lies.
+    pub(crate) fn data_end(&self, at: u64) -> Option<u64> {
+        let count = self.data.partition_point(|(start, _)| *start <= at);
+        let (_, end) = *self.data.get(count.checked_sub(1)?)?;
+        (at < end).then_some(end)
+    }
+
+    /// The end of the last data that begins in `start..end`, or lies there.
+    pub(crate) fn last_data(&self, start: u64, end: u64) -> Option<u64> {
+        let count = self.data.partition_point(|(from, _)| *from < end);
+        let (_, last) = *self.data.get(count.checked_sub(1)?)?;
+        (last > start).then_some(last.min(end))
+    }
+
+    /// Whether something may go to a place or be read from it: the begin of a block, or data.
+    pub(crate) fn is_target(&self, at: u64) -> bool {
+        let begins = |function: &Function| {
+            let at = at as u32;
+            function.is_block_start(at) || function.entries.iter().any(|entry| entry.offset == at)
+        };
+        self.data_end(at).is_some()
+            || self.function(at).is_some_and(begins)
+            || self.plain(at).is_some_and(|mark| u64::from(mark.offset) == at)
+    }
+
+    /// The name of a function that nobody looked at, because it depends on nothing.
+    fn plain(&self, at: u64) -> Option<&Mark<'_>> {
+        let at = u32::try_from(at).ok().filter(|at| self.program().function_at(*at).is_none())?;
+        let marks = &self.program().source.marks;
+        let before = marks.get(..marks.partition_point(|mark| mark.offset <= at))?;
+        let is_function = |mark: &&Mark<'_>| matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_));
+        before.iter().rev().find(is_function).filter(|mark| at - mark.offset < mark.size.max(1))
+    }
+
+    /// Data that has a name, and what addresses lead to that is never executed.
+    fn find_data(&self) -> Vec<(u64, u64)> {
+        let program = self.program();
+        let source = &program.source;
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        for mark in source.marks.iter().filter(|mark| mark.kind == MarkKind::Object) {
+            found.push((u64::from(mark.offset), u64::from(mark.offset.saturating_add(mark.size))));
+        }
+        let values = program.functions.iter().flat_map(|function| &function.pc_values).map(|value| value.to);
+        for to in values.chain(source.slots.iter().map(|slot| slot.to)) {
+            let is_code = |at: u64| self.is_reached(at) || self.plain(at).is_some();
+            let Some(offset) = source.offset_of(to).filter(|offset| !is_code(u64::from(*offset))) else {
+                continue;
+            };
+            found.push((u64::from(offset), self.data_limit(offset)));
+        }
+        found.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(found.len());
+        for (start, end) in found {
+            match merged.last_mut().filter(|last| start <= last.1) {
+                Some(last) => last.1 = last.1.max(end),
+                None => merged.push((start, end)),
+            }
+        }
+        merged
+    }
+
+    /// Data of unknown size goes up to what has a name or is executed.
+    fn data_limit(&self, offset: u32) -> u64 {
+        let program = self.program();
+        let marks = &program.source.marks;
+        let named = |mark: &Mark<'_>| mark.offset;
+        let next = marks.get(marks.partition_point(|mark| mark.offset <= offset)).map(named);
+        let functions = &program.functions[program.functions.partition_point(|function| function.end <= offset)..];
+        let blocks = functions.iter().flat_map(|function| &function.blocks);
+        let executed = blocks.map(|block| block.start).find(|start| *start > offset);
+        let end = program.source.bytes.len() as u32;
+        u64::from(next.into_iter().chain(executed).min().unwrap_or(end).min(end))
+    }
+
+    /// Everything that cannot be explained. `computations` are those that were found in the section, sorted by place.
+    pub(crate) fn bounds(&self, computations: &[Computation]) -> Vec<Bound> {
+        let program = self.program();
+        let mut found = Vec::new();
+        for function in &program.functions {
+            let mut add = |at: u32, why: &'static str| {
+                found.push(Bound { at: u64::from(at), function: program.name(function), why });
+            };
+            for problem in &function.problems {
+                match problem.reason {
+                    // Whoever called put a whole address there, and nothing is executed behind the end.
+                    Reason::UnknownReturn | Reason::LeavesSection => {}
+                    Reason::UnknownJump if pointer::comes_whole(program, function, problem.offset) => {}
+                    reason => add(problem.offset, reason.text()),
+                }
+            }
+            for call in &function.calls {
+                if call.callee == Callee::Unknown && !pointer::comes_whole(program, function, call.offset) {
+                    add(call.offset, "the address of the call is computed from what is not known");
+                }
+            }
+            if function.lets_addresses_escape() {
+                add(function.start, "an address of an instruction goes where it is not followed");
+            }
+            for value in &function.pc_values {
+                if !self.explains(computations, value.pc, value.low, value.to.at) {
+                    add(value.low, "it is not known how an address comes of the program counter");
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether the value is the result of the computation of its program counter, or as far from that in data.
+    fn explains(&self, computations: &[Computation], pc: u32, low: u32, to: u64) -> bool {
+        let found = computations.binary_search_by_key(&u64::from(pc), |one| one.at);
+        let Some(one) = found.ok().map(|found| &computations[found]) else { return false };
+        let source = &self.program().source;
+        let target = source.address.wrapping_add(one.base).wrapping_add(one.distance);
+        let is_code =
+            |address: u64| address.checked_sub(source.address).is_some_and(|offset| offset < source.bytes.len() as u64);
+        let is_own = one.adds_at(u64::from(low)) && to == target;
+        is_own || !is_code(target) && !is_code(to) && u64::from(low) > one.at
+    }
+}

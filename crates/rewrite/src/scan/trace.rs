@@ -1,0 +1,217 @@
+//! What is added to a program counter: the forms that compilers and the writers of libraries use.
+//!
+//! LLVM adds a literal, half by half or all 64 bits. Tensile puts the distance into a third register first, adds the size
+//! of what lies between, and either adds that or subtracts its absolute value; where it does not know the sign it
+//! asks for it. Between the steps may stand what has nothing to do with these registers.
+
+use super::{Computation, Range32};
+use hotswap_isa::effects::Flow;
+use hotswap_isa::reg::RegFile;
+use hotswap_isa::{Inst, Isa, Name, Value};
+
+/// Instructions that are looked at behind a get-PC.
+const MOST: usize = 32;
+
+/// A distance on its way through a third register.
+#[derive(Debug, Clone, Copy)]
+struct Spare {
+    register: u32,
+    /// Where its literal is.
+    literal: u64,
+    bias: i32,
+    /// It is the absolute value by now.
+    is_absolute: bool,
+}
+
+struct Trace<'t> {
+    isa: Isa,
+    bytes: &'t [u8],
+    at: u64,
+    pair: u32,
+    spare: Option<Spare>,
+    /// Where the low half was added: the instruction, and its literal or the spare register.
+    low: Option<(u64, Low)>,
+    /// Where it goes on if the distance is not negative.
+    positive: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Low {
+    Literal(u64),
+    Spare { subtracts: bool },
+}
+
+/// Follows the result of the get-PC at `at` to the distances that are added to it.
+pub(super) fn trace(isa: Isa, bytes: &[u8], at: u64, pair: u32) -> Option<Computation> {
+    Trace { isa, bytes, at, pair, spare: None, low: None, positive: None }.run(at + 4)
+}
+
+impl Trace<'_> {
+    fn run(&mut self, mut next: u64) -> Option<Computation> {
+        for _ in 0..MOST {
+            let inst = self.decode(next)?;
+            if let Some(found) = self.step(next, &inst)? {
+                return Some(found);
+            }
+            next += u64::from(inst.len());
+        }
+        None
+    }
+
+    fn decode(&self, at: u64) -> Option<Inst> {
+        self.isa.decode(self.bytes.get(at as usize..)?).ok()
+    }
+
+    /// `None` if the trace ends here without a result.
+    #[allow(clippy::option_option, reason = "whether it goes on, and what it gave")]
+    fn step(&mut self, at: u64, inst: &Inst) -> Option<Option<Computation>> {
+        let word = inst.words()[0];
+        let is_sop2 = word >> 30 == 2;
+        let (to, sources) = (word >> 16 & 127, [word & 255, word >> 8 & 255]);
+        let own = |register: u32| is_sop2 && to == register && sources.contains(&register);
+        match inst.mnemonic() {
+            "s_add_u32" | "s_add_co_u32" if own(self.pair) => self.add_low(at, inst, false)?,
+            "s_sub_u32" | "s_sub_co_u32" if own(self.pair) && sources[0] == self.pair => {
+                self.add_low(at, inst, true)?
+            }
+            "s_addc_u32" | "s_add_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, false).map(Some),
+            "s_subb_u32" | "s_sub_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, true).map(Some),
+            // With 32 bits it would matter how they are extended.
+            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 12 => return Some(Some(self.whole(at))),
+            // GFX12 keeps 48 bits of the counter: the high half is made whole first.
+            "s_sext_i32_i16" if touches(self.isa, inst, self.pair + 1, 1) => {}
+            "s_cbranch_scc1" if self.spare.is_some() && self.low.is_none() && self.positive.is_none() => {
+                self.positive = Some(inst.branch_target(at, self.isa)?);
+            }
+            _ if touches(self.isa, inst, self.pair, 2) || !matches!(inst.flow(0, self.isa), Flow::Next) => return None,
+            _ => self.other(at, inst)?,
+        }
+        Some(None)
+    }
+
+    fn add_low(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<()> {
+        if self.low.is_some() {
+            return None;
+        }
+        let by_spare = self.spare.filter(|spare| touches(self.isa, inst, spare.register, 1));
+        let low = match by_spare {
+            Some(spare) if spare.is_absolute == subtracts => Low::Spare { subtracts },
+            None if inst.len() > 4 && !subtracts => Low::Literal(at + 4),
+            _ => return None,
+        };
+        self.low = Some((at, low));
+        Some(())
+    }
+
+    fn add_high(&mut self, at: u64, inst: &Inst, subtracts: bool) -> Option<Computation> {
+        let (first, low) = self.low?;
+        let number = inline(inst, self.isa);
+        match low {
+            Low::Literal(low) if !subtracts && inst.len() > 4 => {
+                let distance = self.literal(low) | self.literal(at + 4) << 32;
+                Some(Computation { high: Some(at + 4), ..self.result(low, 4, distance, (first, at)) })
+            }
+            Low::Literal(low) if !subtracts && matches!(number, Some(0 | -1)) => {
+                let (high, range) = if number == Some(0) { (0, Range32::Positive) } else { (!0, Range32::Negative) };
+                let distance = self.literal(low) | high << 32;
+                Some(Computation { range, ..self.result(low, 4, distance, (first, at)) })
+            }
+            Low::Spare { subtracts: was } if was == subtracts && number == Some(0) => {
+                let spare = self.spare?;
+                let distance = i64::from(self.literal(spare.literal) as u32 as i32) + i64::from(spare.bias);
+                let range = match (self.positive, subtracts) {
+                    (Some(positive), true) => self.other_way(positive, spare).map(|()| Range32::Signed)?,
+                    (Some(_), false) => return None,
+                    (None, true) => Range32::Negative,
+                    (None, false) => Range32::Positive,
+                };
+                let bias = spare.bias;
+                let adds = (first, self.positive.unwrap_or(at));
+                Some(Computation { bias, range, ..self.result(spare.literal, 4, distance as u64, adds) })
+            }
+            _ => None,
+        }
+    }
+
+    /// The way of a distance that is not negative must add it.
+    fn other_way(&self, at: u64, spare: Spare) -> Option<()> {
+        let add = self.decode(at)?;
+        let carry = self.decode(at + u64::from(add.len()))?;
+        let own = |inst: &Inst, register: u32| {
+            let word = inst.words()[0];
+            word >> 16 & 127 == register && [word & 255, word >> 8 & 255].contains(&register)
+        };
+        let adds = ["s_add_u32", "s_add_co_u32"].contains(&add.mnemonic())
+            && own(&add, self.pair)
+            && touches(self.isa, &add, spare.register, 1);
+        let carries = ["s_addc_u32", "s_add_co_ci_u32"].contains(&carry.mnemonic())
+            && own(&carry, self.pair + 1)
+            && inline(&carry, self.isa) == Some(0);
+        (adds && carries).then_some(())
+    }
+
+    /// Anything else: it may bring the distance into a third register.
+    fn other(&mut self, at: u64, inst: &Inst) -> Option<()> {
+        let word = inst.words()[0];
+        let (is_sop2, is_sop1) = (word >> 30 == 2 && word >> 23 != 0x17d, word >> 23 == 0x17d);
+        let to = word >> 16 & 127;
+        let spare = self.spare.filter(|spare| touches(self.isa, inst, spare.register, 1));
+        match (inst.mnemonic(), spare) {
+            ("s_add_i32" | "s_add_u32" | "s_add_co_i32" | "s_add_co_u32", None) if is_sop2 && inst.len() == 8 => {
+                if let (None, Some(bias)) = (self.spare, inline(inst, self.isa)) {
+                    self.spare = Some(Spare { register: to, literal: at + 4, bias, is_absolute: false });
+                }
+            }
+            ("s_mov_b32", None) if is_sop1 && inst.len() == 8 && self.spare.is_none() => {
+                self.spare = Some(Spare { register: to, literal: at + 4, bias: 0, is_absolute: false });
+            }
+            ("s_add_i32" | "s_add_co_i32", Some(spare)) if is_sop2 && inst.len() == 4 && to == spare.register => {
+                let bias = spare.bias.checked_add(inline(inst, self.isa)?)?;
+                self.spare = Some(Spare { bias, ..spare }).filter(|spare| !spare.is_absolute);
+            }
+            ("s_abs_i32", Some(spare)) if is_sop1 && to == spare.register && word & 255 == to => {
+                self.spare = Some(Spare { is_absolute: true, ..spare });
+            }
+            (name, Some(_)) if name.starts_with("s_cmp_") => {}
+            (_, Some(_)) => self.spare = None,
+            (_, None) => {}
+        }
+        Some(())
+    }
+
+    fn whole(&self, at: u64) -> Computation {
+        let distance = self.literal(at + 4) | self.literal(at + 8) << 32;
+        self.result(at + 4, 8, distance, (at, at))
+    }
+
+    fn result(&self, low: u64, size: u8, distance: u64, adds: (u64, u64)) -> Computation {
+        let (at, base, range) = (self.at, self.at + 4, Range32::Signed);
+        Computation { at, base, low, high: None, size, bias: 0, range, distance, adds }
+    }
+
+    fn literal(&self, at: u64) -> u64 {
+        let word = self.bytes.get(at as usize..).and_then(|bytes| bytes.first_chunk());
+        word.map_or(0, |word| u64::from(u32::from_le_bytes(*word)))
+    }
+}
+
+/// The inline number among the sources.
+fn inline(inst: &Inst, isa: Isa) -> Option<i32> {
+    [Name::Src0, Name::Src1].into_iter().find_map(|name| match inst.operand(isa, name)? {
+        Value::Inline(inline) => i32::try_from(inline.value).ok(),
+        _ => None,
+    })
+}
+
+/// Whether an instruction may read or write one of so many scalar registers.
+fn touches(isa: Isa, inst: &Inst, register: u32, count: u32) -> bool {
+    inst.operands(isa).any(|operand| match operand.value {
+        Value::Reg(reg) if reg.file == RegFile::Sgpr => {
+            let (first, end) = (u32::from(reg.index), u32::from(reg.index) + u32::from(reg.count));
+            first < register + count && register < end
+        }
+        // VCC is a pair like others.
+        Value::Reg(reg) if register >= 106 && reg.file == RegFile::Special => register < 108,
+        _ => false,
+    })
+}
