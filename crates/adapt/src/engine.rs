@@ -9,6 +9,7 @@ use crate::reach::{self, Kernel};
 use crate::scan::{Suspects, suspects};
 use crate::sites::{self, Outcome, Task};
 use crate::unit::Unit;
+use crate::verify;
 use hotswap_code_object::image::Image;
 use hotswap_code_object::{CodeMap, CodeObject};
 use hotswap_families::code::Scheduling;
@@ -19,6 +20,7 @@ use hotswap_isa::{Isa, Target};
 use hotswap_program::Dead;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
+use hotswap_targets::Processor;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -111,7 +113,53 @@ fn code(
     let options = Options { registers: Some(&registers), ..Options::default() };
     let output = rewrite(&data, &edits, &options).map_err(one)?;
     record.grown = output.grown;
+    verified(&image, &work, &output.bytes, task).map_err(one)?;
     Ok(output.bytes)
+}
+
+/// Reads the result and checks it, before it is labelled; then families must have nothing to do in it.
+fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) -> Result<(), Diagnostic> {
+    verify::descriptors(made)?;
+    let object = CodeObject::parse(made)?;
+    let new_image = Image::parse(made)?;
+    let numbers: Vec<usize> = work.iter().map(|work| work.unit.number).collect();
+    let units = Unit::read(&new_image, &numbers)?;
+    let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
+    for one in work {
+        let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
+        let plan = verify::plan(one.outcomes.iter().map(|outcome| &outcome.changes));
+        let images = (image, &new_image);
+        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target: task.target })?;
+    }
+    let found = suspects(&CodeMap::of(&object), units.first().map_or(task.target, Unit::isa), task.rewriter);
+    again(units, found, &new_image, object.target_id().processor, task)
+}
+
+/// A second run.
+fn again(
+    units: Vec<Unit<'_>>,
+    found: Vec<Suspects>,
+    image: &Image<'_>,
+    processor: &Processor,
+    task: &Task<'_>,
+) -> Result<(), Diagnostic> {
+    let mut found: BTreeMap<u64, Suspects> = found.into_iter().map(|found| (found.file as u64, found)).collect();
+    for unit in units {
+        let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
+        let kernels = reach::kernels(&unit, processor);
+        let mut work = Work { unit, suspects, kernels, outcomes: Vec::new() };
+        work.run(task);
+        for outcome in &work.outcomes {
+            let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
+            if let Some(offset) = place.or(outcome.refused.first().map(|refused| refused.offset)) {
+                let mut error =
+                    Diagnostic::error(codes::VERIFY_FAILED, "a second run would change or refuse the result");
+                error.place.kernel = Some(work.unit.program.name(&work.unit.program.functions[outcome.number]));
+                return Err(error.in_entry(work.unit.name).at(u64::from(offset)));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Work<'_> {
@@ -134,12 +182,7 @@ impl Work<'_> {
             .collect();
     }
 
-    fn record(
-        &self,
-        processor: &hotswap_targets::Processor,
-        record: &mut ObjectRecord,
-        changed: &mut BTreeMap<String, Grant>,
-    ) {
+    fn record(&self, processor: &Processor, record: &mut ObjectRecord, changed: &mut BTreeMap<String, Grant>) {
         let outcomes: Vec<&Outcome> = self.outcomes.iter().collect();
         let grants = grant::grants(&self.kernels, &outcomes);
         for (kernel, grant) in self.kernels.iter().zip(&grants) {

@@ -23,6 +23,7 @@ mod refusal;
 mod scan;
 mod sites;
 mod unit;
+mod verify;
 
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount};
 

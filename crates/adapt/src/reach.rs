@@ -104,7 +104,7 @@ fn is_open(unit: &Unit<'_>, function: usize) -> bool {
 }
 
 /// One more than the highest vector register that a function names.
-fn highest(unit: &Unit<'_>, number: usize) -> u16 {
+pub(crate) fn highest(unit: &Unit<'_>, number: usize) -> u16 {
     let function = &unit.program.functions[number];
     let mut highest = 0;
     for (block, line) in function.blocks.iter().enumerate() {

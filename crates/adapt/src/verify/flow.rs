@@ -1,0 +1,69 @@
+//! Entries, calls and computed addresses of a function, before and after.
+
+use super::follow::Followed;
+use super::{Fault, Pair};
+use hotswap_program::{Callee, Place};
+
+/// Compares one function; `number` is that of the old one.
+pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), Fault> {
+    let (old, new) = (&pair.old.program, &pair.new.program);
+    let before = &old.functions[number];
+    // What no symbol covers is not followed; something must lead into it for it to be looked at.
+    if before.mark.is_none() || before.blocks.is_empty() {
+        return Ok(());
+    }
+    let start = followed.begin(before.start).ok_or((0, "a function is nowhere".to_owned()))?;
+    let Some((_, after)) = new.function_at(start) else { return Err((start, "a function is gone".to_owned())) };
+    for entry in &before.entries {
+        let at = followed.begin(entry.offset);
+        if !after.entries.iter().any(|new| Some(new.offset) == at && new.kind == entry.kind) {
+            return Err((start, format!("the entry at {:#x} is nowhere", entry.offset)));
+        }
+    }
+    for call in &before.calls {
+        let Some(found) = followed.at(call.offset).and_then(|at| after.call_at(at)) else {
+            return Err((start, format!("the call at {:#x} is gone", call.offset)));
+        };
+        let same = match (call.callee, found.callee) {
+            (Callee::Function { entry, .. }, Callee::Function { entry: new, .. }) => followed.begin(entry) == Some(new),
+            (Callee::Outside(old), Callee::Outside(new)) => place(pair, followed, old) == Some(new),
+            (Callee::Unknown, Callee::Unknown) => true,
+            _ => false,
+        };
+        if !same || call.link != found.link {
+            return Err((found.offset, "a call leads elsewhere".to_owned()));
+        }
+    }
+    for value in &before.pc_values {
+        let at = |offset: u32| followed.at(offset);
+        let same = |new: &&hotswap_program::PcValue| {
+            Some(new.pc) == at(value.pc) && Some(new.low) == at(value.low) && Some(new.high) == at(value.high)
+        };
+        let found = after.pc_values.iter().find(same);
+        if found.map(|new| new.to) != place(pair, followed, value.to) {
+            return Err((at(value.pc).unwrap_or(start), "an address is computed otherwise".to_owned()));
+        }
+    }
+    if after.problems.len() > before.problems.len() {
+        let problem =
+            after.problems.iter().find(|problem| !before.problems.iter().any(|old| old.reason == problem.reason));
+        let problem = problem.unwrap_or(&after.problems[0]);
+        return Err((problem.offset, format!("less is known of the function than before: {}", problem.reason)));
+    }
+    Ok(())
+}
+
+/// Where a place is now.
+fn place(pair: &Pair<'_, '_, '_>, followed: &Followed, old: Place) -> Option<Place> {
+    let (before, after) = (&pair.old.program.source, &pair.new.program.source);
+    if let Some(offset) = before.offset_of(old) {
+        return followed.begin(offset).map(|offset| after.place_of(offset));
+    }
+    if !before.linked || old.base != Place::CODE {
+        return Some(old);
+    }
+    // Data moves as a whole.
+    let (images, number) = (pair.images, pair.images.0.section_at(old.at)?);
+    let (old_section, new_section) = (&images.0.sections[number], images.1.sections.get(number)?);
+    Some(Place { at: new_section.address + (old.at - old_section.address), ..old })
+}

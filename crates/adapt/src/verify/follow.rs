@@ -1,0 +1,263 @@
+//! The instructions of the result beside those of the input, function by function.
+//!
+//! Invariants: what is not planned has the bytes that it had, but for distances (which lead where they led), literals of
+//! computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which say less.
+
+use super::{Fault, Pair};
+use hotswap_isa::{Inst, Isa, Name};
+use hotswap_program::{FixupKind, MarkKind};
+use std::collections::BTreeMap;
+
+/// Where everything is now.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    /// Old offsets, rising, and where what begins there begins now; up to the next one both run alike.
+    steps: Vec<(u32, u32)>,
+    /// Instructions that stand behind new ones put before them: where they are themselves.
+    moved: BTreeMap<u32, u32>,
+    /// Planned places: the old offset, and begin and end of what stands there.
+    pub(super) places: BTreeMap<u32, (u32, u32)>,
+}
+
+impl Followed {
+    /// Where what stands at an old offset begins: labels lead there.
+    pub(crate) fn begin(&self, old: u32) -> Option<u32> {
+        let next = self.steps.partition_point(|step| step.0 <= old);
+        let (from, to) = self.steps.get(next.checked_sub(1)?)?;
+        to.checked_add(old - from)
+    }
+
+    /// Where an old instruction itself is.
+    pub(super) fn at(&self, old: u32) -> Option<u32> {
+        self.moved.get(&old).copied().or_else(|| self.begin(old))
+    }
+}
+
+/// Compares everything that symbols of functions cover.
+pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
+    let (old, new) = (&pair.old.program.source, &pair.new.program.source);
+    let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
+    if old.marks.len() != new.marks.len() {
+        return Err((0, "symbols are missing".to_owned()));
+    }
+    let mut walk = Walk { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0 };
+    for (before, after) in old.marks.iter().zip(&new.marks).filter(|(mark, _)| is_code(&mark.kind)) {
+        if before.name != after.name {
+            return Err((after.offset, format!("`{}` stands where `{}` stood", after.name, before.name)));
+        }
+        let end = before.offset.saturating_add(before.size);
+        // Further names of the same code.
+        if before.offset < walk.old {
+            continue;
+        }
+        (walk.old, walk.new) = (before.offset, after.offset);
+        walk.followed.steps.push((before.offset, after.offset));
+        walk.stretch(end.min(old.bytes.len() as u32))?;
+        if before.size > 0 && walk.new != after.offset.saturating_add(after.size) {
+            return Err((walk.new, format!("`{}` does not end with its last instruction", after.name)));
+        }
+    }
+    walk.planned()?;
+    walk.branches()?;
+    Ok(walk.followed)
+}
+
+struct Walk<'w, 'p, 'a, 'b> {
+    pair: &'w Pair<'p, 'a, 'b>,
+    followed: Followed,
+    /// Old target, the new branch, and where that leads.
+    branches: Vec<(u32, u32, u32)>,
+    old: u32,
+    new: u32,
+}
+
+impl Walk<'_, '_, '_, '_> {
+    fn fault<T>(&self, what: impl Into<String>) -> Result<T, Fault> {
+        Err((self.new, what.into()))
+    }
+
+    fn stretch(&mut self, end: u32) -> Result<(), Fault> {
+        let isa = self.pair.old.isa();
+        while self.old < end {
+            if let Some((_, code)) = self.pair.plan.get(&self.old).copied() {
+                self.place(code)?;
+                continue;
+            }
+            match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
+                Some(inst) => self.same(&inst, isa)?,
+                None => {
+                    let word = |bytes: &[u8], at: u32| bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec);
+                    let (old, new) = (&self.pair.old.program.source, &self.pair.new.program.source);
+                    if word(old.bytes, self.old) != word(new.bytes, self.new) {
+                        return self.fault("bytes that are no instruction have changed");
+                    }
+                    self.old += 4;
+                    self.new += 4;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A planned place.
+    fn place(&mut self, code: &[Inst]) -> Result<(), Fault> {
+        let Some(old) = self.pair.old.program.decode(self.old) else { return self.fault("a change of no instruction") };
+        let (at, begin) = (self.old, self.new);
+        let kept = code.iter().position(|inst| inst.words() == old.words());
+        for (number, inst) in code.iter().enumerate() {
+            if kept == Some(number) {
+                self.followed.moved.insert(at, self.new);
+                self.old = at;
+                self.same(&old, self.pair.old.isa())?;
+                continue;
+            }
+            if self.legal(self.new)? != *inst {
+                return self.fault(format!("`{}` is not what was planned", inst.mnemonic()));
+            }
+            self.new += u32::from(inst.len());
+        }
+        self.old = at + u32::from(old.len());
+        self.followed.places.insert(at, (begin, self.new));
+        self.followed.steps.push((self.old, self.new));
+        Ok(())
+    }
+
+    /// The instruction of the target at a new offset.
+    fn legal(&self, at: u32) -> Result<Inst, Fault> {
+        let rest = self.pair.new.program.source.bytes.get(at as usize..).unwrap_or_default();
+        self.pair.target.decode(rest).map_err(|error| (at, format!("the target has no such instruction: {error}")))
+    }
+
+    /// An instruction that stays.
+    fn same(&mut self, old: &Inst, isa: Isa) -> Result<(), Fault> {
+        let new = self.legal(self.new)?;
+        let target = old.branch_target(u64::from(self.old), isa);
+        if let Some(target) = target.filter(|_| !self.is_linked_later()) {
+            return self.branch(old, &new, target as u32);
+        }
+        let is_same = old.words() == new.words() && old.mnemonic() == new.mnemonic();
+        if !is_same && !self.may_differ(old, &new) {
+            return self.fault(format!("`{}` has changed to `{}`", old.mnemonic(), new.mnemonic()));
+        }
+        if new.mnemonic() == "s_clause" {
+            self.clause(old, &new)?;
+        }
+        self.old += u32::from(old.len());
+        self.new += u32::from(new.len());
+        Ok(())
+    }
+
+    /// A linker fills the distance in.
+    fn is_linked_later(&self) -> bool {
+        let source = &self.pair.old.program.source;
+        let fixups = source.fixups_in(self.old..self.old + 4);
+        !source.linked && fixups.iter().any(|fixup| fixup.kind == FixupKind::Rel16)
+    }
+
+    fn may_differ(&self, old: &Inst, new: &Inst) -> bool {
+        match old.mnemonic() {
+            "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
+            // Literals hold addresses, which the linker's relocations or the program's sums explain.
+            _ => {
+                let whole = usize::from(old.entry().bytes()) / 4;
+                let fixed = old.words()[..whole] == new.words()[..whole];
+                let source = &self.pair.old.program.source;
+                let range = self.old..self.old + u32::from(old.len());
+                fixed && old.len() == new.len() && (!source.fixups_in(range).is_empty() || self.is_sum(old))
+            }
+        }
+    }
+
+    /// Whether the instruction adds a distance to the program counter, or fetches at one.
+    fn is_sum(&self, old: &Inst) -> bool {
+        let Some((_, function)) = self.pair.old.program.function_at(self.old) else { return false };
+        let adds = |value: &hotswap_program::PcValue| value.low == self.old || value.high == self.old;
+        function.pc_values.iter().any(adds) || old.mnemonic().ends_with("_pc_rel")
+    }
+
+    /// Members of a clause stand behind it as they stood, and nothing new is among them.
+    fn clause(&self, old: &Inst, new: &Inst) -> Result<(), Fault> {
+        let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
+        let mut at = self.old + u32::from(old.len());
+        if members(new) > members(old) {
+            return self.fault("a clause has grown");
+        }
+        for _ in 0..members(new) {
+            if self.pair.plan.contains_key(&at) {
+                return self.fault("a clause holds a new instruction");
+            }
+            let Some(inst) = self.pair.old.program.decode(at) else { break };
+            at += u32::from(inst.len());
+        }
+        Ok(())
+    }
+
+    fn branch(&mut self, old: &Inst, new: &Inst, target: u32) -> Result<(), Fault> {
+        let isa = self.pair.target;
+        if new.entry() == old.entry()
+            && let Some(to) = new.branch_target(u64::from(self.new), isa)
+            && !self.skips_a_long_one(new)
+        {
+            self.branches.push((target, self.new, to as u32));
+            self.old += u32::from(old.len());
+            self.new += u32::from(new.len());
+            return Ok(());
+        }
+        let start = self.new;
+        if new.entry() == old.entry() {
+            // Taken: over the branch around the computation.
+            self.new += 8;
+        }
+        let to = self.computed()?;
+        self.branches.push((target, start, to));
+        self.old += u32::from(old.len());
+        self.followed.steps.push((self.old, self.new));
+        Ok(())
+    }
+
+    /// Whether a conditional branch goes over the branch behind it, which goes over a computation.
+    fn skips_a_long_one(&self, new: &Inst) -> bool {
+        let next = |at: u32| self.legal(at).map_or("", |inst| inst.mnemonic());
+        new.raw(Name::Simm16) == Some(1)
+            && next(self.new + 4) == "s_branch"
+            && next(self.new + 8) == "s_get_pc_i64"
+            && self.pair.old.program.decode(self.old + 8).map(|inst| inst.mnemonic()) != Some("s_get_pc_i64")
+    }
+
+    /// The target that `s_get_pc_i64`, two additions and `s_set_pc_i64` compute.
+    fn computed(&mut self) -> Result<u32, Fault> {
+        let mut distance = 0_u64;
+        let base = u64::from(self.new) + 4;
+        for (mnemonic, shift) in
+            [("s_get_pc_i64", None), ("s_add_co_u32", Some(0)), ("s_add_co_ci_u32", Some(32)), ("s_set_pc_i64", None)]
+        {
+            let inst = self.legal(self.new)?;
+            if inst.mnemonic() != mnemonic {
+                return self.fault(format!("`{}` is no part of a long branch", inst.mnemonic()));
+            }
+            if let Some(shift) = shift {
+                distance |= inst.literal().unwrap_or(0) << shift;
+            }
+            self.new += u32::from(inst.len());
+        }
+        Ok(base.wrapping_add(distance) as u32)
+    }
+
+    /// Every planned place was met.
+    fn planned(&self) -> Result<(), Fault> {
+        match self.pair.plan.keys().find(|offset| !self.followed.places.contains_key(offset)) {
+            Some(offset) => Err((*offset, "a change is missing".to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    fn branches(&self) -> Result<(), Fault> {
+        let wrong = |(target, _, to): &&(u32, u32, u32)| self.followed.begin(*target) != Some(*to);
+        match self.branches.iter().find(wrong) {
+            Some((target, at, to)) => {
+                Err((*at, format!("a branch leads to {to:#x}, and what it led to ({target:#x}) is elsewhere")))
+            }
+            None => Ok(()),
+        }
+    }
+}

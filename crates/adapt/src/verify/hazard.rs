@@ -1,0 +1,167 @@
+//! Distances behind matrix instructions, counted again: every way from each of them is walked until it is far enough.
+//!
+//! The numbers are those of LLVM's model of the target; they are written down here once more, by what the bits of an
+//! instruction say, so that an error in the family's table is one here only if it is made twice.
+
+use super::Fault;
+use crate::unit::Unit;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::role;
+use hotswap_isa::reg::RegFile;
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Flag, Inst, Isa, Name, Value};
+use hotswap_program::{Exit, Function};
+use std::collections::HashMap;
+
+/// Vector instructions before a vector one that touches the registers, and before a matrix one that reads the result.
+type Needs = (u8, u8);
+
+fn needs(inst: &Inst) -> Option<Needs> {
+    let name = inst.mnemonic();
+    let sparse = name.starts_with("v_swmmac_");
+    let dense = name.starts_with("v_wmma_") && !name.starts_with("v_wmma_ld_scale");
+    let plain = match () {
+        () if sparse && name.contains("iu8") => 4,
+        () if sparse => 2,
+        () if !dense || name.contains("16x16x4_f32") => return None,
+        () if name.contains("iu8") => 8,
+        () if name.contains("f8f6f4") => {
+            // The half that is no prefix of scales.
+            let words = &inst.words()[usize::from(inst.len()) / 4 - 2..];
+            let a = words[0] >> 11 & 7;
+            let b = (words[0] >> 14 & 1) << 2 | words[1] >> 27 & 3;
+            if a < 2 || b < 2 { 8 } else { 4 }
+        }
+        () => 4,
+    };
+    Some((plain, plain + 1))
+}
+
+struct Producer {
+    needs: Needs,
+    result: RegSet,
+    all: RegSet,
+}
+
+/// Checks a function of the new program.
+pub(super) fn function(unit: &Unit<'_>, number: usize, isa: Isa) -> Result<(), Fault> {
+    let function = &unit.program.functions[number];
+    let code: Vec<Vec<Step>> = (0..function.blocks.len()).map(|block| steps(unit, number, block)).collect();
+    for (block, steps) in code.iter().enumerate() {
+        for (index, step) in steps.iter().enumerate() {
+            let Some(needs) = needs(&step.inst) else { continue };
+            let result = named(step, isa, &[Name::Vdst]);
+            let mut all = result;
+            all.union_with(&inputs(step, isa));
+            let walk = Walk { function, code: &code, isa, producer: Producer { needs, result, all } };
+            walk.from(block, index)?;
+        }
+    }
+    Ok(())
+}
+
+struct Step {
+    at: u32,
+    inst: Inst,
+    banks: VgprBanks,
+}
+
+fn steps(unit: &Unit<'_>, number: usize, block: usize) -> Vec<Step> {
+    let line = unit.program.functions[number].blocks[block];
+    let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
+    let mut steps = Vec::new();
+    while at < line.end {
+        let Some(inst) = unit.program.decode(at) else { break };
+        steps.push(Step { at, inst, banks });
+        banks = banks.after(&inst, unit.isa());
+        at += u32::from(inst.len());
+    }
+    steps
+}
+
+fn is_matrix(inst: &Inst) -> bool {
+    inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
+}
+
+/// A, B and, of sparse ones, the index.
+fn inputs(step: &Step, isa: Isa) -> RegSet {
+    let index = if step.inst.is(Flag::Swmmac) { Name::Src2 } else { Name::Src1 };
+    named(step, isa, &[Name::Src0, Name::Src1, index])
+}
+
+fn named(step: &Step, isa: Isa, names: &[Name]) -> RegSet {
+    let mut set = RegSet::EMPTY;
+    for (slot, operand) in step.inst.operands(isa).enumerate() {
+        if let Value::Reg(reg) = operand.value
+            && names.contains(&operand.name)
+            && reg.file == RegFile::Vgpr
+            && let Some(reg) = step.banks.resolve(reg, role(step.inst.entry(), slot as u8))
+        {
+            set.insert(reg);
+        }
+    }
+    set
+}
+
+struct Walk<'w> {
+    function: &'w Function,
+    code: &'w [Vec<Step>],
+    isa: Isa,
+    producer: Producer,
+}
+
+impl Walk<'_> {
+    /// All ways from behind a matrix instruction, each block again if it is come to with less distance.
+    fn from(&self, block: usize, index: usize) -> Result<(), Fault> {
+        let mut least: HashMap<usize, u8> = HashMap::new();
+        let mut work = vec![(block, index + 1, 0)];
+        while let Some((block, first, since)) = work.pop() {
+            let Some(since) = self.block(block, first, since)? else { continue };
+            for next in self.function.successors(block) {
+                let known = least.entry(*next as usize).or_insert(u8::MAX);
+                if since < *known {
+                    *known = since;
+                    work.push((*next as usize, 0, since));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through a block; `None` when it is far enough.
+    fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, Fault> {
+        let leaves = matches!(self.function.blocks[block].exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown);
+        for (number, step) in self.code[block].iter().enumerate().skip(first) {
+            let needed = self.needed(step);
+            let last = leaves && number + 1 == self.code[block].len();
+            let needed = if last { needed.max(self.producer.needs.1) } else { needed };
+            if since < needed {
+                let what = format!(
+                    "`{}` stands {since} vector instructions behind a matrix instruction, and {needed} are needed",
+                    step.inst.mnemonic()
+                );
+                return Err((step.at, what));
+            }
+            if step.inst.is(Flag::Valu) && step.inst.memory().is_none() {
+                since += 1;
+            }
+            if since >= self.producer.needs.1 {
+                return Ok(None);
+            }
+        }
+        Ok(Some(since))
+    }
+
+    fn needed(&self, step: &Step) -> u8 {
+        let (vector, matrix) = self.producer.needs;
+        if is_matrix(&step.inst) {
+            return if inputs(step, self.isa).intersects(&self.producer.result) { matrix } else { 0 };
+        }
+        if !step.inst.is(Flag::Valu) || step.inst.memory().is_some() {
+            return 0;
+        }
+        let reads = step.inst.read_set(self.isa, step.banks).intersects(&self.producer.result);
+        let writes = step.inst.written_set(self.isa, step.banks).intersects(&self.producer.all);
+        if reads || writes { vector } else { 0 }
+    }
+}

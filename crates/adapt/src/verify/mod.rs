@@ -1,0 +1,90 @@
+//! Checks what was written against what was read: nothing here knows how it was made.
+//!
+//! The bytes of the result are read anew, as a program of its own, and compared with the input's. A check that fails is a defect of ours, and
+//! nothing is written then.
+//!
+//! | checked | in |
+//! |---|---|
+//! | instructions that nobody changed are there, in order, and each is one of the target | [`follow`] |
+//! | branches, calls, computed addresses and entries lead where they led | [`follow`], [`flow`] |
+//! | clauses hold their own members only | [`follow`] |
+//! | distances behind matrix instructions | [`hazard`] |
+//! | what new code overwrites held nothing, is in no load's way, and is granted; the bank mode stays | [`scratch`] |
+//! | descriptors give what notes count (`hotswap-rewrite` has read them, too) | here |
+//! | a second run has nothing to do | the engine |
+
+mod flow;
+mod follow;
+mod hazard;
+mod scratch;
+
+use crate::body::Changes;
+use crate::unit::Unit;
+use follow::Followed;
+use hotswap_code_object::CodeObject;
+use hotswap_code_object::image::Image;
+use hotswap_isa::{Inst, Isa};
+use hotswap_report::{Diagnostic, codes};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// What was to be changed in a unit: by the offset of the old instruction, it and what is to stand there.
+pub(crate) type Plan<'p> = BTreeMap<u32, (&'p Inst, &'p [Inst])>;
+
+/// A unit before and after.
+pub(crate) struct Pair<'p, 'a, 'b> {
+    pub(crate) old: &'p Unit<'a>,
+    pub(crate) new: &'p Unit<'b>,
+    pub(crate) plan: Plan<'p>,
+    pub(crate) images: (&'p Image<'a>, &'p Image<'b>),
+    pub(crate) target: Isa,
+}
+
+/// Something that is not as planned: offset in the new section, and what.
+type Fault = (u32, String);
+
+/// The plan of some changes.
+pub(crate) fn plan<'p>(changes: impl Iterator<Item = &'p Changes>) -> Plan<'p> {
+    changes.flat_map(Changes::iter).map(|(offset, old, new)| (offset, (old, new))).collect()
+}
+
+/// Checks one unit.
+///
+/// # Errors
+/// `VERIFY_FAILED` with function, section and offset of the first fault.
+pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
+    let failed = |(at, what): Fault| {
+        let program = &pair.new.program;
+        let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair.new.name).at(u64::from(at));
+        let function = program.function_at(at).map(|(_, function)| program.name(function));
+        Diagnostic { place: hotswap_report::Place { kernel: function, ..error.place.clone() }, ..error }
+    };
+    let followed = follow::follow(pair).map_err(failed)?;
+    let functions: Vec<usize> = (0..pair.old.program.functions.len()).collect();
+    let check = |number: &usize| {
+        flow::function(pair, &followed, *number)?;
+        match changed(pair, &followed, *number) {
+            Some(new) => {
+                hazard::function(pair.new, new, pair.target)?;
+                scratch::function(pair, &followed, *number, new)
+            }
+            None => Ok(()),
+        }
+    };
+    functions.par_iter().map(check).collect::<Result<Vec<()>, Fault>>().map(drop).map_err(failed)
+}
+
+/// The number of the new function, if something of the old one is changed.
+fn changed(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
+    let function = &pair.old.program.functions[number];
+    pair.plan.range(function.start..function.end).next()?;
+    Some(pair.new.program.function_at(followed.begin(function.start)?)?.0)
+}
+
+/// Descriptors and notes of the result.
+///
+/// # Errors
+/// What reading gives.
+pub(crate) fn descriptors(data: &[u8]) -> Result<(), Diagnostic> {
+    CodeObject::parse(data)?.check_descriptors()
+}
