@@ -8,7 +8,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
-use hotswap_program::{Dead, Live, Liveness};
+use hotswap_program::{Dead, Exit, Live, Liveness};
 use std::cell::OnceCell;
 
 /// What the sites of one function share.
@@ -17,7 +17,7 @@ pub(crate) struct Scene<'u, 'a> {
     pub(crate) number: usize,
     pub(crate) room: Room,
     pub(crate) scheduling: Scheduling,
-    liveness: OnceCell<Liveness>,
+    liveness: OnceCell<(Liveness, bool)>,
     flights: OnceCell<Flights>,
 }
 
@@ -28,9 +28,16 @@ impl<'u, 'a> Scene<'u, 'a> {
 
     /// What is live before and behind an instruction.
     pub(crate) fn live(&self, offset: u32) -> (Live, Live) {
-        let liveness = self.liveness.get_or_init(|| self.unit.liveness(self.number));
+        let (liveness, _) = self.liveness.get_or_init(|| self.unit.liveness(self.number));
         let around = liveness.around(&self.unit.program, self.unit.summaries(), &self.unit.banks, offset);
         around.unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
+    }
+
+    /// Whether an answer about what is live took the calling convention for granted.
+    pub(crate) fn trusts_convention(&self) -> bool {
+        let function = &self.unit.program.functions[self.number];
+        let returns = || function.blocks.iter().any(|block| matches!(block.exit, Exit::Return | Exit::Tail));
+        self.liveness.get().is_some_and(|(_, convention)| *convention) && returns()
     }
 
     /// What is under way before the instruction at an offset.
@@ -50,7 +57,8 @@ impl<'u, 'a> Scene<'u, 'a> {
     /// What is under way before an instruction of a block.
     fn flight(&self, block: usize, before: &[Inst]) -> Flight {
         let flights = self.flights.get_or_init(|| Flights::of(self.unit, self.number));
-        let (mut flight, mut banks) = (flights.at_block(block), self.unit.banks.at_block(self.number, block));
+        let known = flights.at_block(block).unwrap_or_else(|| Flight::everything(self.unit.isa()));
+        let (mut flight, mut banks) = (known, self.unit.banks.at_block(self.number, block));
         for inst in before {
             flight.pass(inst, self.unit.isa(), banks);
             banks = banks.after(inst, self.unit.isa());

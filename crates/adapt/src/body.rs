@@ -149,7 +149,7 @@ fn insert(unit: &Unit<'_>, bodies: &[Body], mut insertions: Vec<Insertion>, chan
 
 /// Why what is known of a function is not enough to change it.
 pub(crate) fn unreadable(unit: &Unit<'_>, number: usize) -> Option<(u32, Reason)> {
-    let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap | Reason::LeavesSection);
+    let bad = |reason| matches!(reason, Reason::Undecodable | Reason::Overlap);
     let problems = &unit.program.functions[number].problems;
     problems.iter().find(|problem| bad(problem.reason)).map(|problem| (problem.offset, problem.reason))
 }

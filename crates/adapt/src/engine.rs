@@ -169,7 +169,14 @@ impl Work<'_> {
         let mut functions: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
         for (kind, offsets) in [&self.suspects.sites, &self.suspects.reasons].into_iter().enumerate() {
             for offset in offsets {
-                if let Some((number, _)) = program.function_at(*offset) {
+                // What stands behind a function without a name of its own is in question if that one is.
+                let behind = || {
+                    let before =
+                        program.functions.partition_point(|function| function.start <= *offset).checked_sub(1)?;
+                    Some(before).filter(|before| !program.functions[*before].is_closed())
+                };
+                let holder = program.function_at(*offset).map(|(number, _)| number).or_else(behind);
+                if let Some(number) = holder {
                     functions.entry(number).or_default()[kind].push(*offset);
                 }
             }

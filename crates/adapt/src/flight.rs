@@ -11,7 +11,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa, Name};
+use hotswap_isa::{Feature, Inst, Isa, Name};
 use hotswap_program::{Callee, Exit};
 
 /// The counters of what writes registers, in the order of the sets.
@@ -38,10 +38,16 @@ const COUNT: u64 = 63;
 impl Flight {
     pub(crate) const NOTHING: Self = Self { sets: [RegSet::EMPTY; COUNTERS.len()] };
 
-    pub(crate) fn everything() -> Self {
-        let mut set = RegSet::all_of(RegFile::Vgpr);
-        set.union_with(&RegSet::all_of(RegFile::Sgpr));
-        Self { sets: [set; COUNTERS.len()] }
+    /// Scalar memory writes scalar registers and the rest vector registers; what the target has no instructions for is
+    /// not under way.
+    pub(crate) fn everything(isa: Isa) -> Self {
+        let images = isa.has(Feature::ImageInsts);
+        let set = |counter| match counter {
+            Counter::Scalar => RegSet::all_of(RegFile::Sgpr),
+            Counter::Sample | Counter::Bvh if !images => RegSet::EMPTY,
+            _ => RegSet::all_of(RegFile::Vgpr),
+        };
+        Self { sets: COUNTERS.map(set) }
     }
 
     fn join(&mut self, other: &Self) -> bool {
@@ -102,20 +108,21 @@ impl Flights {
         Self::solve(unit, function, Some(unit.returns())).0
     }
 
-    pub(crate) fn at_block(&self, block: usize) -> Flight {
-        self.blocks.get(block).cloned().unwrap_or_else(Flight::everything)
+    pub(crate) fn at_block(&self, block: usize) -> Option<Flight> {
+        self.blocks.get(block).cloned()
     }
 
     /// Also what is under way when it returns.
     fn solve(unit: &Unit<'_>, number: usize, returns: Option<&Returns>) -> (Self, Flight) {
         let function = &unit.program.functions[number];
+        let everything = Flight::everything(unit.isa());
         if entered_anywhere(function).is_some() {
-            return (Self { blocks: vec![Flight::everything(); function.blocks.len()] }, Flight::everything());
+            return (Self { blocks: vec![everything.clone(); function.blocks.len()] }, everything);
         }
         let mut blocks = vec![Flight::NOTHING; function.blocks.len()];
         for entry in function.entries.iter().filter(|entry| !entry.is_kernel()) {
             if let Some(block) = function.block_at(entry.offset) {
-                blocks[block] = Flight::everything();
+                blocks[block] = everything.clone();
             }
         }
         let mut returned = Flight::NOTHING;
@@ -126,13 +133,14 @@ impl Flights {
             match function.blocks[block].exit {
                 Exit::Call => {
                     let call = function.call_at(function.blocks[block].last);
-                    flight = match (call.map(|call| call.callee), returns) {
+                    let left = match (call.map(|call| call.callee), returns) {
                         (Some(Callee::Function { function, .. }), Some(returns)) => returns.of_function(function),
-                        _ => Flight::everything(),
+                        _ => None,
                     };
+                    flight = left.unwrap_or_else(|| everything.clone());
                 }
                 Exit::Return => drop(returned.join(&flight)),
-                Exit::Tail | Exit::Unknown => returned = Flight::everything(),
+                Exit::Tail | Exit::Unknown => returned = everything.clone(),
                 _ => {}
             }
             for next in function.successors(block) {
@@ -177,7 +185,7 @@ impl Returns {
         returns
     }
 
-    fn of_function(&self, number: u32) -> Flight {
-        self.functions.get(number as usize).cloned().flatten().unwrap_or_else(Flight::everything)
+    fn of_function(&self, number: u32) -> Option<Flight> {
+        self.functions.get(number as usize).cloned().flatten()
     }
 }

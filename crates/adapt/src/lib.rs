@@ -13,6 +13,7 @@
 
 mod around;
 mod body;
+mod callers;
 mod engine;
 mod flight;
 mod grant;

@@ -1,7 +1,7 @@
 //! Which kernels get to a function, and how many vector registers it may use.
 //!
-//! Terms: a kernel's *grant* is what its metadata counts. Its *ceiling* is the highest count with which as many waves fit
-//! as before, and a work-group still does.
+//! Terms: a kernel's *grant* is what its metadata counts. Its *ceiling* is the highest count with which a work-group of its
+//! largest size still fits. The lowest registers are taken first, so waves are lost only where nothing else is left.
 //!
 //! Invariants: registers up to the least grant of all kernels that get to a function are there for it; those between the
 //! highest grant and the least ceiling are there if the kernels' counts are raised, and hold nothing in any of them. Of a
@@ -55,8 +55,10 @@ fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
     let fits = |count: u16| {
         let needs = KernelNeeds { vgprs: Some(u32::from(count)), ..*needs };
         let after = occupancy(processor, &needs);
-        after.is_some_and(|after| {
-            after.waves_per_simd >= before.waves_per_simd && (after.workgroup_fits || !before.workgroup_fits)
+        after.is_some_and(|after| match before.workgroup_fits {
+            true => after.workgroup_fits,
+            // What the metadata says does not hold anyway: it must not get worse.
+            false => after.waves_per_simd >= before.waves_per_simd,
         })
     };
     let counts: Vec<u16> = (granted..=limits.addressable).take_while(|count| fits(*count)).collect();

@@ -24,10 +24,18 @@ impl Refused {
         Self { offset, mnemonic: inst.map(Inst::mnemonic), what, advice: refusal.advice }
     }
 
-    /// The function holds what concerns a family, and cannot be read as a whole.
-    pub(crate) fn unreadable(offset: u32, reason: Reason) -> Self {
-        let what = format!("the function is to be changed, but {}", reason.text());
-        Self { offset, mnemonic: None, what, advice: "compile the kernel for the target" }
+    /// The function holds what concerns a family, and cannot be read as a whole. `word` is what stands at the offset, `site`
+    /// the first place that concerns one.
+    pub(crate) fn unreadable(offset: u32, reason: Reason, word: u32, site: Option<(u32, Inst)>) -> Self {
+        let site =
+            site.map_or(String::new(), |(at, inst)| format!(", for `{}` at {at:#x} for example", inst.mnemonic()));
+        let what = format!("the function is to be changed{site}, but at {offset:#x} ({word:#010x}) {}", reason.text());
+        Self {
+            offset,
+            mnemonic: None,
+            what,
+            advice: "compile or assemble the kernel for the target with a current LLVM",
+        }
     }
 
     /// A place that concerns a family may be reached by a way that is not known.

@@ -53,10 +53,10 @@ pub(crate) fn function(
     let scene = Scene::new(unit, number, room.clone(), task.scheduling);
     let mut outcome = Outcome { number, room, ..Outcome::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
-    if let Some((at, reason)) = body::unreadable(unit, number)
-        && sites.iter().chain(reasons).any(|offset| known(&offset))
-    {
-        outcome.refused.push(Refused::unreadable(at, reason));
+    if let Some((at, reason)) = body::unreadable(unit, number) {
+        // Behind bytes that nobody can read nothing is known: what stands there may be executed, or not.
+        let first = sites.iter().chain(reasons).min().and_then(|offset| Some((*offset, unit.program.decode(*offset)?)));
+        outcome.refused.push(Refused::unreadable(at, reason, word(unit, at), first));
         return outcome;
     }
     let mut line = Line::default();
@@ -134,7 +134,7 @@ fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, ou
                 *outcome.counts.entry((family.name, Some("it is as the target wants it"))).or_default() += 1;
                 return;
             }
-            if unit.trusts_convention(number, block) {
+            if unit.trusts_convention(number, block) || scene.trusts_convention() {
                 assume(outcome, CONVENTION);
             }
             replaced(outcome, offset, inst, family, new);
@@ -180,11 +180,16 @@ fn cycles(inst: &Inst) -> u64 {
     }
 }
 
+fn word(unit: &Unit<'_>, offset: u32) -> u32 {
+    let bytes = unit.program.source.bytes.get(offset as usize..).and_then(|rest| rest.first_chunk());
+    bytes.map_or(0, |word| u32::from_le_bytes(*word))
+}
+
 /// A place that concerns a family and that no known way leads to. In a function of which all ways are known it is data,
 /// or is never executed.
 fn hidden(task: &Task<'_>, unit: &Unit<'_>, number: usize, offset: u32, outcome: &mut Outcome) {
     let function = &unit.program.functions[number];
-    let Some(problem) = entered_anywhere(function).filter(|_| !function.entries.is_empty()) else { return };
+    let Some(problem) = entered_anywhere(function) else { return };
     let Some(inst) = unit.program.decode(offset).filter(|inst| task.rewriter.suspects(inst)) else { return };
     outcome.refused.push(Refused::hidden(offset, &inst, *problem));
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariants: what costs is made when somebody asks for the first time, and once.
 
+use crate::callers::{self, Callers};
 use crate::flight::Returns;
 use hotswap_code_object::image::Image;
 use hotswap_isa::Isa;
@@ -21,6 +22,7 @@ pub(crate) struct Unit<'a> {
     proven: OnceLock<BankMap>,
     summaries: OnceLock<Summaries>,
     returns: OnceLock<Returns>,
+    callers: OnceLock<Callers>,
 }
 
 impl<'a> Unit<'a> {
@@ -35,7 +37,8 @@ impl<'a> Unit<'a> {
             let banks = BankMap::by_convention(&program);
             let name = image.sections[number].name;
             let (proven, summaries, returns) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-            units.push(Self { number, name, program, banks, proven, summaries, returns });
+            let callers = OnceLock::new();
+            units.push(Self { number, name, program, banks, proven, summaries, returns, callers });
         }
         Ok(units)
     }
@@ -52,8 +55,11 @@ impl<'a> Unit<'a> {
         self.returns.get_or_init(|| Returns::of(self))
     }
 
-    pub(crate) fn liveness(&self, function: usize) -> Liveness {
-        Liveness::of(&self.program, function, self.summaries(), &self.banks)
+    /// What is live in a function, and whether its end is only what the calling convention says.
+    pub(crate) fn liveness(&self, function: usize) -> (Liveness, bool) {
+        let callers = self.callers.get_or_init(|| Callers::of(self));
+        let (returned, convention) = callers.returned(self, function);
+        (callers::liveness(self, function, &returned), convention)
     }
 
     /// Whether the bank mode of a block is only what the calling convention says.

@@ -50,13 +50,13 @@ fn granted(pair: &Pair<'_, '_, '_>, old: usize, new: usize) -> u16 {
 struct Function<'u, 'a> {
     unit: &'u Unit<'a>,
     number: usize,
-    liveness: OnceCell<Liveness>,
+    liveness: OnceCell<(Liveness, bool)>,
     flights: OnceCell<Flights>,
 }
 
 impl Function<'_, '_> {
     fn behind(&self, last: u32) -> Live {
-        let liveness = self.liveness.get_or_init(|| self.unit.liveness(self.number));
+        let (liveness, _) = self.liveness.get_or_init(|| self.unit.liveness(self.number));
         let around = liveness.around(&self.unit.program, self.unit.summaries(), &self.unit.banks, last);
         around.map_or(Live::EVERYTHING, |(_, behind)| behind)
     }
@@ -67,7 +67,7 @@ impl Function<'_, '_> {
         let mut set = RegSet::EMPTY;
         let function = &self.unit.program.functions[self.number];
         let Some(block) = function.block_at(offset) else { return set };
-        let mut flight = flights.at_block(block);
+        let Some(mut flight) = flights.at_block(block) else { return set };
         let (mut at, mut banks) = (function.blocks[block].start, self.unit.banks.at_block(self.number, block));
         while at < offset {
             let Some(inst) = self.unit.program.decode(at) else { break };

@@ -96,9 +96,19 @@ impl Live {
         (0..limit).filter(|index| self.is_dead(Reg::new(file, *index, 1), lanes)).count()
     }
 
-    pub(super) fn union_with(&mut self, other: &Self) {
+    /// Adds what is live in `other`.
+    pub fn union_with(&mut self, other: &Self) {
         for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
             *mine |= theirs;
+        }
+    }
+
+    /// Takes a register out: nobody needs it, in no lane.
+    pub fn remove(&mut self, reg: Reg) {
+        let (word, low, high) = Self::place(reg);
+        self.take((word, low, high));
+        if is_vector(reg) {
+            self.take((word + VECTORS, low, high));
         }
     }
 

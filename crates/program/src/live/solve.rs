@@ -1,6 +1,6 @@
 //! Liveness of one function, to a fixed point.
 
-use super::set::{Layout, Live, VECTORS, WORDS};
+use super::set::{LAST, Layout, Live, REST, VECTORS, WORDS};
 use super::step::Stepper;
 use super::summary::Summaries;
 use crate::banks::BankMap;
@@ -32,6 +32,18 @@ impl Liveness {
     #[must_use]
     pub fn of(program: &Program<'_>, function: usize, summaries: &Summaries, banks: &BankMap) -> Self {
         Solver::new(program, function, summaries, banks, Live::EVERYTHING).solve()
+    }
+
+    /// Of a function whose callers need so much when it returns.
+    #[must_use]
+    pub fn returning(
+        program: &Program<'_>,
+        function: usize,
+        summaries: &Summaries,
+        banks: &BankMap,
+        returned: &Live,
+    ) -> Self {
+        Solver::returning(program, function, summaries, banks, returned).solve()
     }
 
     /// What is live at the start of a block.
@@ -111,6 +123,25 @@ impl<'p, 'a> Solver<'p, 'a> {
         let function = &program.functions[number];
         let layout = Layout::of(&touched(function, summaries, banks.is_plain(number)));
         let mut solver = Self::with_layout(program, number, summaries, banks, returned, &layout);
+        solver.rows = vec![0; function.blocks.len() * layout.len()];
+        solver
+    }
+
+    /// With words for what is live at returns as well: no word must not mean that nothing is.
+    fn returning(
+        program: &'p Program<'a>,
+        number: usize,
+        summaries: &'p Summaries,
+        banks: &'p BankMap,
+        returned: &Live,
+    ) -> Self {
+        let function = &program.functions[number];
+        let mut words = touched(function, summaries, banks.is_plain(number));
+        if returned.words[LAST] & REST == 0 {
+            words.iter_mut().zip(&returned.words).for_each(|(word, live)| *word |= live);
+        }
+        let layout = Layout::of(&words);
+        let mut solver = Self::with_layout(program, number, summaries, banks, *returned, &layout);
         solver.rows = vec![0; function.blocks.len() * layout.len()];
         solver
     }
