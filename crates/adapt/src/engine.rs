@@ -17,7 +17,7 @@ use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
-use hotswap_program::Dead;
+use hotswap_program::{Dead, Program};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
@@ -105,12 +105,10 @@ fn code(
         return Ok(object.bytes().to_vec());
     }
     let (data, contents) = grant::write(object, &image, &changed).map_err(one)?;
-    if let Some(number) = contents.keys().next() {
-        let what = "the counts of registers in the metadata need more room than they have";
-        return Err(vec![Diagnostic::error(codes::NO_LAYOUT, what).at(image.sections[*number].offset)]);
-    }
+    let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
+    let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
     let registers = |branch: &LongBranch| long_branch(&work, branch);
-    let options = Options { registers: Some(&registers), ..Options::default() };
+    let options = Options { registers: Some(&registers), programs: &programs, contents: &contents };
     let output = rewrite(&data, &edits, &options).map_err(one)?;
     record.grown = output.grown;
     verified(&image, &work, &output.bytes, task).map_err(one)?;

@@ -111,7 +111,10 @@ fn check(folder: &str, expected: &str) {
 }
 
 fn without_padding(lines: &[String]) -> Vec<&String> {
-    let is_code = |line: &&String| !["s_code_end", "..."].contains(&line.as_str());
+    // A linker fills in literals of addresses; padding differs.
+    let is_code = |line: &&String| {
+        !["s_code_end", "...", "s_nop 0"].contains(&line.as_str()) && !line.starts_with("s_add_nc_u64")
+    };
     lines.iter().filter(is_code).collect()
 }
 
