@@ -18,6 +18,12 @@ pub(crate) struct Refused {
 /// The way out where the control flow is not known.
 const PLAIN_FLOW: &str = "compile the kernel for the target, or without jumps through registers that nothing explains";
 
+/// First words of what old assemblers wrote and no current one reads: value, mask, what it is.
+const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
+    (0xd031_0000, 0xffff_fffe, "an old spelling of tensor_load_to_lds"),
+    (0xd031_4000, 0xffff_fffe, "an old spelling of tensor_store_from_lds"),
+];
+
 impl Refused {
     pub(crate) fn new(offset: u32, inst: Option<&Inst>, family: &str, refusal: &Refusal) -> Self {
         let what = format!("`{family}`: {}", refusal.reason);
@@ -29,7 +35,12 @@ impl Refused {
     pub(crate) fn unreadable(offset: u32, reason: Reason, word: u32, site: Option<(u32, Inst)>) -> Self {
         let site =
             site.map_or(String::new(), |(at, inst)| format!(", for `{}` at {at:#x} for example", inst.mnemonic()));
-        let what = format!("the function is to be changed{site}, but at {offset:#x} ({word:#010x}) {}", reason.text());
+        let known = OLD_SPELLINGS.iter().find(|(value, mask, _)| word & mask == *value);
+        let meaning = known.map_or(String::new(), |(_, _, text)| format!(", {text}"));
+        let what = format!(
+            "the function is to be changed{site}, but at {offset:#x} {} ({word:#010x}{meaning})",
+            reason.text()
+        );
         Self {
             offset,
             mnemonic: None,
