@@ -1,4 +1,6 @@
 //! Running the real tool: as this process (`exec`), or as a child whose output is then worked on.
+//!
+//! Invariants: a signal that asks this process to stop reaches every child, and no child is started after it.
 
 use crate::context::Context;
 use hotswap_report::{Diagnostic, codes};
@@ -6,11 +8,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
+use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Signals that a build sends to stop its tools.
 const FORWARDED: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
@@ -60,26 +62,92 @@ pub(crate) fn exec_with(
 /// # Errors
 /// [`codes::NO_TOOL`] if it cannot be started, [`codes::CHILD_FAILED`] if a signal ended it.
 pub(crate) fn run(context: &Context, program: &Path, args: &[OsString]) -> Result<u8, Diagnostic> {
-    show(context, program, args);
-    // Registered before the start, so that no signal falls between.
-    let mut signals = Signals::new(heeded()).map_err(|error| not_started(program, &error))?;
-    let mut child = Command::new(program).args(args).spawn().map_err(|error| not_started(program, &error))?;
-    let pid = Pid::from_child(&child);
-    let running = Arc::new(AtomicBool::new(true));
-    let forward = Arc::clone(&running);
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if !forward.load(Ordering::SeqCst) {
-                // Our own work can be left at any moment: files are replaced as a whole.
-                std::process::exit(1);
+    let running = Running::start(context, program, args, Stdio::inherit())?;
+    exit_code(program, running.wait().map_err(|error| not_started(program, &error))?.0)
+}
+
+/// Runs a tool whose failure is no failure of the build, so that its messages are not printed: whether it did its work,
+/// else the first line of what it said.
+pub(crate) fn attempt(context: &Context, program: &Path, args: &[OsString]) -> Result<(), String> {
+    let running = Running::start(context, program, args, Stdio::piped()).map_err(|error| error.what)?;
+    let (status, said) = running.wait().map_err(|error| error.to_string())?;
+    if status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let line = said.lines().find(|line| line.contains("error")).or_else(|| said.lines().next());
+    Err(line.map_or_else(|| status.to_string(), str::to_owned))
+}
+
+/// Children that run, and whether a signal has asked to stop.
+struct Children {
+    running: Vec<Pid>,
+    stopped: bool,
+}
+
+static CHILDREN: Mutex<Children> = Mutex::new(Children { running: Vec::new(), stopped: false });
+
+fn children() -> MutexGuard<'static, Children> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Forwards signals from the first call on, to whatever runs then.
+fn forward(program: &Path) -> Result<(), Diagnostic> {
+    static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
+    let start = || {
+        let mut signals = Signals::new(heeded()).map_err(|error| error.to_string())?;
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                let mut children = children();
+                children.stopped = true;
+                if children.running.is_empty() {
+                    // Our own work can be left at any moment: files are replaced as a whole.
+                    std::process::exit(1);
+                }
+                for pid in &children.running {
+                    // A child that has just ended is no error.
+                    let _ = Signal::from_named_raw(signal).map(|signal| kill_process(*pid, signal));
+                }
             }
-            // A child that has just ended is no error.
-            let _ = Signal::from_named_raw(signal).map(|signal| kill_process(pid, signal));
+        });
+        Ok(())
+    };
+    let failed = |what: String| Diagnostic::error(codes::NO_TOOL, what).in_file(program);
+    STARTED.get_or_init(start).clone().map_err(failed)
+}
+
+/// A child that runs.
+struct Running {
+    child: Child,
+    pid: Pid,
+}
+
+impl Running {
+    fn start(context: &Context, program: &Path, args: &[OsString], errors: Stdio) -> Result<Self, Diagnostic> {
+        show(context, program, args);
+        // Before the start, so that no signal falls between.
+        forward(program)?;
+        let mut children = children();
+        if children.stopped {
+            return Err(Diagnostic::error(codes::CHILD_FAILED, "a signal asked to stop").in_file(program));
         }
-    });
-    let status = child.wait();
-    running.store(false, Ordering::SeqCst);
-    exit_code(program, status.map_err(|error| not_started(program, &error))?)
+        let child = Command::new(program).args(args).stderr(errors).spawn();
+        let child = child.map_err(|error| not_started(program, &error))?;
+        let pid = Pid::from_child(&child);
+        children.running.push(pid);
+        Ok(Self { child, pid })
+    }
+
+    /// Its end, and what it said where that was kept.
+    fn wait(mut self) -> std::io::Result<(ExitStatus, Vec<u8>)> {
+        let mut said = Vec::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            errors.read_to_end(&mut said)?;
+        }
+        let status = self.child.wait();
+        children().running.retain(|pid| *pid != self.pid);
+        Ok((status?, said))
+    }
 }
 
 /// 126, 127 and signals would look to clang as if we had crashed.

@@ -5,6 +5,7 @@
 //! lacks a target. New targets are added one step later ([`crate::fat_binary`]), where all code
 //! objects of a bundle are known: only there can it be seen that a target was compiled after all.
 
+use crate::companion::{self, Companion};
 use crate::context::Context;
 use crate::words::CommandLine;
 use crate::{child, trace};
@@ -35,11 +36,37 @@ pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic
     line.agree_with(&plan)?;
     let output = line.output();
     refuse_special_file(&output)?;
-    let stripped = line.stripped()?;
-    match child::run(context, &real, &stripped.words)? {
-        0 => check(context, &plan, &line, &output).map(|()| 0),
+    let linker = Linker { context, line: &line, real: &real, output: &output };
+    let wanted = if links(&line) && !context.bare_output { companion::wanted(&plan) } else { Vec::new() };
+    let (code, companion) =
+        if wanted.is_empty() { (linker.link(None)?, Companion::default()) } else { companion::link(&linker, &wanted)? };
+    match code {
+        0 => check(context, &plan, &line, &output, companion).map(|()| 0),
         failed => Ok(failed),
     }
+}
+
+/// One device link.
+pub(crate) struct Linker<'l> {
+    pub(crate) context: &'l Context,
+    pub(crate) line: &'l CommandLine<'l>,
+    pub(crate) real: &'l Path,
+    pub(crate) output: &'l Path,
+}
+
+impl Linker<'_> {
+    /// The link as the compiler asks for it, with one word more; the exit code.
+    pub(crate) fn link(&self, more: Option<OsString>) -> Result<u8, Diagnostic> {
+        let mut stripped = self.line.stripped()?;
+        stripped.words.extend(more);
+        child::run(self.context, self.real, &stripped.words)
+    }
+}
+
+/// Whether the output is a code object. `--save-temps` of clang 24 runs the linker a second time, at once with the first
+/// and with the same `-o`, for assembly text beside it: what is at `-o` is not this run's.
+fn links(line: &CommandLine) -> bool {
+    !line.has(&["-r", "--relocatable"]) && !line.has(NO_LINK)
 }
 
 /// What is written to a device or a pipe cannot be read again.
@@ -53,12 +80,16 @@ pub(crate) fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
     }
 }
 
-fn check(context: &Context, plan: &Plan, line: &CommandLine, output: &Path) -> Result<(), Diagnostic> {
+fn check(
+    context: &Context,
+    plan: &Plan,
+    line: &CommandLine,
+    output: &Path,
+    companion: Companion,
+) -> Result<(), Diagnostic> {
     if line.has(&["-r", "--relocatable"]) {
         return trace::step(context, "keep", output, json!({"why": "relocatable output"}));
     }
-    // `--save-temps` of clang 24 runs the linker a second time, at once with the first and with the
-    // same `-o`, for assembly text beside it: what is at `-o` is not this run's.
     if line.has(NO_LINK) {
         return trace::step(context, "pass-through", output, json!({"why": "stops before the link"}));
     }
@@ -69,7 +100,11 @@ fn check(context: &Context, plan: &Plan, line: &CommandLine, output: &Path) -> R
     if context.bare_output && !wanted.is_empty() {
         no_place(plan, output, &target, &wanted)?;
     }
-    trace::step(context, "device-link", output, json!({"target": target.to_string(), "derives": wanted}))
+    if let Some(companion) = &companion.bytes {
+        hotswap_files::replace(output, &hotswap_pipeline::beside::attach(&bytes, companion))?;
+    }
+    let told = json!({"target": target.to_string(), "derives": wanted, "beside": companion.kind, "attempts": companion.failed});
+    trace::step(context, "device-link", output, told)
 }
 
 /// The targets that the plan makes from this code object.

@@ -15,6 +15,7 @@
 //! (`hotswap-pipeline` does it, the same as for the `hotswap` command).
 
 mod child;
+mod companion;
 mod context;
 mod device_link;
 mod fat_binary;

@@ -25,7 +25,7 @@ pub(crate) struct Stripped {
     _files: Vec<File>,
 }
 
-fn is_ours(word: &OsStr) -> bool {
+pub(crate) fn is_ours(word: &OsStr) -> bool {
     word.as_bytes().starts_with(PREFIX.as_bytes())
 }
 
@@ -128,7 +128,7 @@ impl<'a> CommandLine<'a> {
 }
 
 /// A response file without a name; the child reads it through the inherited descriptor.
-fn response_file<'a>(words: impl Iterator<Item = &'a OsStr>) -> std::io::Result<File> {
+pub(crate) fn response_file<'a>(words: impl Iterator<Item = &'a OsStr>) -> std::io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("hotswap-response", MemfdFlags::empty())?);
     for word in words {
         // GNU quoting: a backslash keeps the next byte as it is.

@@ -20,9 +20,10 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
                         "hotswap-program", "hotswap-rewrite"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                           "hotswap-bundle", "hotswap-compat", "hotswap-families"]),
+                           "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
-                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa"]),
+                  "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
+                  "hotswap-adapt"]),
     // Runs in the programs of users, and knows nothing of the tools.
     ("hotswap-profile-drain", &[]),
     // Rows, importer and generator: a build dependency of the tables, never in a program.

@@ -19,7 +19,7 @@ enum Storage<'a> {
 
 impl<'a> Bytes<'a> {
     /// The part `range` of these bytes, without a copy; `None` where it leaves them.
-    pub(crate) fn part(&self, range: Range<u64>) -> Option<Self> {
+    pub fn part(&self, range: Range<u64>) -> Option<Self> {
         let size = range.end.checked_sub(range.start)?;
         slice(self, range.start, size)?;
         let (start, size) = (usize::try_from(range.start).ok()?, usize::try_from(size).ok()?);

@@ -109,6 +109,8 @@ const ALWAYS: &[Check] = &[Check::CodeObjectVersion, Check::Features, Check::Wav
 pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
     match verdict(object.target_id().processor, target.processor) {
         Verdict::Refused { why } => Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
+        // The engine that changes the code reads all of it, and refuses what it does not understand.
+        Verdict::Rewrite => check_for(object, target, ALWAYS),
         Verdict::Identical { checks } | Verdict::Conditional { checks } => {
             let pair = Pair { source: object.target_id(), target: *target };
             let needed = |check: &&Check| {

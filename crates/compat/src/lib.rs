@@ -1,6 +1,6 @@
 //! Which code object serves which processor, and by what route.
 //!
-//! Four questions, each answered in one place: may code of one processor be relabelled for another
+//! Four questions, each answered in one place: may code of one processor serve another
 //! at all ([`verdict`], from the table [`MATRIX`]), do we apply that pair ([`pair`]), by what route is
 //! a requested target served given what is there ([`route`]), and does this very code object pass the
 //! checks of its pair ([`check`]).
@@ -8,7 +8,7 @@
 //! Invariants: everything is denied that is not proven; a native code object always wins; every
 //! refusal says why.
 //!
-//! Absent on purpose: doing it (`hotswap-families`), pairs whose code would have to change.
+//! Absent on purpose: doing it (`hotswap-families` labels, `hotswap-adapt` changes code).
 
 mod check;
 mod checks;
@@ -25,5 +25,5 @@ pub use classes::{Class, classes};
 pub use features::{Consequence, Difference, FEATURES, Feature, by_limits, differences};
 pub use matrix::{Answer, MATRIX, Row, find as row};
 pub use pairs::{Pair, Status, Strategy, pair, pairs};
-pub use route::{Allow, EXPERIMENTAL_ADVICE, Refusal, Rejection, Selection, Wish, derive_target_id, route};
+pub use route::{Allow, Available, EXPERIMENTAL_ADVICE, Refusal, Rejection, Selection, Wish, derive_target_id, route};
 pub use verdict::{Verdict, verdict};

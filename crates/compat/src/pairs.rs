@@ -1,13 +1,13 @@
 //! The pairs that HotSwap applies, in order of preference.
 //!
 //! *Validated* is a pair with an oracle: the compiler's own object for the target, or its code, is what the source's
-//! becomes, on the whole test corpus, and a test measures that again. *Experimental* is what the matrix allows besides:
+//! becomes, or what its instructions and distances are held against, on the whole test corpus, and a test measures that again. *Experimental* is what the matrix allows besides:
 //! the checks say that it is safe by LLVM's model of the hardware, and nothing has confirmed it.
 //!
 //! Invariants, with tests: every pair that the matrix allows is here once, and no other; every validated pair is
 //! measured. For a request without a plan, the earlier row is taken.
 //!
-//! Absent on purpose: pairs whose code would have to change.
+//! Absent on purpose: how code is changed (`hotswap-adapt`), which route serves a request ([`crate::route`]).
 
 use Status::{Experimental, Validated};
 use hotswap_targets::Processor;
@@ -18,6 +18,9 @@ use std::fmt;
 pub enum Strategy {
     /// The source's code object with the label of the target.
     Relabel,
+    /// Compiled again where the link has the bitcode and the toolchain knows the target, else the source's code object with
+    /// its code changed.
+    Rewrite,
 }
 
 /// How sure we are.
@@ -49,6 +52,7 @@ pub struct Pair {
 struct Row {
     sources: &'static [&'static str],
     targets: &'static [&'static str],
+    strategy: Strategy,
     status: Status,
     evidence: &'static str,
     since: &'static str,
@@ -56,14 +60,20 @@ struct Row {
 
 const BYTES: &str = "byte oracle: the relabelled object is clang's own object for the target, for clang 22, 23 and 24";
 const CODE: &str = "code oracle: clang's instructions for both are equal on the test corpus, for clang 22, 23 and 24";
+const STEPPING: &str = "code oracle: LLVM 24 reads every instruction of the result, and its own code for the target has no longer distances; \
+     not run on hardware of that stepping";
 const MODEL: &str = "no oracle: safe by LLVM's model of the hardware";
 
 const fn validated(sources: &'static [&'static str], targets: &'static [&'static str], evidence: &'static str) -> Row {
-    Row { sources, targets, status: Validated, evidence, since: "0.1.0" }
+    Row { sources, targets, strategy: Strategy::Relabel, status: Validated, evidence, since: "0.1.0" }
+}
+
+const fn rewritten(sources: &'static [&'static str], targets: &'static [&'static str], evidence: &'static str) -> Row {
+    Row { sources, targets, strategy: Strategy::Rewrite, status: Validated, evidence, since: "0.1.0" }
 }
 
 const fn experimental(sources: &'static [&'static str], targets: &'static [&'static str]) -> Row {
-    Row { sources, targets, status: Experimental, evidence: MODEL, since: "0.1.0" }
+    Row { sources, targets, strategy: Strategy::Relabel, status: Experimental, evidence: MODEL, since: "0.1.0" }
 }
 
 const GFX900: &[&str] = &["gfx900", "gfx902", "gfx909", "gfx90c"];
@@ -93,6 +103,7 @@ const ROWS: &[Row] = &[
     validated(RDNA2, &["gfx10-3-generic"], CODE),
     validated(&["gfx1102"], &["gfx11-generic"], CODE),
     validated(RDNA4, &["gfx12-generic"], CODE),
+    rewritten(&["gfx1250"], &["gfx1250-strict"], STEPPING),
     experimental(GFX1010, GFX1011),
     experimental(GFX1011, GFX1010),
     experimental(GFX1011, &["gfx10-1-generic"]),
@@ -125,7 +136,7 @@ impl Row {
         pairs.filter(|(source, target)| source != target).map(move |(source, target)| Pair {
             source,
             target,
-            strategy: Strategy::Relabel,
+            strategy: self.strategy,
             status: self.status,
             evidence: self.evidence,
             since: self.since,
@@ -147,6 +158,7 @@ impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Relabel => f.pad("relabel"),
+            Self::Rewrite => f.pad("rewrite"),
         }
     }
 }

@@ -1,17 +1,19 @@
 //! By what route a requested target is served: one function.
 //!
 //! Order: a native code object for it (whatever features it states: the build decided about them) →
-//! a generic target that covers it → a sibling that may be relabelled → refusal with everything that
-//! was considered. Which sibling: by a plan, the first of its pairs whose source is there; without
+//! a generic target that covers it → a source that its pair lets serve → refusal with everything that
+//! was considered. Which source: by a plan, the first of its pairs whose source is there; without
 //! one, the first pair of the product's table ([`crate::pairs`]) whose source is there: identical
-//! before generic before experimental. A generic target is requested as any other.
+//! before generic before experimental. What happens to it is the pair's [`Strategy`]: it is relabelled;
+//! or, where its code must change, the link's bitcode compiled for the target is taken if the link has made
+//! that, else the source's code is rewritten. A generic target is requested as any other.
 //!
 //! Invariants: a native is never replaced; an experimental pair is taken only where that is allowed.
 //!
 //! Absent on purpose: the checks of the pair. Where a source fails them, the caller asks again
 //! without it.
 
-use crate::{Check, Status, Verdict, pair, pairs, verdict};
+use crate::{Check, Status, Strategy, Verdict, pair, pairs, verdict};
 use hotswap_report::{Code, Diagnostic, codes};
 use hotswap_targets::{Processor, Support, TargetId, find};
 use std::fmt;
@@ -31,6 +33,41 @@ pub enum Selection {
         /// The sibling.
         source: &'static Processor,
     },
+    /// For every code object of `source` there is one that the link has compiled for the target from the same bitcode.
+    Recompiled {
+        /// What the bitcode was compiled for first.
+        source: &'static Processor,
+    },
+    /// The code in every code object of `source` is changed.
+    Rewrite {
+        /// The other stepping.
+        source: &'static Processor,
+    },
+}
+
+impl Selection {
+    /// What the target's code objects are made from; `None` where nothing is made.
+    pub fn source(&self) -> Option<&'static Processor> {
+        match self {
+            Self::Native | Self::Generic { .. } => None,
+            Self::Alias { source } | Self::Recompiled { source } | Self::Rewrite { source } => Some(source),
+        }
+    }
+}
+
+/// A code object that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Available {
+    /// What it was compiled for.
+    pub target: TargetId,
+    /// What the link has compiled the same bitcode for besides.
+    pub recompiled: Option<&'static Processor>,
+}
+
+impl From<TargetId> for Available {
+    fn from(target: TargetId) -> Self {
+        Self { target, recompiled: None }
+    }
 }
 
 /// Which siblings may be taken.
@@ -91,20 +128,21 @@ pub enum Rejection {
 ///
 /// # Errors
 /// [`Refusal`], which becomes a [`Diagnostic`].
-pub fn route(request: &str, present: &[TargetId], wish: Wish<'_>, allow: Allow) -> Result<Selection, Refusal> {
-    let refuse = |rejected| Refusal { request: request.to_owned(), present: present.to_vec(), rejected };
+pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow) -> Result<Selection, Refusal> {
+    let there = || present.iter().map(|present| present.target).collect();
+    let refuse = |rejected| Refusal { request: request.to_owned(), present: there(), rejected };
     let Some(target) = find(request) else { return Err(refuse(vec![Rejection::UnknownRequest])) };
-    if present.iter().any(|id| id.processor == target) {
+    if present.iter().any(|present| present.target.processor == target) {
         return Ok(Selection::Native);
     }
-    if let Some(id) = present.iter().find(|id| id.processor.covers(target)) {
-        return Ok(Selection::Generic { generic: id.processor });
+    if let Some(present) = present.iter().find(|present| present.target.processor.covers(target)) {
+        return Ok(Selection::Generic { generic: present.target.processor });
     }
     let sources = sources(request, wish);
     let mut rejected = Vec::new();
     for name in &sources {
-        match alias(name, target, present, allow) {
-            Ok(source) => return Ok(Selection::Alias { source }),
+        match from_source(name, target, present, allow) {
+            Ok(selection) => return Ok(selection),
             // The table's pairs are not a wish of anybody: those whose source is not there need no mention.
             Err(Rejection::Absent(_)) if matches!(wish, Wish::Best) => {}
             Err(rejection) => rejected.push(rejection),
@@ -129,23 +167,33 @@ fn sources<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
     }
 }
 
-fn alias(name: &str, target: &Processor, present: &[TargetId], allow: Allow) -> Result<&'static Processor, Rejection> {
+fn from_source(name: &str, target: &Processor, present: &[Available], allow: Allow) -> Result<Selection, Rejection> {
     let source = find(name).ok_or_else(|| Rejection::UnknownSource(name.to_owned()))?;
     if let Verdict::Refused { why } = verdict(source, target) {
         return Err(Rejection::Pair(why));
     }
-    if !present.iter().any(|id| id.processor == source) {
+    let mut sources = present.iter().filter(|present| present.target.processor == source).peekable();
+    if sources.peek().is_none() {
         return Err(Rejection::Absent(name.to_owned()));
     }
-    let validated = pair(source, target).is_some_and(|pair| pair.status == Status::Validated);
-    if validated || allow.experimental { Ok(source) } else { Err(Rejection::Experimental(name.to_owned())) }
+    let pair = pair(source, target);
+    if !allow.experimental && pair.is_none_or(|pair| pair.status != Status::Validated) {
+        return Err(Rejection::Experimental(name.to_owned()));
+    }
+    Ok(match pair.map_or(Strategy::Relabel, |pair| pair.strategy) {
+        Strategy::Relabel => Selection::Alias { source },
+        Strategy::Rewrite if sources.all(|present| present.recompiled == Some(target)) => {
+            Selection::Recompiled { source }
+        }
+        Strategy::Rewrite => Selection::Rewrite { source },
+    })
 }
 
 /// What is there beyond the sources that were tried.
-fn not_wished(target: &Processor, present: &[TargetId], sources: &[&str]) -> Vec<Rejection> {
+fn not_wished(target: &Processor, present: &[Available], sources: &[&str]) -> Vec<Rejection> {
     let mut names: Vec<&str> = Vec::new();
     let mut rejected = Vec::new();
-    for processor in present.iter().map(|id| id.processor) {
+    for processor in present.iter().map(|present| present.target.processor) {
         if sources.contains(&processor.name) || names.contains(&processor.name) {
             continue;
         }
@@ -184,6 +232,8 @@ impl fmt::Display for Selection {
             Self::Native => f.write_str("compiled for it; nothing is derived"),
             Self::Generic { generic } => write!(f, "covered by {generic}; nothing is derived"),
             Self::Alias { source } => write!(f, "relabelled from {source}"),
+            Self::Recompiled { source } => write!(f, "compiled again from the bitcode for {source}"),
+            Self::Rewrite { source } => write!(f, "rewritten from {source}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::matrix::{self, Answer};
 use crate::{Check, reasons};
 use hotswap_targets::Processor;
 
-/// Whether code for one processor may be relabelled for another.
+/// Whether code for one processor may serve another, and what has to happen to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The compiler makes the same code for both. For a few pairs that holds only for code that passes checks.
@@ -17,6 +17,8 @@ pub enum Verdict {
         /// What [`crate::check`] asks about a code object.
         checks: &'static [Check],
     },
+    /// Some of the code must be changed: families of code know how, or refuse.
+    Rewrite,
     /// It may not.
     Refused {
         /// The reason, as half a sentence that names both processors.
@@ -29,6 +31,7 @@ impl Verdict {
     pub fn checks(&self) -> Option<&'static [Check]> {
         match self {
             Self::Identical { checks } | Self::Conditional { checks } => Some(checks),
+            Self::Rewrite => Some(&[]),
             Self::Refused { .. } => None,
         }
     }
@@ -39,7 +42,7 @@ impl Verdict {
     }
 }
 
-/// Whether code for `source` may be relabelled for `target`: the row of the matrix.
+/// Whether code for `source` may serve `target`: the row of the matrix.
 pub fn verdict(source: &Processor, target: &Processor) -> Verdict {
     if source.name == target.name {
         return Verdict::Identical { checks: &[] };
@@ -47,6 +50,7 @@ pub fn verdict(source: &Processor, target: &Processor) -> Verdict {
     match matrix::find(source, target).map(|row| row.answer) {
         Some(Answer::Identical(checks)) => Verdict::Identical { checks },
         Some(Answer::Conditional(checks)) => Verdict::Conditional { checks },
+        Some(Answer::Rewrite) => Verdict::Rewrite,
         Some(Answer::Unsafe(why)) => {
             Verdict::Refused { why: format!("code for {source} cannot serve {target}: {why}") }
         }

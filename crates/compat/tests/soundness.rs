@@ -17,9 +17,10 @@ fn rows(source: &Processor, target: &Processor) -> Vec<&'static Row> {
     MATRIX.iter().filter(|row| row.speaks_for(source, target)).collect()
 }
 
-/// Pairs that the matrix allows, with their checks.
+/// Pairs whose code may get another label as it is, with their checks.
 fn allowed() -> impl Iterator<Item = (&'static Processor, &'static Processor, &'static [Check])> {
-    ordered_pairs().filter_map(|(source, target)| Some((source, target, verdict(source, target).checks()?)))
+    let relabelled = ordered_pairs().filter(|(source, target)| verdict(source, target) != Verdict::Rewrite);
+    relabelled.filter_map(|(source, target)| Some((source, target, verdict(source, target).checks()?)))
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn unsafe_rows_have_a_difference() {
         }
     }
     // The strict stepping is not in LLVM 23.
-    assert_eq!(by_choice, BTreeSet::from(["gfx1250", "gfx1250-strict", "gfx1251"]));
+    assert_eq!(by_choice, BTreeSet::from(["gfx1250-strict", "gfx1251"]));
 }
 
 fn isas(name: &str) -> Vec<Isa> {
@@ -158,7 +159,7 @@ fn a_word_can_decode_on_both_and_mean_different_things() {
 fn features_about_instructions_are_those_of_the_decoder() {
     let mut members: BTreeSet<&str> =
         MATRIX.iter().flat_map(|row| row.sources.iter().chain(row.targets)).copied().collect();
-    members.remove("gfx1250-strict"); // not in LLVM 23, and in no pair that the matrix allows
+    members.remove("gfx1250-strict"); // not in LLVM 23
     let names: BTreeSet<&str> = FEATURES.iter().flat_map(|feature| feature.names).copied().collect();
     let mut compared = 0;
     for name in names {

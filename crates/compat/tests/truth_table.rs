@@ -1,6 +1,8 @@
 //! Verdicts and routes against what is written down here.
 
-use hotswap_compat::{Allow, Refusal, Rejection, Selection, Verdict, Wish, derive_target_id, route, verdict};
+use hotswap_compat::{
+    Allow, Available, Refusal, Rejection, Selection, Verdict, Wish, derive_target_id, route, verdict,
+};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{PROCESSORS, Processor, TargetId, find};
 
@@ -43,7 +45,7 @@ fn refusals_name_the_reason() {
         ("gfx1030", "gfx11-generic", "GFX10.3 (RDNA 2) and GFX11 (RDNA 3) encode"),
         ("gfx803", "gfx900", "GFX8 and GFX9 (Vega) encode"),
         ("gfx802", "gfx803", "nobody has compared"),
-        ("gfx1250", "gfx1250-strict", "first stepping"),
+        ("gfx1251", "gfx1250-strict", "first stepping"),
         ("gfx942", "gfx940", "gfx940 was withdrawn"),
         ("gfx10-3-generic", "gfx1031", "as it is"),
         ("gfx10-3-generic", "gfx1100", "covers gfx1030, "),
@@ -92,12 +94,19 @@ enum Expected {
     Native,
     Generic(&'static str),
     Alias(&'static str),
+    Recompiled(&'static str),
+    Rewrite(&'static str),
     Refused(&'static hotswap_report::Code, &'static str),
 }
-use Expected::{Alias, Generic, Native, Refused};
+use Expected::{Alias, Generic, Native, Recompiled, Refused, Rewrite};
 
-fn ids(text: &str) -> Vec<TargetId> {
-    text.split_whitespace().map(|id| id.parse().unwrap()).collect()
+/// `gfx1250@gfx1250-strict` is code for gfx1250 whose bitcode the link has compiled for gfx1250-strict, too.
+fn available(text: &str) -> Vec<Available> {
+    let one = |text: &str| match text.split_once('@') {
+        Some((id, other)) => Available { target: id.parse().unwrap(), recompiled: Some(processor(other)) },
+        None => Available::from(text.parse::<TargetId>().unwrap()),
+    };
+    text.split_whitespace().map(one).collect()
 }
 
 fn pairs(text: &str) -> Vec<(&str, &str)> {
@@ -109,7 +118,7 @@ fn routed(request: &str, present: &str, plan: &str) -> Result<Selection, Refusal
     let experimental = plan.starts_with('+');
     let pairs = pairs(plan.trim_start_matches('+').trim_start_matches("best"));
     let wish = if plan.ends_with("best") { Wish::Best } else { Wish::Plan(&pairs) };
-    route(request, &ids(present), wish, Allow { experimental })
+    route(request, &available(present), wish, Allow { experimental })
 }
 
 /// Request, what is there, the plan, the route.
@@ -155,6 +164,17 @@ fn the_truth_table_of_routes() {
         ("gfx1152", "gfx1100 gfx1102 gfx1151", "+best", Alias("gfx1151")),
         ("gfx1152", "gfx1100 gfx1102", "+best", Alias("gfx1102")),
         ("gfx908", "gfx904 gfx906", "+best", Alias("gfx904")),
+        // Where code must change: compiled again if the link has done so for every source, else rewritten.
+        ("gfx1250-strict", "gfx1250 gfx1250-strict", "gfx1250=>gfx1250-strict", Native),
+        ("gfx1250-strict", "gfx1250@gfx1250-strict gfx1250-strict", "best", Native),
+        ("gfx1250-strict", "gfx1250@gfx1250-strict", "gfx1250=>gfx1250-strict", Recompiled("gfx1250")),
+        ("gfx1250-strict", "gfx1250:xnack+@gfx1250-strict gfx1250:xnack-@gfx1250-strict", "best", Recompiled("gfx1250")),
+        ("gfx1250-strict", "gfx1250:xnack+@gfx1250-strict gfx1250:xnack-", "best", Rewrite("gfx1250")),
+        ("gfx1250-strict", "gfx1250@gfx1251", "best", Rewrite("gfx1250")),
+        ("gfx1250-strict", "gfx1250", "gfx1250=>gfx1250-strict", Rewrite("gfx1250")),
+        ("gfx1250-strict", "gfx12-5-generic gfx1250", "best", Rewrite("gfx1250")),
+        ("gfx1250-strict", "gfx1251 gfx12-5-generic", "+best", Refused(codes::NO_ROUTE, "it is made from gfx1250; code for gfx1251 cannot serve gfx1250-strict: ")),
+        ("gfx1250", "gfx1250-strict", "+best", Refused(codes::NO_ROUTE, "nobody has compared the two steppings")),
         // Otherwise a refusal with all that was considered.
         ("gfx1031", "gfx1030", "", Refused(codes::NO_ROUTE, "gfx1030 is there, but the plan has no gfx1030=>gfx1031")),
         ("gfx1031", "gfx1030", "gfx1032=>gfx1031", Refused(codes::NO_ROUTE, "no code object for gfx1032; gfx1030 is there")),
@@ -181,6 +201,8 @@ fn the_truth_table_of_routes() {
             (Native, Ok(Selection::Native)) => {}
             (Generic(name), Ok(Selection::Generic { generic })) if generic.name == *name => {}
             (Alias(name), Ok(Selection::Alias { source })) if source.name == *name => {}
+            (Recompiled(name), Ok(Selection::Recompiled { source })) if source.name == *name => {}
+            (Rewrite(name), Ok(Selection::Rewrite { source })) if source.name == *name => {}
             (Refused(code, part), Err(refusal)) => {
                 let error = Diagnostic::from(refusal);
                 assert_eq!(error.code, *code, "{request}: {}", error.what);

@@ -20,5 +20,5 @@ mod table;
 mod third_party;
 
 pub use registry::{Registry, Rewriter};
-pub use selection::{ALIAS_FAMILIES, families_of, serves_plans};
+pub use selection::{ALIAS_FAMILIES, ASKED_FOR, REWRITTEN, families_of};
 pub use table::{FAMILIES, Family, Scope, find};

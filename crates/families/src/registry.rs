@@ -14,6 +14,7 @@
 //! Absent on purpose: families loaded at run time; choosing families (the plan does).
 
 use crate::code::{Answer, Flow, FunctionFamily, Insertion, InstructionFamily, Refusal, Site, Surroundings};
+use crate::selection::ASKED_FOR;
 use crate::table::{FAMILIES, Family, Scope, Slot};
 use crate::third_party::{self, ThirdParty};
 use hotswap_code_object::{CodeObject, Edit};
@@ -224,6 +225,13 @@ impl Rewriter {
     #[inline]
     pub fn concerns_function(&self, inst: &Inst) -> bool {
         self.function.iter().any(|(_, family)| (family.concerns)(inst))
+    }
+
+    /// The family that an instruction of that line concerns although the compiler makes it for the target as well, because
+    /// source code asks for it by name ([`crate::ASKED_FOR`]).
+    pub fn asked_for(&self, entry: Entry) -> Option<&'static Family> {
+        let asked = self.instruction.iter().filter(|(family, _)| ASKED_FOR.contains(&family.name));
+        asked.filter(|(_, apply)| (apply.concerns)(entry)).map(|(family, _)| *family).next()
     }
 
     /// What the first family says whose own the instruction is; `None` if it is nobody's.

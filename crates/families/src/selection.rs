@@ -1,39 +1,56 @@
 //! Which families a plan needs.
 
-use crate::table::{FAMILIES, Family, Scope, find};
+use crate::table::{FAMILIES, Scope, find};
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, codes};
 
 /// The families that make an alias: everything in which identical siblings differ.
 pub const ALIAS_FAMILIES: &[&str] = &["machine_flags", "target_note"];
 
+/// Families whose instructions source code names (builtins, assembly), and LLVM 24 takes over as they are for
+/// gfx1250-strict as well: code that was written for another stepping keeps what differs.
+pub const ASKED_FOR: &[&str] = &["ds_addtid", "tensor_mask"];
+
+/// Source and target of pairs whose code must change; for these all families of code run.
+pub const REWRITTEN: &[(&str, &str)] = &[("gfx1250", "gfx1250-strict")];
+
 /// Names of the families that the plan's routes need or that it asks for, sorted, each once.
 ///
 /// # Errors
-/// [`codes::UNKNOWN_FAMILY`] for a patch that no line of `patches.def` has, or that no route carries out yet.
+/// [`codes::UNKNOWN_FAMILY`] for a patch that no line of `patches.def` has, or that changes code where no pair of the plan
+/// has code that changes.
 pub fn families_of(plan: &Plan) -> Result<Vec<&'static str>, Diagnostic> {
+    let changes_code = plan.pairs.iter().any(|pair| REWRITTEN.contains(&(&pair.source, &pair.target)));
     let mut names = Vec::new();
     if !plan.pairs.is_empty() {
         names.extend_from_slice(ALIAS_FAMILIES);
     }
+    if changes_code {
+        names.extend(FAMILIES.iter().filter(|family| family.scope != Scope::CodeObject).map(|family| family.name));
+    }
     for patch in &plan.patches {
-        names.push(find(patch).filter(|family| serves_plans(family)).ok_or_else(|| unknown(patch))?.name);
+        let family = find(patch).ok_or_else(|| unknown(patch))?;
+        if family.scope != Scope::CodeObject && !changes_code {
+            return Err(idle(patch));
+        }
+        names.push(family.name);
     }
     names.sort_unstable();
     names.dedup();
     Ok(names)
 }
 
-/// Whether a route of a plan runs the family: those that label. Code is changed by no route yet, and a plan that asks for it
-/// must not be carried out without it.
-pub fn serves_plans(family: &Family) -> bool {
-    family.scope == Scope::CodeObject
-}
-
 fn unknown(patch: &str) -> Diagnostic {
-    let known: Vec<_> = FAMILIES.iter().filter(|family| serves_plans(family)).map(|family| family.name).collect();
+    let known: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
     let advice = format!("known are {}", known.join(", "));
     Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{patch}`")).advise(advice)
+}
+
+/// A plan that asks for it must not be carried out without it.
+fn idle(patch: &str) -> Diagnostic {
+    let pairs: Vec<_> = REWRITTEN.iter().map(|(source, target)| format!("{source}=>{target}")).collect();
+    let what = format!("`{patch}` changes code, and the plan has no pair whose code changes");
+    Diagnostic::error(codes::UNKNOWN_FAMILY, what).advise(format!("such pairs are {}", pairs.join(", ")))
 }
 
 #[cfg(test)]
@@ -42,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_alias_families_are_listed() {
-        assert!(ALIAS_FAMILIES.iter().all(|name| find(name).is_some()));
+        assert!(ALIAS_FAMILIES.iter().chain(ASKED_FOR).all(|name| find(name).is_some()));
     }
 
     #[test]
@@ -56,8 +73,21 @@ mod tests {
         plan.add_patches("teleport").unwrap();
         let error = families_of(&plan).unwrap_err();
         assert_eq!((error.code, error.what.as_str()), (codes::UNKNOWN_FAMILY, "`teleport`"));
-        let mut code = Plan::default();
-        code.add_patches("wmma_split").unwrap();
-        assert_eq!(families_of(&code).unwrap_err().code, codes::UNKNOWN_FAMILY);
+    }
+
+    #[test]
+    fn a_pair_whose_code_changes_needs_every_family_and_a_family_of_code_such_a_pair() {
+        let mut plan = Plan::default();
+        plan.add_pairs("gfx1250=>gfx1250-strict").unwrap();
+        let all: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
+        assert_eq!(families_of(&plan).unwrap(), all);
+        plan.add_patches("wmma_split").unwrap();
+        assert_eq!(families_of(&plan).unwrap(), all);
+        let mut idle = Plan::default();
+        idle.add_pairs("gfx1030=>gfx1031").unwrap();
+        idle.add_patches("wmma_split").unwrap();
+        let error = families_of(&idle).unwrap_err();
+        assert_eq!(error.code, codes::UNKNOWN_FAMILY);
+        assert!(error.what.contains("no pair whose code changes"), "{}", error.what);
     }
 }

@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::{Outcome, change, check, compat, disasm, exec, extract, inspect, list, plan, profile, retarget, tables};
+use crate::{
+    Outcome, change, check, compat, disasm, exec, extract, inspect, list, plan, profile, retarget, rewrite, tables,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotswap_families::manifest;
 use hotswap_report::Diagnostic;
@@ -99,6 +101,9 @@ pub(crate) enum Command {
     /// Add targets to a program, library, object, archive or fat binary
     #[command(after_help = EXIT_CODES)]
     Retarget(retarget::Arguments),
+    /// Change the code for a GPU until it runs on another stepping of it
+    #[command(after_help = EXIT_CODES)]
+    Rewrite(rewrite::Arguments),
 }
 
 /// Files to look into.
@@ -184,6 +189,7 @@ impl Command {
             Self::Verify(files) => check::run(&files),
             Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),
+            Self::Rewrite(arguments) => rewrite::run(&arguments),
         }
     }
 }

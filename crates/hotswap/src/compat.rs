@@ -97,7 +97,8 @@ impl Answer {
             _ => None,
         };
         let row = hotswap_compat::row(source, target);
-        let differences = if row.is_some() { differences(source, target) } else { Vec::new() };
+        let is_compared = row.is_some() && verdict != Verdict::Rewrite;
+        let differences = if is_compared { differences(source, target) } else { Vec::new() };
         Self { source, target, verdict, pair, evidence: row.map(|row| row.evidence), differences, refusal }
     }
 
@@ -117,6 +118,7 @@ impl Answer {
             _ if self.source == self.target => "it is the same processor".to_owned(),
             Verdict::Identical { .. } => format!("{allowed}{number}: the same code by another name"),
             Verdict::Conditional { .. } => format!("{allowed}{number}"),
+            Verdict::Rewrite => format!("{allowed}: its code is changed where the target differs"),
             Verdict::Refused { .. } => "unsafe".to_owned(),
         }
     }
@@ -164,6 +166,7 @@ fn name(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Identical { .. } => "identical",
         Verdict::Conditional { .. } => "conditional",
+        Verdict::Rewrite => "rewrite",
         Verdict::Refused { .. } => "unsafe",
     }
 }

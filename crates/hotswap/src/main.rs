@@ -19,6 +19,7 @@ mod list;
 mod plan;
 mod profile;
 mod retarget;
+mod rewrite;
 mod room;
 mod survey;
 mod tables;

@@ -32,8 +32,13 @@ impl Row<'_> {
         match (record.route, &record.source) {
             (Route::Native, _) => "compiled".to_owned(),
             (Route::Generic, None) => "compiled, generic".to_owned(),
-            (Route::Alias | Route::Generic, source) => {
-                format!("retargeted from {}", source.as_deref().unwrap_or("an unnamed source"))
+            (route, source) => {
+                let verb = match route {
+                    Route::Recompiled => "compiled again",
+                    Route::Rewritten => "rewritten",
+                    _ => "retargeted",
+                };
+                format!("{verb} from {}", source.as_deref().unwrap_or("an unnamed source"))
             }
         }
     }

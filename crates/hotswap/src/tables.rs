@@ -2,7 +2,7 @@
 
 use crate::cli::Format;
 use crate::{Outcome, text};
-use hotswap_families::{FAMILIES, serves_plans};
+use hotswap_families::FAMILIES;
 use hotswap_report::{Code, Diagnostic, codes};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
 use serde_json::json;
@@ -111,12 +111,12 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
 pub(crate) fn families(format: Format) -> Outcome {
     if format == Format::Json {
         let family = |family: &hotswap_families::Family| json!({ "name": family.name, "scope": family.scope.name(), "order": family.order, "summary": family.summary });
-        return text::json(&json!({ "schema": 1, "families": FAMILIES.iter().filter(|family| serves_plans(family)).map(family).collect::<Vec<_>>() })).into();
+        return text::json(&json!({ "schema": 1, "families": FAMILIES.iter().map(family).collect::<Vec<_>>() })).into();
     }
     let mut rows = vec![["FAMILY", "SCOPE", "WHAT"].map(str::to_owned).to_vec()];
     let row = |family: &hotswap_families::Family| {
         [family.name, family.scope.name(), family.summary].map(str::to_owned).to_vec()
     };
-    rows.extend(FAMILIES.iter().filter(|family| serves_plans(family)).map(row));
+    rows.extend(FAMILIES.iter().map(row));
     text::table(&rows).into()
 }

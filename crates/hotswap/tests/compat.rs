@@ -71,8 +71,19 @@ fn programs_read_the_same() {
     let matrix = json("--matrix --format json");
     let pairs = matrix["pairs"].as_array().unwrap();
     let count = |verdict: &str| pairs.iter().filter(|pair| pair["verdict"] == verdict).count();
-    assert_eq!((count("identical"), count("conditional"), count("unsafe")), (66, 180, 60));
+    assert_eq!((count("identical"), count("conditional"), count("rewrite"), count("unsafe")), (66, 180, 1, 59));
     assert!(pairs.iter().all(|pair| (pair["verdict"] == "unsafe") == pair["pair"].is_null()));
+}
+
+#[test]
+fn code_that_changes_is_told_as_such() {
+    compat("gfx1250 gfx1250-strict").assert().success().stdout(
+        contains("its code is changed").and(contains("rewrite; code oracle")).and(contains("difference").not()),
+    );
+    let value = json("gfx1250 gfx1250-strict --format json");
+    assert_eq!((&value["allowed"], &value["verdict"]), (&true.into(), &"rewrite".into()));
+    assert_eq!(value["pair"]["strategy"], "rewrite");
+    compat("gfx1250-strict gfx1250").assert().code(11).stderr(contains("nobody has compared"));
 }
 
 #[test]

@@ -1,17 +1,25 @@
-//! One derived code object: families change a copy, and the copy is read again.
+//! One derived code object: families change a copy, or the engine changes its code, or the link has compiled it; what
+//! comes of it is read again.
 
+use crate::beside::has_same_kernels;
 use crate::expand::{Derived, Present};
+use hotswap_adapt::{ObjectRecord, Order};
 use hotswap_bundle::EntryId;
 use hotswap_code_object::{CodeObject, same_but_for_label};
+use hotswap_compat::Selection;
 use hotswap_families::Registry;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, FamilyCount, Route, codes};
 use hotswap_targets::TargetId;
 
 /// The code objects for `request` of all entries of one source, in the order of these entries.
 ///
 /// Where the target lacks a feature that the entries differ in, several become one entry: code that was compiled with the
 /// feature off is taken before code with it on, because that is how the target runs.
-pub(crate) fn all(sources: &[&Present<'_>], request: &str) -> Result<Vec<Derived>, Vec<Diagnostic>> {
+pub(crate) fn all(
+    sources: &[&Present<'_>],
+    request: &str,
+    selection: Selection,
+) -> Result<Vec<Derived>, Vec<Diagnostic>> {
     let on = |entry: &Present<'_>| [entry.target.xnack, entry.target.sramecc].map(|stated| stated == Some(true));
     let mut ranked: Vec<(usize, &Present<'_>)> = sources.iter().copied().enumerate().collect();
     ranked.sort_by_key(|(_, entry)| on(entry).into_iter().filter(|on| *on).count());
@@ -22,7 +30,7 @@ pub(crate) fn all(sources: &[&Present<'_>], request: &str) -> Result<Vec<Derived
         if target.is_some_and(|target| is_made(&made, &target, &entry.id)) {
             continue;
         }
-        match alias(entry, request) {
+        match one(entry, request, selection) {
             Ok(derived) => made.push((index, derived)),
             Err(found) => failed.push((index, target, found)),
         }
@@ -44,19 +52,70 @@ fn is_made(made: &[(usize, Derived)], target: &TargetId, source: &EntryId) -> bo
     made.iter().any(|(_, derived)| Some(&derived.id) == id.as_ref() && derived.source != *source)
 }
 
-/// Relabels the code object of a sibling for `request`; what forbids it are all findings, or one defect.
-fn alias(source: &Present<'_>, request: &str) -> Result<Derived, Vec<Diagnostic>> {
-    let in_entry = |error: Diagnostic| error.in_entry(source.id.to_string());
-    let one = |error: Diagnostic| vec![in_entry(error)];
-    let target = hotswap_compat::derive_target_id(&source.target, request).map_err(one)?;
-    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request).map_err(one)?;
-    hotswap_compat::check(&source.object, &object_target)
-        .map_err(|found| found.into_iter().map(in_entry).collect::<Vec<_>>())?;
-    let (data, families) = Registry::installed().apply(&source.object, &object_target).map_err(one)?;
-    verify(source, &data, &object_target).map_err(one)?;
+/// What becomes of one code object for `request`; what forbids it are all findings, or one defect.
+fn one(source: &Present<'_>, request: &str, selection: Selection) -> Result<Derived, Vec<Diagnostic>> {
+    let in_entry = |found: Vec<Diagnostic>| found.into_iter().map(|error| place(error, source)).collect::<Vec<_>>();
+    let single = |error: Diagnostic| in_entry(vec![error]);
+    let target = hotswap_compat::derive_target_id(&source.target, request).map_err(single)?;
+    let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request).map_err(single)?;
+    hotswap_compat::check(&source.object, &object_target).map_err(in_entry)?;
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
-    let id = id.ok_or_else(|| one(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
-    Ok(Derived { id, data, target, source: source.id.clone(), families })
+    let id = id.ok_or_else(|| single(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
+    let made = match selection {
+        Selection::Recompiled { .. } => recompiled(source, &object_target),
+        Selection::Rewrite { .. } => rewritten(source, &object_target),
+        _ => alias(source, &object_target),
+    };
+    let made = made.map_err(in_entry)?;
+    let (route, families, code) = (made.route, made.families, made.code);
+    Ok(Derived { id, data: made.data, target, source: source.id.clone(), route, families, code })
+}
+
+/// In the entry; the engine names a section there already.
+fn place(mut error: Diagnostic, source: &Present<'_>) -> Diagnostic {
+    let entry = source.id.to_string();
+    error.place.entry = Some(match error.place.entry.take() {
+        Some(section) if section != entry => format!("{entry}: {section}"),
+        _ => entry,
+    });
+    error
+}
+
+/// The bytes of a derived code object, and how they came to be.
+struct Made {
+    data: Vec<u8>,
+    route: Route,
+    families: Vec<FamilyCount>,
+    code: Option<ObjectRecord>,
+}
+
+/// Relabels the code object of a sibling.
+fn alias(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+    let one = |error| vec![error];
+    let (data, families) = Registry::installed().apply(&source.object, target).map_err(one)?;
+    verify(source, &data, target).map_err(one)?;
+    Ok(Made { data, route: Route::Alias, families, code: None })
+}
+
+/// What the link has compiled.
+fn recompiled(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+    let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
+    let found = source.recompiled.filter(|(processor, _)| *processor == target.processor);
+    let (_, data) = found.ok_or_else(|| failed(format!("the link has compiled nothing for {target}")))?;
+    has_same_kernels(source.data, data, target)
+        .map_err(|what| failed(format!("what the link has compiled for {target}: {what}")))?;
+    Ok(Made { data: data.to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
+}
+
+/// Changes the code: that with relocations, where the link has kept them.
+fn rewritten(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
+    let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
+    let order = Order { target: *target, keep_machine: false };
+    let adapted = hotswap_adapt::adapt(source.relocatable.unwrap_or(source.data), &order)?;
+    has_same_kernels(source.data, &adapted.bytes, target)
+        .map_err(|what| failed(format!("the copy for {target}: {what}")))?;
+    let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
+    Ok(Made { data: adapted.bytes, route: Route::Rewritten, families, code })
 }
 
 /// The first finding stands for all of them; the others are told with it.

@@ -1,12 +1,14 @@
 //! From a bundle and a plan to the bundle with all targets.
 
-use crate::{check_plan, derive, record};
+use crate::beside::Luggage;
+use crate::{beside, check_plan, derive, record};
+use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::{CodeObject, is_code_object};
-use hotswap_compat::{Selection, Wish};
+use hotswap_compat::{Available, Wish};
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, FamilyCount, Record, Route, Severity, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
 
 /// What became of a fat binary.
 #[derive(Debug)]
@@ -33,6 +35,16 @@ pub(crate) struct Present<'a> {
     pub(crate) object: CodeObject<'a>,
     pub(crate) target: TargetId,
     pub(crate) data: &'a [u8],
+    /// The same code with relocations, where the link has kept them.
+    pub(crate) relocatable: Option<&'a [u8]>,
+    /// What the link has compiled the same bitcode for besides.
+    pub(crate) recompiled: Option<(&'static Processor, &'a [u8])>,
+}
+
+impl Present<'_> {
+    pub(crate) fn available(&self) -> Available {
+        Available { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
+    }
 }
 
 /// A code object to add.
@@ -42,7 +54,10 @@ pub(crate) struct Derived {
     pub(crate) target: TargetId,
     /// The entry that it was derived from.
     pub(crate) source: EntryId,
+    pub(crate) route: Route,
     pub(crate) families: Vec<FamilyCount>,
+    /// What was done to its code.
+    pub(crate) code: Option<ObjectRecord>,
 }
 
 /// Adds to the bundle in `bytes` (plain or compressed) every target that the plan asks for.
@@ -66,31 +81,44 @@ pub fn expand(bytes: &[u8], plan: &Plan, level: Option<i32>) -> Result<Expansion
         let what = "more bytes follow the bundle: several bundles where one was expected";
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));
     }
-    let present = code_objects(&bundle)?;
+    let luggage = beside::take(&mut bundle)?;
+    let present = code_objects_with(&bundle, &luggage)?;
     if present.is_empty() {
         return Ok(Expansion::kept("no code object"));
     }
     let (derived, refusals) = derive_all(&present, plan)?;
     let warnings = if plan.policy == Policy::Warn { refusals.clone() } else { Vec::new() };
-    if derived.is_empty() && refusals.is_empty() {
+    if derived.is_empty() && refusals.is_empty() && luggage.is_empty() {
         return Ok(Expansion::kept("nothing to add"));
     }
     let record = record::build(&bundle, &present, &derived, &refusals, plan, &|_| ())?;
-    let ids = derived.iter().map(|entry| entry.id.clone()).collect();
+    let ids: Vec<String> = derived.iter().map(|entry| entry.id.clone()).collect();
+    let derived_none = ids.is_empty();
     drop(present);
     if let Some(compression) = bundle.compression().filter(|_| level.is_some()) {
         bundle.set_compression(Some(Compression { level, ..compression }));
     }
     let bytes = write(bundle, derived, &[], &record)?.map(Written::into_bytes).transpose()?;
-    let kept = bytes.is_none().then_some("nothing to add");
+    let kept = (bytes.is_none() || derived_none).then_some("nothing to add");
     Ok(Expansion { bytes, derived: ids, kept, warnings })
 }
 
 /// The bundle's HIP code objects; each must be what its entry ID says.
 pub(crate) fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<Present<'a>>, Diagnostic> {
+    code_objects_with(bundle, &[])
+}
+
+fn code_objects_with<'a>(bundle: &'a Bundle<'_>, luggage: &'a [Luggage<'_>]) -> Result<Vec<Present<'a>>, Diagnostic> {
     let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
-    let present = objects.filter_map(|entry| present(entry).map_err(|error| error.in_entry(&entry.id)).transpose());
-    present.collect()
+    let one = |entry: &'a Entry<'_>| {
+        let Some(mut present) = present(entry)? else { return Ok(None) };
+        luggage
+            .iter()
+            .filter(|luggage| luggage.entry == entry.id)
+            .try_for_each(|luggage| luggage.give(&mut present))?;
+        Ok(Some(present))
+    };
+    objects.filter_map(|entry| one(entry).map_err(|error: Diagnostic| error.in_entry(&entry.id)).transpose()).collect()
 }
 
 /// `None` for code that is not HIP's (OpenMP entries look the same otherwise).
@@ -104,7 +132,7 @@ fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> 
         let what = format!("the entry names {named}, its code object is for {target}");
         return Err(Diagnostic::error(codes::MALFORMED, what));
     }
-    Ok(Some(Present { id, object, target: named, data: &entry.data }))
+    Ok(Some(Present { id, object, target: named, data: &entry.data, relocatable: None, recompiled: None }))
 }
 
 type Derivation = (Vec<Derived>, Vec<Diagnostic>);
@@ -130,15 +158,12 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 /// The code objects to add for one target: none where it is served, one for each set of features
 /// that its source comes in otherwise.
 fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec<Derived>, Diagnostic> {
-    let targets: Vec<TargetId> = present.iter().map(|entry| entry.target).collect();
+    let available: Vec<Available> = present.iter().map(Present::available).collect();
     let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
-    match hotswap_compat::route(request, &targets, Wish::Plan(&pairs), crate::allow(plan))? {
-        Selection::Native | Selection::Generic { .. } => Ok(Vec::new()),
-        Selection::Alias { source } => {
-            let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
-            derive::all(&sources.collect::<Vec<_>>(), request).map_err(derive::first_of)
-        }
-    }
+    let selection = hotswap_compat::route(request, &available, Wish::Plan(&pairs), crate::allow(plan))?;
+    let Some(source) = selection.source() else { return Ok(Vec::new()) };
+    let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
+    derive::all(&sources.collect::<Vec<_>>(), request, selection).map_err(derive::first_of)
 }
 
 /// A bundle that was laid out.

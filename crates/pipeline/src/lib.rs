@@ -7,6 +7,7 @@
 //! Absent on purpose: files and printing (the interposer and the `hotswap` command do both), how a
 //! bundle or a code object is laid out (`hotswap-bundle`, `hotswap-code-object`).
 
+pub mod beside;
 mod covered;
 mod derive;
 mod expand;
@@ -58,10 +59,7 @@ fn is_validated(source: &Processor, target: &Processor) -> bool {
 /// As [`check_pair`], or [`codes::UNKNOWN_FAMILY`].
 pub fn check_plan(plan: &Plan) -> Result<(), Diagnostic> {
     plan.pairs.iter().try_for_each(|pair| check_pair(pair, plan).map(|_| ()))?;
-    plan.patches.iter().try_for_each(|name| match hotswap_families::find(name) {
-        Some(_) => Ok(()),
-        None => Err(Diagnostic::error(codes::UNKNOWN_FAMILY, format!("`{name}`"))),
-    })
+    hotswap_families::families_of(plan).map(|_| ())
 }
 
 fn processor(name: &str) -> Result<&'static Processor, Diagnostic> {

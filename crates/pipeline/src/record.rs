@@ -3,7 +3,7 @@
 use crate::expand::{Derived, Present, route_of};
 use hotswap_bundle::Bundle;
 use hotswap_plan::{IDENTITY, Plan, VERSION};
-use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
+use hotswap_report::{Diagnostic, EntryRecord, Record, codes};
 use sha2::{Digest, Sha256};
 use std::thread;
 
@@ -50,7 +50,8 @@ pub(crate) fn build(
     let objects: Vec<&[u8]> = present.iter().map(|e| e.data).chain(derived.iter().map(|e| &e.data[..])).collect();
     let mut hashes = hash_all(&objects, done).into_iter();
     let old: Vec<_> = present.iter().zip(&mut hashes).map(|(entry, hash)| row(entry, hash, &earlier)).collect();
-    let new: Vec<_> = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old)).collect();
+    let new = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old));
+    let new: Vec<EntryRecord> = new.collect::<Result<_, _>>()?;
     Ok(Record {
         schema: 1,
         hotswap: VERSION.to_owned(),
@@ -72,7 +73,7 @@ fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {
 /// IDs of the entries that an earlier run has made.
 pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic> {
     let rows = earlier_rows(bundle)?.into_iter();
-    Ok(rows.filter(|row| row.route == Route::Alias).map(|row| row.id).collect())
+    Ok(rows.filter(|row| row.route.is_made()).map(|row| row.id).collect())
 }
 
 fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
@@ -89,20 +90,29 @@ fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRec
         source: None,
         source_sha256: None,
         families: Vec::new(),
+        code: None,
     }
 }
 
 /// `present` and `rows` are the same entries.
-fn derived_row(entry: &Derived, sha256: String, present: &[Present<'_>], rows: &[EntryRecord]) -> EntryRecord {
+fn derived_row(
+    entry: &Derived,
+    sha256: String,
+    present: &[Present<'_>],
+    rows: &[EntryRecord],
+) -> Result<EntryRecord, Diagnostic> {
     let source = present.iter().zip(rows).find(|(source, _)| source.id == entry.source);
-    EntryRecord {
+    let code = entry.code.as_ref().map(serde_json::to_value).transpose();
+    let code = code.map_err(|error| Diagnostic::error(codes::INTERNAL, error.to_string()))?;
+    Ok(EntryRecord {
         id: entry.id.clone(),
         target: entry.target.to_string(),
-        route: Route::Alias,
+        route: entry.route,
         sha256,
         size: entry.data.len() as u64,
         source: source.map(|(source, _)| source.target.to_string()),
         source_sha256: source.map(|(_, row)| row.sha256.clone()),
         families: entry.families.clone(),
-    }
+        code,
+    })
 }

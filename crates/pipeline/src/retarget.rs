@@ -11,9 +11,10 @@
 
 use crate::expand::{Derived, Present, code_objects, is_refusal, write};
 use crate::{covered, derive, record};
+use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::CodeObject;
-use hotswap_compat::{Allow, Selection, Wish, route};
+use hotswap_compat::{Allow, Available, Selection, Wish, route};
 use hotswap_plan::{Pair, Plan, Policy};
 use hotswap_report::{Diagnostic, EntryRecord, Route};
 use hotswap_targets::TargetId;
@@ -46,8 +47,12 @@ pub enum Fate {
     Made {
         /// The source.
         source: &'static str,
+        /// How.
+        route: Route,
         /// Entry IDs.
         entries: Vec<String>,
+        /// What was done to the code of each entry, where it was changed.
+        code: Vec<ObjectRecord>,
     },
     /// Its entry went.
     Dropped,
@@ -129,7 +134,8 @@ pub fn relabel(bytes: &[u8], target: &str, allow: Allow) -> Result<(Option<Vec<u
     let object = CodeObject::parse(bytes)?;
     let named = object.target_id();
     let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{named}"))?;
-    let (fate, mut made) = serve(&[Present { id, object, target: named, data: bytes }], &[], target, allow)?;
+    let present = Present { id, object, target: named, data: bytes, relocatable: None, recompiled: None };
+    let (fate, mut made) = serve(&[present], &[], target, allow)?;
     Ok((made.pop().map(|entry| entry.data), fate))
 }
 
@@ -142,10 +148,10 @@ fn serve(
     target: &str,
     allow: Allow,
 ) -> Result<(Fate, Vec<Derived>), Diagnostic> {
-    match route(target, &targets(present), Wish::Best, allow) {
+    match route(target, &available(present), Wish::Best, allow) {
         Ok(Selection::Native) => return Ok((Fate::There, Vec::new())),
         Ok(Selection::Generic { generic }) => return Ok((Fate::Covered(generic.name), Vec::new())),
-        Ok(Selection::Alias { .. }) | Err(_) => {}
+        Ok(_) | Err(_) => {}
     }
     let is_original = |entry: &&Present<'_>| !made_before.contains(&entry.id.to_string());
     let originals: Vec<&Present<'_>> = present.iter().filter(is_original).collect();
@@ -165,26 +171,30 @@ fn from_best(
 ) -> Result<(Fate, Vec<Derived>), Diagnostic> {
     let mut reasons = Vec::new();
     loop {
-        let source = match route(target, &targets(candidates.iter().copied()), Wish::Best, allow) {
-            Ok(Selection::Alias { source }) => source.name,
+        let selection = match route(target, &available(candidates.iter().copied()), Wish::Best, allow) {
+            Ok(selection) if selection.source().is_some() => selection,
             Err(refusal) if reasons.is_empty() => return Ok((Fate::Refused(vec![refusal.into()]), Vec::new())),
             // The sources that could serve have been tried and have said why not.
             Ok(_) | Err(_) => return Ok((Fate::Refused(reasons), Vec::new())),
         };
+        let source = selection.source().map_or("", |source| source.name);
         let entries = candidates.iter().copied().filter(|entry| entry.target.processor.name == source);
-        match derive::all(&entries.collect::<Vec<_>>(), target) {
-            Ok(made) => {
-                let entries = made.iter().map(|entry| entry.id.clone()).collect();
-                return Ok((Fate::Made { source, entries }, made));
-            }
+        match derive::all(&entries.collect::<Vec<_>>(), target, selection) {
+            Ok(made) => return Ok((fate(source, &made), made)),
             Err(found) => reasons.extend(all_refusals(found)?),
         }
         candidates.retain(|entry| entry.target.processor.name != source);
     }
 }
 
-fn targets<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p Present<'a>>) -> Vec<TargetId> {
-    present.into_iter().map(|entry| entry.target).collect()
+fn fate(source: &'static str, made: &[Derived]) -> Fate {
+    let route = made.first().map_or(Route::Alias, |entry| entry.route);
+    let entries = made.iter().map(|entry| entry.id.clone()).collect();
+    Fate::Made { source, route, entries, code: made.iter().filter_map(|entry| entry.code.clone()).collect() }
+}
+
+fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p Present<'a>>) -> Vec<Available> {
+    present.into_iter().map(Present::available).collect()
 }
 
 /// Damage and our own defects are no refusals.
@@ -213,7 +223,7 @@ fn dropped(bundle: &Bundle<'_>, drop: &[TargetId]) -> Vec<String> {
 /// The plan that asks for the pairs of the record's rows.
 fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
     let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
-    let aliases = rows.iter().filter(|row| row.route == Route::Alias);
+    let aliases = rows.iter().filter(|row| row.route.is_made());
     let pairs = aliases
         .filter_map(|row| Some(Pair { source: processor(row.source.as_ref()?), target: processor(&row.target) }));
     let pairs = pairs.collect();

@@ -16,6 +16,17 @@ pub enum Route {
     Generic,
     /// Relabelled from an identical sibling.
     Alias,
+    /// Compiled for this target by the link, from the bitcode of another one.
+    Recompiled,
+    /// Its code was changed.
+    Rewritten,
+}
+
+impl Route {
+    /// Whether HotSwap has made it.
+    pub fn is_made(self) -> bool {
+        !matches!(self, Self::Native | Self::Generic)
+    }
 }
 
 /// How often a patch family acted on a code object.
@@ -49,6 +60,9 @@ pub struct EntryRecord {
     /// Patch families that acted, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyCount>,
+    /// What was done to rewritten code, function by function: `hotswap_adapt::ObjectRecord`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<serde_json::Value>,
 }
 
 /// What HotSwap did to one bundle.

@@ -25,6 +25,7 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8]) -> Result<(), 
         source: None,
         source_sha256: None,
         families: Vec::new(),
+        code: None,
     };
     match record.entries.iter_mut().find(|row| row.id == id) {
         Some(old) => *old = row,

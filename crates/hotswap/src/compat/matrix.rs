@@ -39,6 +39,7 @@ A row is what the code was compiled for, a column what it is wanted for.
 | --- | --- |
 | **=** | identical: the compiler makes the same code for both; a star means: if the object passes checks |
 | **v** | validated: the compiler's code for both is equal on the test corpus; applied if the object passes checks |
+| **r** | rewritten: the compiler's code differs; HotSwap changes instructions, distances and waits, or refuses |
 | e | experimental: safe if the object passes checks, by the tables alone; applied with `--allow-experimental` |
 | . | unsafe |
 ";
@@ -71,6 +72,7 @@ fn answer(row: &Row) -> (&'static str, String) {
     match row.answer {
         Answer::Identical(checks) => ("identical", names(checks)),
         Answer::Conditional(checks) => ("conditional", names(checks)),
+        Answer::Rewrite => ("rewrite", String::new()),
         Answer::Unsafe(_) => ("unsafe", String::new()),
     }
 }
@@ -118,6 +120,7 @@ fn sign(source: &Processor, target: &Processor) -> String {
         (Verdict::Identical { checks }, _) => format!("**=**{}", star(checks)),
         (Verdict::Conditional { .. }, Some(Status::Validated)) => "**v**".to_owned(),
         (Verdict::Conditional { .. }, _) => "e".to_owned(),
+        (Verdict::Rewrite, _) => "**r**".to_owned(),
         (Verdict::Refused { .. }, _) => ".".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use hotswap_bundle::Found;
 use hotswap_compat::pair;
 use hotswap_pipeline::Fate;
 use hotswap_plan::Policy;
-use hotswap_report::Diagnostic;
+use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::find;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -131,7 +131,10 @@ fn words(target: &str, fate: &Fate) -> String {
     match fate {
         Fate::There => "there already".to_owned(),
         Fate::Covered(generic) => format!("covered by {generic}"),
-        Fate::Made { source, .. } => format!("made from {source}{}", status(source, target).map_or("", |s| s.1)),
+        Fate::Made { source, route, .. } => {
+            let verb = if *route == Route::Rewritten { "rewritten" } else { "made" };
+            format!("{verb} from {source}{}", status(source, target).map_or("", |s| s.1))
+        }
         Fate::Dropped => "dropped".to_owned(),
         Fate::Superseded(generic) => format!("dropped, covered by {generic}"),
         Fate::Refused(reasons) => format!("refused ({} reasons)", reasons.len()),
@@ -149,9 +152,10 @@ fn detail(target: &str, fate: &Fate) -> Value {
     match fate {
         Fate::There => json!({ "target": target, "how": "native" }),
         Fate::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
-        Fate::Made { source, entries } => {
+        Fate::Made { source, route, entries, code } => {
             let status = status(source, target).map(|status| status.0);
-            json!({ "target": target, "how": "made", "source": source, "status": status, "entries": entries })
+            let how = "made";
+            json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code })
         }
         Fate::Dropped => json!({ "target": target, "how": "dropped" }),
         Fate::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),

@@ -1,0 +1,183 @@
+//! `hotswap rewrite`: changes the code of a GPU until it runs on another stepping of it.
+//!
+//! A device ELF, linked or relocatable, becomes one for the target. In programs, libraries, objects, archives and fat
+//! binaries the target's code object is added, as `hotswap retarget` does it. Both say what was done to which kernel.
+//!
+//! Invariants: under the policy `error` nothing is written where anything is refused, and all refusals are told; otherwise
+//! what is refused is left as it was, with the reason; the output does not depend on the number of threads.
+//!
+//! Absent on purpose: which instructions change, and how (`hotswap-families`, `hotswap-adapt`).
+
+mod report;
+mod repro;
+
+use crate::containers::{Done, Job, MAPPED, Work, threads};
+use crate::retarget::severity;
+use crate::{Outcome, cli::Format};
+use clap::Args;
+use hotswap_adapt::Order;
+use hotswap_bundle::{Form, Found};
+use hotswap_code_object::{CodeMap, is_code_object};
+use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
+use hotswap_files::Input;
+use hotswap_pipeline::Request;
+use hotswap_plan::Policy;
+use hotswap_report::{Diagnostic, Severity, codes};
+use hotswap_targets::TargetId;
+use report::{Object, Report};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Device ELF (linked or relocatable), program, library, object, archive or fat binary
+    pub(super) file: PathBuf,
+    /// Output file; may be the input
+    #[arg(short, value_name = "OUT")]
+    pub(super) output: PathBuf,
+    /// The stepping to make code for
+    #[arg(long, value_name = "TARGET")]
+    pub(super) to: String,
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) report: Format,
+    /// What happens with what cannot be rewritten: error, warn or keep [default: error]
+    #[arg(long)]
+    policy: Option<String>,
+    /// A device ELF goes on naming its GPU in header and note, for runtimes that report both steppings by that name
+    #[arg(long)]
+    pub(super) keep_machine: bool,
+    /// Write inputs, command and refused functions to this new folder, for a report of a defect
+    #[arg(long, value_name = "DIR")]
+    save_repro: Option<PathBuf>,
+    /// Number of threads [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
+    let target: TargetId = arguments.to.parse()?;
+    if arguments.to != target.processor.name {
+        let what = format!("`{}`: features go with the code and cannot be asked for", arguments.to);
+        return Err(Diagnostic::error(codes::USAGE, what));
+    }
+    let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let repro = arguments.save_repro.as_deref().map(repro::Folder::new).transpose()?;
+    let input = hotswap_files::open(&arguments.file)?;
+    let task = Task { arguments, target, policy, input: &input };
+    let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
+        .map_err(|error| error.in_file(&arguments.file))?;
+    if let Some(repro) = repro {
+        repro.save(arguments, &input, &report)?;
+    }
+    let problems = report.problems();
+    let text = report.show(arguments.report, written);
+    Ok(Outcome { text, problems })
+}
+
+/// What is to be done.
+struct Task<'t> {
+    arguments: &'t Arguments,
+    target: TargetId,
+    policy: Policy,
+    input: &'t Input,
+}
+
+/// Sizes before and after; `None` where nothing was written.
+type Written = Option<u64>;
+
+impl<'t> Task<'t> {
+    fn report(&self, objects: Vec<Object>) -> Report<'t> {
+        Report {
+            file: &self.arguments.file,
+            target: self.arguments.to.clone(),
+            old: self.input.len() as u64,
+            objects,
+            severity: severity(self.policy),
+        }
+    }
+
+    fn stops(&self, objects: &[Object]) -> bool {
+        severity(self.policy) == Some(Severity::Error) && objects.iter().any(|object| !object.refused.is_empty())
+    }
+
+    /// A file that is one code object.
+    fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
+        let map = CodeMap::read(self.input)?;
+        let source = map.target_id.ok_or_else(|| {
+            let what = format!("no processor has the machine number {:#x} and the features of its header", map.machine);
+            Diagnostic::error(codes::UNKNOWN_FORMAT, what)
+        })?;
+        let object = match self.target_of(source)? {
+            None => Object::there(source),
+            Some(target) => {
+                let order = Order { target, keep_machine: self.arguments.keep_machine };
+                Object::new(source, hotswap_adapt::adapt(self.input, &order))
+            }
+        };
+        let (adapted, object) = object;
+        let objects = vec![object];
+        if self.stops(&objects) {
+            return Ok((self.report(objects), None));
+        }
+        let bytes = adapted.as_ref().map_or(&self.input[..], |adapted| &adapted.bytes);
+        hotswap_files::replace_like(&self.arguments.output, bytes, &self.arguments.file)?;
+        Ok((self.report(objects), Some(bytes.len() as u64)))
+    }
+
+    /// The target of code for `source`; `None` where it is for that already.
+    fn target_of(&self, source: TargetId) -> Result<Option<TargetId>, Diagnostic> {
+        let (from, to) = (source.processor, self.target.processor);
+        if from == to {
+            return Ok(None);
+        }
+        if let Verdict::Refused { why } = verdict(from, to) {
+            return Err(Diagnostic::error(codes::PAIR_REFUSED, format!("{from}=>{to}: {why}")));
+        }
+        if pair(from, to).is_none_or(|pair| pair.strategy != Strategy::Rewrite) {
+            let what = format!("{from}=>{to}: no code changes between these");
+            return Err(Diagnostic::error(codes::PAIR_REFUSED, what).advise("use `hotswap retarget`"));
+        }
+        hotswap_compat::derive_target_id(&source, to.name).map(Some)
+    }
+
+    /// A file with fat binaries.
+    fn containers(&self) -> Result<(Report<'t>, Written), Diagnostic> {
+        if self.arguments.keep_machine {
+            let what = "--keep-machine is for a device ELF: a fat binary finds its code objects by their targets";
+            return Err(Diagnostic::error(codes::USAGE, what)
+                .advise("extract the code object, rewrite it, and put it back with `hotswap replace`"));
+        }
+        let (file, output) = (&self.arguments.file, &self.arguments.output);
+        let (verb, quarters) = ("rewrite", MAPPED);
+        let job = Job { input: self.input, file, output, threads: threads(self.arguments.jobs), verb, quarters };
+        let containers = job.containers()?;
+        let request = Request {
+            targets: vec![self.target.processor.name.to_owned()],
+            allow: Allow::default(),
+            policy: self.policy,
+            ..Request::default()
+        };
+        let done = |part: &[u8]| self.input.release(part);
+        let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| container(found, &request, &done))?;
+        let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
+        if self.stops(&objects) {
+            return Ok((self.report(objects), None));
+        }
+        let size = job.write(&work)?;
+        Ok((self.report(objects), Some(size)))
+    }
+}
+
+fn container<'a>(
+    found: &Found<'a>,
+    request: &Request,
+    done: &(dyn Fn(&[u8]) + Sync),
+) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
+    if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
+        return Ok(Done { new: None, expected: None, said: Vec::new() });
+    }
+    let made = hotswap_pipeline::retarget(found.bytes, request, done)?;
+    let place = found.place.to_string();
+    let said = made.fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect();
+    Ok(Done { new: made.draft, expected: made.expected, said })
+}

@@ -1,0 +1,167 @@
+//! What a device link sends along with a code object to the place where the fat binary is made.
+//!
+//! Some targets need more than the code object that the compiler's link leaves: the same code with its relocations, or
+//! what the same bitcode compiles to for another target. There is no other way between the two steps than the file, which
+//! every mode of the driver carries as it is, so it rides behind the code object, and goes before the fat binary is done.
+//!
+//! ```text
+//! code object | zeros up to 8 bytes | companion | magic (16 bytes) | size of the code object, u64 | size of the companion, u64
+//! ```
+//!
+//! The companion is a code object, too. Of the same target it is the same code with relocations, otherwise the code for
+//! its target. Where a file gets into a fat binary past HotSwap, the loader does not look behind the code object.
+//!
+//! Invariants: what is taken off leaves the compiler's own bytes; a companion with relocations is compared with the code
+//! object that it stands for, section by section.
+
+use crate::expand::Present;
+use hotswap_bundle::{Bundle, Bytes};
+use hotswap_code_object::{CodeMap, CodeObject, Section};
+use hotswap_families::Registry;
+use hotswap_isa::{Isa, Target};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+use std::collections::BTreeSet;
+
+const MAGIC: [u8; 16] = *b"HotSwap: beside\n";
+const TRAILER: usize = MAGIC.len() + 16;
+
+/// Section flag `SHF_ALLOC`: it is loaded.
+const ALLOC: u64 = 2;
+
+/// Puts a companion behind a code object.
+pub fn attach(code_object: &[u8], companion: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(code_object.len() + companion.len() + 8 + TRAILER);
+    bytes.extend_from_slice(code_object);
+    bytes.resize(code_object.len().next_multiple_of(8), 0);
+    bytes.extend_from_slice(companion);
+    bytes.extend_from_slice(&MAGIC);
+    bytes.extend_from_slice(&(code_object.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&(companion.len() as u64).to_le_bytes());
+    bytes
+}
+
+/// Sizes of code object and companion; `None` without a companion.
+fn sizes(bytes: &[u8]) -> Option<(u64, u64)> {
+    let trailer = bytes.len().checked_sub(TRAILER)?;
+    let (magic, sizes) = bytes[trailer..].split_at(MAGIC.len());
+    let number = |at: usize| Some(u64::from_le_bytes(sizes.get(at..at + 8)?.try_into().ok()?));
+    let (own, companion) = (number(0)?, number(8)?);
+    let expected = own.checked_next_multiple_of(8)?.checked_add(companion)?;
+    (magic == MAGIC && expected == trailer as u64).then_some((own, companion))
+}
+
+/// What rode behind an entry.
+pub(crate) struct Luggage<'a> {
+    /// Entry ID.
+    pub(crate) entry: String,
+    companion: Bytes<'a>,
+}
+
+/// Takes the companions out of the bundle's entries.
+pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Luggage<'a>>, Diagnostic> {
+    let mut taken = Vec::new();
+    for (id, data) in bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.clone())).collect::<Vec<_>>() {
+        let Some((own, size)) = sizes(&data) else { continue };
+        let start = own.next_multiple_of(8);
+        let parts = data.part(0..own).zip(data.part(start..start + size));
+        let internal = || Diagnostic::error(codes::INTERNAL, "a companion leaves its entry").in_entry(&id);
+        let (own, companion) = parts.ok_or_else(internal)?;
+        bundle.set_data(&id, own);
+        taken.push(Luggage { entry: id, companion });
+    }
+    Ok(taken)
+}
+
+impl Luggage<'_> {
+    /// Adds it to the code object that it came with.
+    pub(crate) fn give<'a>(&'a self, present: &mut Present<'a>) -> Result<(), Diagnostic> {
+        let target = CodeObject::parse(&self.companion)?.target_id();
+        if target.processor == present.target.processor {
+            present.relocatable = Some(&self.companion);
+        } else {
+            present.recompiled = Some((target.processor, &self.companion));
+        }
+        Ok(())
+    }
+}
+
+/// Whether `other` is the same code as `code_object` when it is loaded; the order of its symbols is its own.
+///
+/// # Errors
+/// What differs, as half a sentence; a file that cannot be read.
+pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
+    let read = |data| CodeObject::parse(data).map_err(|error| error.what);
+    let (one, other) = (read(code_object)?, read(other)?);
+    let (here, there) = (loaded(&one), loaded(&other));
+    if one.e_flags() != other.e_flags() || here.len() != there.len() {
+        return Err("the target or the number of loaded sections differs".to_owned());
+    }
+    for (one_section, other_section) in here.iter().zip(&there) {
+        let row =
+            |section: &Section<'_>| (section.kind, section.flags, section.address, section.range.len(), section.align);
+        let named = one_section.name == other_section.name && row(one_section) == row(other_section);
+        let (content, again) =
+            (one.bytes().get(one_section.range.clone()), other.bytes().get(other_section.range.clone()));
+        let same = SYMBOLS.contains(&one_section.name) || content == again;
+        if !named || !same {
+            return Err(format!("section `{}` differs", one_section.name));
+        }
+    }
+    if symbols(&one) == symbols(&other) { Ok(()) } else { Err("a dynamic symbol differs".to_owned()) }
+}
+
+/// Sections whose content follows the order of symbols.
+const SYMBOLS: &[&str] = &[".dynsym", ".dynstr", ".hash", ".gnu.hash"];
+
+fn loaded<'o, 'a>(object: &'o CodeObject<'a>) -> Vec<&'o Section<'a>> {
+    object.sections().iter().filter(|section| section.flags & ALLOC != 0).collect()
+}
+
+/// Dynamic symbols: name and the rest of the row. A section's number counts the loaded ones, which come first.
+fn symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])> {
+    let bytes = object.bytes();
+    let content = |name: &str| object.sections().iter().find(|section| section.name == name);
+    let content = |name: &str| content(name).and_then(|section| bytes.get(section.range.clone())).unwrap_or_default();
+    let (rows, names) = (content(".dynsym"), content(".dynstr"));
+    let symbol = |row: &'a [u8]| {
+        let at = u32::from_le_bytes([row[0], row[1], row[2], row[3]]) as usize;
+        let name = names.get(at..).unwrap_or_default();
+        (name.split(|byte| *byte == 0).next().unwrap_or_default(), &row[4..])
+    };
+    rows.chunks_exact(24).map(symbol).collect()
+}
+
+/// Whether a code object that was compiled again may stand for the one it shares its bitcode with: the same kernels.
+///
+/// # Errors
+/// What differs, as half a sentence.
+pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
+    let read = |data| CodeObject::parse(data).map_err(|error| error.what);
+    let (one, other) = (read(code_object)?, read(other)?);
+    if other.target_id() != *target {
+        return Err(format!("it is for {}", other.target_id()));
+    }
+    let names = |object: &CodeObject<'_>| {
+        object.note().kernels.iter().map(|kernel| kernel.name.to_string()).collect::<BTreeSet<_>>()
+    };
+    if names(&one) == names(&other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
+}
+
+/// [`has_same_kernels`], and nothing is in it that the compiler takes over as the source has it.
+///
+/// # Errors
+/// As for [`has_same_kernels`].
+pub fn may_stand_for(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
+    has_same_kernels(code_object, other, target)?;
+    let object = CodeObject::parse(other).map_err(|error| error.what)?;
+    let isa = Target::find(target.processor.name).map(Isa::new).ok_or("its instructions are not known")?;
+    let rewriter = Registry::installed().rewriter().map_err(|error| error.what)?;
+    let sections = CodeMap::of(&object).sections;
+    let mut entries =
+        sections.iter().flat_map(|section| isa.walk(section.bytes)).filter_map(|(_, inst)| Some(inst.ok()?.entry()));
+    let found = entries.find_map(|entry| Some((entry, rewriter.asked_for(entry)?)));
+    found.map_or(Ok(()), |(entry, family)| {
+        Err(format!("{} needs the family {}, which the compiler lacks", entry.mnemonic(), family.name))
+    })
+}

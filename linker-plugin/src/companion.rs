@@ -1,0 +1,377 @@
+//! What the fat binary needs of a device link besides its code object, for pairs whose code must change.
+//!
+//! The best is what the same bitcode compiles to for the pair's target, where the inputs are bitcode of an LLVM that knows
+//! the target; else the same code with relocations, from a second link. Either is sent along behind the code object
+//! (`hotswap_pipeline::beside`).
+//!
+//! Invariants: the compiler's own link is not changed but for one word that saves what LTO made; a second link that
+//! fails, or gives other code, is no error: then there is less to go by, the reason is in the trace, and the next step
+//! decides. Files are in one folder, which goes.
+//!
+//! Absent on purpose: whether the target was compiled after all, and changing code (`hotswap-pipeline`).
+
+use crate::child;
+use crate::device_link::Linker;
+use crate::words::{is_ours, response_file};
+use hotswap_code_object::{CodeObject, is_code_object};
+use hotswap_compat::{Strategy, pair};
+use hotswap_pipeline::beside::{is_same_code, may_stand_for};
+use hotswap_plan::Plan;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::{EFlags, Processor, TargetId, find};
+use serde_json::{Value, json};
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, thread};
+
+/// Source and target of a pair whose code must change.
+pub(crate) type Wanted = (&'static Processor, &'static Processor);
+
+/// What comes along.
+#[derive(Default)]
+pub(crate) struct Companion {
+    pub(crate) bytes: Option<Vec<u8>>,
+    /// For the trace: `relocations` or `recompiled`.
+    pub(crate) kind: Option<&'static str>,
+    /// For the trace: what was tried before, and why it was not taken.
+    pub(crate) failed: Vec<Value>,
+}
+
+impl Companion {
+    fn take(&mut self, kind: &'static str, tried: Tried) {
+        match tried {
+            Ok(bytes) => (self.bytes, self.kind) = (Some(bytes), Some(kind)),
+            Err(why) => self.failed.push(json!({"tried": kind, "why": why})),
+        }
+    }
+}
+
+/// The plan's pairs whose code must change.
+pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
+    let known = |name: &str| find(name);
+    let pairs = plan.pairs.iter().filter_map(|pair| Some((known(&pair.source)?, known(&pair.target)?)));
+    pairs
+        .filter(|(source, target)| pair(source, target).is_some_and(|pair| pair.strategy == Strategy::Rewrite))
+        .collect()
+}
+
+/// The compiler's link, and what is to be had besides; the exit code of the first.
+pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Companion), Diagnostic> {
+    let folder = tempfile::Builder::new().prefix("hotswap-").tempdir();
+    let folder = folder
+        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(std::env::temp_dir()))?;
+    let inputs = Inputs::of(linker);
+    let second = Second { linker, inputs: &inputs, folder: folder.path() };
+    thread::scope(|scope| {
+        // What can be known before the first link runs beside it.
+        let bitcode = wanted.iter().find(|(source, _)| inputs.is_bitcode_for(source));
+        let objects = wanted.iter().any(|(source, _)| inputs.are_objects_for(source));
+        let recompiled = bitcode.map(|pair| scope.spawn(|| second.recompiled(*pair)));
+        let relocated = objects.then(|| scope.spawn(|| second.with_relocations(Lto::Again)));
+        let own_path = ["--lto-obj-path", "-plugin-opt=obj-path"];
+        let saves = !inputs.bitcode.is_empty() && linker.line.value_of(&own_path).is_none();
+        let code = linker.link(saves.then(|| second.saved()))?;
+        let lost = |_| Err("a thread failed".to_owned());
+        let recompiled = recompiled.map(|thread| thread.join().unwrap_or_else(lost));
+        let relocated = relocated.map(|thread| thread.join().unwrap_or_else(lost));
+        let companion =
+            if code == 0 { second.choose(wanted, saves, recompiled, relocated)? } else { Companion::default() };
+        Ok((code, companion))
+    })
+}
+
+/// What became of a link that was tried.
+type Tried = Result<Vec<u8>, String>;
+
+/// The files that a link reads, by what they are.
+struct Inputs {
+    bitcode: Vec<PathBuf>,
+    objects: Vec<PathBuf>,
+    /// Archives, scripts and what else there is.
+    others: bool,
+}
+
+impl Inputs {
+    fn of(linker: &Linker<'_>) -> Self {
+        let mut inputs = Self { bitcode: Vec::new(), objects: Vec::new(), others: false };
+        let words: Vec<&OsStr> = linker.line.words().collect();
+        let files = words.iter().filter(|word| !word.as_bytes().starts_with(b"-")).map(Path::new);
+        for file in files.filter(|file| *file != linker.output) {
+            match magic(file) {
+                Some(magic) if BITCODE.contains(&magic) => inputs.bitcode.push(file.to_owned()),
+                Some([0x7f, b'E', b'L', b'F']) => inputs.objects.push(file.to_owned()),
+                Some(_) => inputs.others = true,
+                // The value of an option.
+                None => {}
+            }
+        }
+        inputs.others |= words.iter().any(|word| LIBRARY.iter().any(|start| word.as_bytes().starts_with(start)));
+        inputs
+    }
+
+    /// Nothing but bitcode, of an LLVM whose triples name the processor.
+    fn is_bitcode_for(&self, source: &Processor) -> bool {
+        let [_, triple] = source.triples();
+        let names_it = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| contains(&bytes, triple.as_bytes()));
+        !self.bitcode.is_empty() && self.objects.is_empty() && !self.others && self.bitcode.iter().all(names_it)
+    }
+
+    /// Objects for that processor, and no bitcode.
+    fn are_objects_for(&self, source: &Processor) -> bool {
+        let is_for = |file: &PathBuf| {
+            let mut header = [0; 64];
+            let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut header));
+            let flags = u32::from_le_bytes([header[48], header[49], header[50], header[51]]);
+            let known = EFlags::decode(flags, header[8]).map(|flags| flags.target_id().processor);
+            read.is_ok() && is_code_object(&header) && known.is_ok_and(|processor| processor == source)
+        };
+        self.bitcode.is_empty() && self.objects.first().is_some_and(is_for)
+    }
+}
+
+/// Libraries named by a word.
+const LIBRARY: [&[u8]; 2] = [b"-l", b"--library"];
+
+/// First bytes of bitcode, bare and in a wrapper.
+const BITCODE: [[u8; 4]; 2] = [*b"BC\xc0\xde", [0xde, 0xc0, 0x17, 0x0b]];
+
+fn magic(file: &Path) -> Option<[u8; 4]> {
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut magic = [0; 4];
+    fs::File::open(file).ok()?.read_exact(&mut magic).ok()?;
+    Some(magic)
+}
+
+/// The triple stands in the table of symbols as plain text.
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == text[0]).map(|(at, _)| at);
+    starts.into_iter().any(|at| bytes[at..].starts_with(text))
+}
+
+/// Where a second link takes the code that bitcode becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lto {
+    /// From what the first link has saved.
+    Saved,
+    /// LTO runs again.
+    Again,
+}
+
+/// A further link.
+struct Second<'s> {
+    linker: &'s Linker<'s>,
+    inputs: &'s Inputs,
+    folder: &'s Path,
+}
+
+impl Second<'_> {
+    /// The word with which the first link saves what LTO made.
+    fn saved(&self) -> OsString {
+        let mut word = OsString::from("--lto-obj-path=");
+        word.push(self.folder.join(SAVED));
+        word
+    }
+
+    /// The best of what there is for the code object that the first link has made.
+    fn choose(
+        &self,
+        wanted: &[Wanted],
+        saved: bool,
+        recompiled: Option<Tried>,
+        relocated: Option<Tried>,
+    ) -> Result<Companion, Diagnostic> {
+        let mut companion = Companion::default();
+        let made = hotswap_files::open(self.linker.output)?;
+        let object = CodeObject::parse(&made).map_err(|error| error.in_file(self.linker.output))?;
+        let own = object.target_id();
+        let Some((_, processor)) = wanted.iter().find(|(source, _)| *source == own.processor) else {
+            return Ok(companion);
+        };
+        let target = TargetId { processor, ..own };
+        let fits = |bytes: Vec<u8>| may_stand_for(&made, &bytes, &target).map(|()| bytes);
+        let is_same = |bytes: Vec<u8>| is_same_code(&made, &bytes).map(|()| bytes);
+        if let Some(tried) = recompiled {
+            companion.take("recompiled", tried.and_then(fits));
+        }
+        if let Some(tried) = relocated.filter(|_| companion.bytes.is_none()) {
+            companion.take("relocations", tried.and_then(is_same));
+            return Ok(companion);
+        }
+        // What LTO made may link otherwise than its bitcode where archives are about; then LTO runs again.
+        let ways = [Some(Lto::Saved).filter(|_| saved), Some(Lto::Again)];
+        for lto in ways.into_iter().flatten() {
+            if companion.bytes.is_none() {
+                companion.take("relocations", self.with_relocations(lto).and_then(is_same));
+            }
+        }
+        Ok(companion)
+    }
+
+    /// The same link with relocations.
+    fn with_relocations(&self, lto: Lto) -> Tried {
+        let saved = if lto == Lto::Saved { self.saved_objects()? } else { Vec::new() };
+        let words = self.words(|word| match lto {
+            Lto::Saved if self.inputs.bitcode.iter().any(|file| file == Path::new(word)) => None,
+            _ => Some(word.to_owned()),
+        });
+        let words = words.into_iter().chain(saved).chain(["--emit-relocs".into()]);
+        self.run(words.collect(), "relocated")
+    }
+
+    /// What LTO has made, in order.
+    fn saved_objects(&self) -> Result<Vec<OsString>, String> {
+        let entries = fs::read_dir(self.folder).map_err(|error| error.to_string())?;
+        let mut saved: Vec<(usize, OsString)> = Vec::new();
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(part) = name.strip_prefix(SAVED) else { continue };
+            // A partition without code is an empty file.
+            if path.metadata().is_ok_and(|file| file.len() > 0) {
+                saved.push((part.parse().unwrap_or(0), path.into()));
+            }
+        }
+        saved.sort();
+        if saved.is_empty() {
+            Err("LTO has saved nothing".to_owned())
+        } else {
+            Ok(saved.into_iter().map(|part| part.1).collect())
+        }
+    }
+
+    /// The same bitcode compiled for the other target.
+    fn recompiled(&self, (source, target): Wanted) -> Tried {
+        let clang = self.linker.real.with_file_name("clang");
+        if !clang.is_file() {
+            return Err(format!("no {}", clang.display()));
+        }
+        let count = self.inputs.bitcode.len();
+        let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        let convert = |index: usize| self.convert(&clang, target, index);
+        let work = || -> Result<(), String> {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count || failed.load(Ordering::Relaxed) != usize::MAX {
+                    return Ok(());
+                }
+                convert(index).inspect_err(|_| failed.store(index, Ordering::Relaxed))?;
+            }
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(count);
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a thread failed".to_owned())))
+        })?;
+        let position = |word: &OsStr| self.inputs.bitcode.iter().position(|file| file == Path::new(word));
+        let [cpu, other] = [source, target].map(|processor| format!("mcpu={processor}"));
+        let words = self.words(|word| match position(word) {
+            Some(index) => Some(self.converted(index).into()),
+            None => Some(match word.to_str() {
+                Some(text) if text.starts_with("-plugin-opt") => text.replace(&cpu, &other).into(),
+                _ => word.to_owned(),
+            }),
+        });
+        self.run(words, "recompiled")
+    }
+
+    fn converted(&self, index: usize) -> PathBuf {
+        self.folder.join(format!("{index}.bc"))
+    }
+
+    /// The bitcode with the triple of the target.
+    fn convert(&self, clang: &Path, target: &Processor, index: usize) -> Result<(), String> {
+        let [_, triple] = target.triples();
+        let words = [
+            "--no-default-config",
+            "--target=",
+            "-x",
+            "ir",
+            "",
+            "-c",
+            "-emit-llvm",
+            "-Xclang",
+            "-disable-llvm-passes",
+            "-nogpulib",
+            "-Wno-override-module",
+            "-o",
+        ];
+        let words = words.map(|word| match word {
+            "--target=" => format!("--target={triple}").into(),
+            "" => self.inputs.bitcode[index].clone().into_os_string(),
+            word => OsString::from(word),
+        });
+        let words: Vec<OsString> = words.into_iter().chain([self.converted(index).into()]).collect();
+        child::attempt(self.linker.context, clang, &words)
+    }
+
+    /// The words of the link but for ours, for the output and for files that it writes besides.
+    fn words(&self, change: impl Fn(&OsStr) -> Option<OsString>) -> Vec<OsString> {
+        let mut words = Vec::new();
+        let mut old = self.linker.line.words();
+        while let Some(word) = old.next() {
+            let has_value = |options: &[&str]| options.iter().any(|option| word == *option);
+            if has_value(WRITES) {
+                old.next();
+            } else if !is_ours(word) && !writes(word) {
+                words.extend(change(word));
+            }
+        }
+        words
+    }
+
+    /// Runs the linker; its output.
+    fn run(&self, words: Vec<OsString>, name: &str) -> Tried {
+        let output = self.folder.join(name);
+        let flavor = usize::from(words.first().is_some_and(|word| word == "-flavor")) * 2;
+        let (flavor, rest) = words.split_at(flavor.min(words.len()));
+        let last = [OsStr::new("-o"), output.as_os_str()];
+        let file =
+            response_file(rest.iter().map(OsString::as_os_str).chain(last)).map_err(|error| error.to_string())?;
+        let rest = OsString::from(format!("@/proc/self/fd/{}", file.as_raw_fd()));
+        let words: Vec<OsString> = flavor.iter().cloned().chain([rest]).collect();
+        child::attempt(self.linker.context, self.linker.real, &words)?;
+        fs::read(&output).map_err(|error| error.to_string())
+    }
+}
+
+/// Name of the file that LTO's object is saved in; of further ones a number follows.
+const SAVED: &str = "lto.o";
+
+/// Options with a file that the link writes.
+const WRITES: &[&str] = &[
+    "-o",
+    "--output",
+    "-Map",
+    "--Map",
+    "--dependency-file",
+    "--reproduce",
+    "--why-extract",
+    "--print-symbol-order",
+    "--lto-obj-path",
+];
+
+/// Whether the word alone makes the link write a file, or print.
+fn writes(word: &OsStr) -> bool {
+    const ALONE: &[&str] =
+        &["-M", "--print-map", "--cref", "-save-temps", "--save-temps", "--time-trace", "--verbose", "-t", "--trace"];
+    const STARTS: &[&str] = &[
+        "--save-temps=",
+        "-save-temps=",
+        "--time-trace=",
+        "--opt-remarks",
+        "-plugin-opt=save-temps",
+        "-plugin-opt=obj-path=",
+        "-plugin-opt=opt-remarks",
+        "-plugin-opt=stats-file=",
+    ];
+    let text = word.to_string_lossy();
+    let joined = |option: &&str| text.strip_prefix(*option).is_some_and(|rest| rest.starts_with('='));
+    ALONE.contains(&&*text) || STARTS.iter().any(|start| text.starts_with(start)) || WRITES.iter().any(joined)
+}

@@ -1,0 +1,170 @@
+//! Pairs whose code must change, through every mode of the driver: the compiler's own code object stays what clang makes
+//! alone, and the target's comes by the best route that there is.
+
+use hotswap_tests::artifact::{Device, devices};
+use hotswap_tests::mode::{plan_words, write_sources};
+use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
+
+const PLAN: &str = "gfx1250=>gfx1250-strict";
+const EF_MACH_STRICT: u8 = 0xeb;
+
+/// What LLVM 24 cannot compile for the target: the instruction of depth 128 is not there.
+const MATRIX: &str = r#"#include "hip.h"
+typedef int V16 __attribute__((ext_vector_type(16)));
+typedef float V8 __attribute__((ext_vector_type(8)));
+__global__ void product(const V16 *a, const V16 *b, V8 *c) {
+  unsigned lane = __builtin_amdgcn_workitem_id_x();
+  c[lane] = __builtin_amdgcn_wmma_f32_16x16x128_fp8_fp8(a[lane], b[lane], (short)0, c[lane], false, false);
+}
+int main() { product<<<1, 32>>>(nullptr, nullptr, nullptr); return 0; }
+"#;
+
+/// What it can, with code that the steppings have otherwise.
+const PAIRS: &str = r#"#include "hip.h"
+__device__ __attribute__((noinline)) float sum(const float *p, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; ++i) sum += p[i];
+  return sum;
+}
+__global__ void neighbours(float *p, int n) {
+  __attribute__((shared)) static float part[256];
+  unsigned lane = __builtin_amdgcn_workitem_id_x();
+  part[lane] = p[lane];
+  __builtin_amdgcn_s_barrier();
+  p[lane] = part[lane] + part[(lane + 1) & 255] + sum(p, n);
+}
+int main() { neighbours<<<1, 32>>>(nullptr, 0); return 0; }
+"#;
+
+#[derive(Debug, Clone)]
+struct Case {
+    version: u32,
+    words: &'static [&'static str],
+    rdc: bool,
+    source: (&'static str, &'static str),
+}
+
+const DRIVERS: &[&[&str]] = &[
+    &["--no-offload-new-driver"],
+    &["--offload-new-driver"],
+    &["--offload-new-driver", "--offload-compress", "-g"],
+    &["--no-offload-new-driver", "--offload-compress", "-O0"],
+];
+
+fn cases(clang: &Clang) -> Vec<Case> {
+    let mut cases = Vec::new();
+    // Clang 24 has one driver only.
+    let drivers = DRIVERS.iter().filter(|words| clang.version < 24 || words[0] == "--offload-new-driver");
+    for words in drivers {
+        for rdc in [false, true] {
+            for source in [("matrix", MATRIX), ("pairs", PAIRS)] {
+                cases.push(Case { version: clang.version, words, rdc, source });
+            }
+        }
+    }
+    cases
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let rdc = if self.rdc { " RDC" } else { "" };
+        format!("clang {} {}{rdc} {}", self.version, self.words.join(" "), self.source.0)
+    }
+
+    /// LLVM 24 knows the target; its intrinsics say what that has not.
+    fn route(&self) -> &'static str {
+        if self.version >= 24 && self.source.0 == "pairs" { "recompiled" } else { "rewritten" }
+    }
+
+    /// Builds `x`; leaves nothing behind in the folder of temporary files.
+    fn build(&self, bench: &Bench, plan: bool, arch: &str) -> Result<Scratch, String> {
+        let clang = bench.clang(self.version).expect("cases are made for clangs that are there");
+        let scratch = bench.scratch();
+        write_sources(&scratch, false);
+        scratch.write("x.hip", self.source.1);
+        std::fs::create_dir(scratch.outside("tmp")).expect("scratch is writable");
+        let compiler = match plan {
+            true => [vec![bench.installed("bin/hotswap-clang++")], plan_words(PLAN, None)].concat(),
+            false => vec![clang.program.clone()],
+        };
+        let mut words = [compiler, clang.light()].concat();
+        // Device libraries of distributions do not know the other stepping; debug information names the folder.
+        let same = ["-O2", "-nogpulib", "-fdebug-compilation-dir=/"].map(str::to_owned);
+        words.extend([vec![format!("--offload-arch={arch}")], same.to_vec()].concat());
+        words.extend(self.words.iter().map(|word| (*word).to_owned()));
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        // Without device libraries clang links no HIP either.
+        let libraries = [clang.link.clone(), list(&["-lamdhip64"])].concat();
+        let commands = if self.rdc {
+            let compile = list(&["-fgpu-rdc", "-cuid=x", "-c", "x.hip", "-o", "x.o"]);
+            let link = list(&["-fgpu-rdc", "--hip-link", "x.o", "-o", "x"]);
+            vec![[words.clone(), compile].concat(), [words, link, libraries].concat()]
+        } else {
+            vec![[words, list(&["-fuse-cuid=none", "x.hip", "-o", "x"]), libraries].concat()]
+        };
+        for command in commands {
+            let call = Call::new(bench, &scratch.inside, &command).env("HOTSWAP_CLANG", clang.program.clone());
+            let ran = call.env("TMPDIR", scratch.inside("tmp")).run();
+            if !ran.ok() {
+                return Err(ran.brief());
+            }
+        }
+        let left = scratch.names("tmp");
+        if plan && !left.is_empty() {
+            return Err(format!("left behind: {left:?}"));
+        }
+        Ok(scratch)
+    }
+
+    fn judge(&self, bench: &Bench) -> Result<(), String> {
+        let ours = self.build(bench, true, "gfx1250")?;
+        let clangs = self.build(bench, false, "gfx1250")?;
+        let (all, native) = (devices(&ours.read("x"))?, devices(&clangs.read("x"))?);
+        if of(&all, "gfx1250")?.bytes != of(&native, "gfx1250")?.bytes {
+            return Err("gfx1250 is not what clang makes".to_owned());
+        }
+        let strict = of(&all, "gfx1250-strict")?;
+        if strict.mach() != Some(EF_MACH_STRICT) {
+            return Err(format!("machine {:?}", strict.mach()));
+        }
+        let hotswap = bench.installed("bin/hotswap");
+        let inspected = Call::new(bench, &ours.inside, &[hotswap.as_str(), "inspect", "--format", "json", "x"]).run();
+        let route = format!("\"route\": \"{}\"", self.route());
+        if !inspected.ok() || !inspected.stdout.contains(&route) {
+            return Err(format!("no {route}: {}", inspected.brief()));
+        }
+        if self.route() == "recompiled" {
+            let own = self.build(bench, false, "gfx1250-strict")?;
+            if devices(&own.read("x"))?.iter().all(|device| device.bytes != strict.bytes) {
+                return Err("gfx1250-strict is not what clang makes".to_owned());
+            }
+        }
+        let again = [hotswap.as_str(), "rewrite", "x", "-o", "y", "--to", "gfx1250-strict"];
+        let ran = Call::new(bench, &ours.inside, &again).run();
+        if !ran.ok() || ours.read("x") != ours.read("y") {
+            return Err(format!("the second run changes something: {}", ran.brief()));
+        }
+        Ok(())
+    }
+}
+
+fn of<'a>(devices: &'a [Device], target: &str) -> Result<&'a Device, String> {
+    devices.iter().find(|device| device.target() == target).ok_or_else(|| format!("no {target}"))
+}
+
+#[test]
+fn every_mode_makes_the_other_stepping_and_keeps_what_clang_made() {
+    let Some(bench) = Bench::ready("steppings") else { return };
+    let cases: Vec<_> = bench.clangs.iter().flat_map(cases).collect();
+    let results = parallel(&cases, |case| case.judge(&bench));
+    let wrong = cases.iter().zip(&results).filter_map(|(case, result)| Some((case.name(), result.as_ref().err()?)));
+    let wrong: Vec<_> = wrong.map(|(name, error)| format!("{name}: {error}")).collect();
+    let count = |route: &str| cases.iter().filter(|case| case.route() == route).count();
+    say(&format!(
+        "steppings: {} programs for gfx1250 and gfx1250-strict, {} rewritten, {} compiled again as clang does it; gfx1250 is clang's in all",
+        cases.len(),
+        count("rewritten"),
+        count("recompiled")
+    ));
+    assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
