@@ -50,6 +50,27 @@ impl Changes {
     }
 }
 
+#[cfg(test)]
+impl Changes {
+    /// Makes them wrong: without one of the instructions that were put in, and with v20 where v0 was free.
+    pub(crate) fn spoil(&mut self) {
+        for (old, new) in self.lines.values_mut() {
+            if new.first().is_some_and(|inst| inst.mnemonic() == "v_nop") {
+                new.remove(0);
+            }
+            for inst in new.iter_mut().filter(|inst| inst.words() != old.words()) {
+                let isa = Isa::new(hotswap_isa::Target::find("gfx1250-strict").unwrap());
+                for name in [hotswap_isa::Name::Vdst, hotswap_isa::Name::Src0, hotswap_isa::Name::Src1] {
+                    let first = hotswap_isa::reg::Reg::new(hotswap_isa::reg::RegFile::Vgpr, 0, 1);
+                    if inst.operand(isa, name) == Some(hotswap_isa::Value::Reg(first)) {
+                        *inst = inst.with_operand(isa, name, hotswap_isa::reg::Reg { index: 20, ..first }).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn size(code: &[Inst]) -> i64 {
     code.iter().map(|inst| i64::from(inst.len())).sum()
 }

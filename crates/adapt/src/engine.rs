@@ -11,7 +11,7 @@ use crate::sites::{self, Outcome, Task};
 use crate::unit::Unit;
 use crate::verify;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeMap, CodeObject};
+use hotswap_code_object::{CodeMap, CodeObject, same_but_for_label};
 use hotswap_families::code::Scheduling;
 use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -23,6 +23,9 @@ use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+
+#[cfg(test)]
+mod damage;
 
 /// A unit with what happens in it.
 struct Work<'a> {
@@ -73,7 +76,22 @@ fn code(
 ) -> Result<Vec<u8>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let image = Image::parse(object.bytes()).map_err(one)?;
-    let processor = object.target_id().processor;
+    let work = planned(object, &image, task, found)?;
+    let bytes = written(object, &image, &work, record).map_err(one)?;
+    if bytes != object.bytes() {
+        verified(&image, &work, &bytes, task).map_err(one)?;
+    }
+    Ok(bytes)
+}
+
+/// What happens in each section with suspects.
+fn planned<'a>(
+    object: &CodeObject<'a>,
+    image: &Image<'a>,
+    task: &Task<'_>,
+    found: Vec<Suspects>,
+) -> Result<Vec<Work<'a>>, Vec<Diagnostic>> {
+    let one = |error: Diagnostic| vec![error];
     let mut found: BTreeMap<u64, Suspects> =
         found.into_iter().filter(|found| !found.is_empty()).map(|found| (found.file as u64, found)).collect();
     let sections =
@@ -81,9 +99,9 @@ fn code(
     let numbers: Vec<usize> =
         sections.filter(|(_, section)| found.contains_key(&section.offset)).map(|(number, _)| number).collect();
     let mut work = Vec::new();
-    for unit in Unit::read(&image, &numbers).map_err(one)? {
+    for unit in Unit::read(image, &numbers).map_err(one)? {
         let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
-        let kernels = reach::kernels(&unit, processor);
+        let kernels = reach::kernels(&unit, object.target_id().processor);
         work.push(Work { unit, suspects, kernels, outcomes: Vec::new() });
     }
     if let Some(at) = found.keys().next() {
@@ -92,26 +110,35 @@ fn code(
     }
     work.iter_mut().for_each(|work| work.run(task));
     refusals(&work, object)?;
+    Ok(work)
+}
+
+/// The file with all that, and the record of it.
+fn written(
+    object: &CodeObject<'_>,
+    image: &Image<'_>,
+    work: &[Work<'_>],
+    record: &mut ObjectRecord,
+) -> Result<Vec<u8>, Diagnostic> {
     let mut changed = BTreeMap::new();
     let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
-    for one in &work {
-        one.record(processor, record, &mut changed);
+    for one in work {
+        one.record(object.target_id().processor, record, &mut changed);
         let list = edits.entry(one.unit.number).or_default();
         one.outcomes.iter().for_each(|outcome| outcome.changes.edits(list));
     }
-    count_families(&work, record);
+    count_families(work, record);
     edits.retain(|_, edits| !edits.is_empty());
     if edits.is_empty() {
         return Ok(object.bytes().to_vec());
     }
-    let (data, contents) = grant::write(object, &image, &changed).map_err(one)?;
+    let (data, contents) = grant::write(object, image, &changed)?;
     let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
-    let registers = |branch: &LongBranch| long_branch(&work, branch);
+    let registers = |branch: &LongBranch| long_branch(work, branch);
     let options = Options { registers: Some(&registers), programs: &programs, contents: &contents };
-    let output = rewrite(&data, &edits, &options).map_err(one)?;
+    let output = rewrite(&data, &edits, &options)?;
     record.grown = output.grown;
-    verified(&image, &work, &output.bytes, task).map_err(one)?;
     Ok(output.bytes)
 }
 
@@ -316,7 +343,14 @@ fn label(bytes: Vec<u8>, order: &Order, mut record: ObjectRecord) -> Result<Adap
     }
     let (bytes, families) = {
         let object = CodeObject::parse(&bytes)?;
-        Registry::installed().apply(&object, &order.target)?
+        let (made, families) = Registry::installed().apply(&object, &order.target)?;
+        let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
+        let again = CodeObject::parse(&made)?;
+        same_but_for_label(&object, &again).map_err(|what| failed(format!("the label changed {what}")))?;
+        if again.target_id().processor != order.target.processor {
+            return Err(failed(format!("the result is labelled {}", again.target_id())));
+        }
+        (made, families)
     };
     record.labelled = true;
     record.families.extend(families);

@@ -4,8 +4,8 @@
 //! computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which say less.
 
 use super::{Fault, Pair};
-use hotswap_isa::{Inst, Isa, Name};
-use hotswap_program::{FixupKind, MarkKind};
+use hotswap_isa::{Flag, Inst, Isa, Name};
+use hotswap_program::{FixupKind, MarkKind, PcValue};
 use std::collections::BTreeMap;
 
 /// Where everything is now.
@@ -168,11 +168,12 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether the instruction adds a distance to the program counter, or fetches at one.
+    /// Whether the instruction may have a part in adding a distance to the program counter, or fetches at one. That the sum is
+    /// right is for [`super::flow`] to say.
     fn is_sum(&self, old: &Inst) -> bool {
         let Some((_, function)) = self.pair.old.program.function_at(self.old) else { return false };
-        let adds = |value: &hotswap_program::PcValue| value.low == self.old || value.high == self.old;
-        function.pc_values.iter().any(adds) || old.mnemonic().ends_with("_pc_rel")
+        let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
+        old.is(Flag::Salu) && function.pc_values.iter().any(adds) || old.mnemonic().ends_with("_pc_rel")
     }
 
     /// Members of a clause stand behind it as they stood, and nothing new is among them.

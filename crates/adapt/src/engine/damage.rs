@@ -1,0 +1,89 @@
+//! The check of results finds every bit of code that is another one than planned.
+
+use super::*;
+use hotswap_program::Source;
+use hotswap_userland::{Workbench, say};
+
+/// Kernels with a bit of everything: replaced and inserted instructions, branches, clauses, calls, distances, registers.
+const CASES: [(&str, &str); 4] = [
+    ("second_kernel", include_str!("../../tests/cases/second_kernel.s")),
+    ("everything", include_str!("../../tests/damage/everything.s")),
+    ("hazards", include_str!("../../tests/damage/hazards.s")),
+    ("scratch", include_str!("../../tests/damage/scratch.s")),
+];
+
+fn assembled(bench: &Workbench, name: &str, text: &str) -> Vec<u8> {
+    bench.write(&format!("{name}.s"), text.as_bytes());
+    bench.run(&format!(
+        "llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj {name}.s -o {name}.o && \
+         ld.lld-24 -shared --emit-relocs {name}.o -o {name}.co"
+    ));
+    bench.read(&format!("{name}.co"))
+}
+
+/// Hints, and padding: other values of them are as right.
+fn is_hint(inst: &hotswap_isa::Inst) -> bool {
+    matches!(inst.mnemonic(), "s_delay_alu" | "s_clause" | "s_nop" | "s_code_end")
+}
+
+#[test]
+fn a_flipped_bit_of_code_is_found() {
+    let Some(bench) = Workbench::new("damaged results") else { return };
+    let rewriter = Registry::installed().rewriter().unwrap();
+    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let task = Task { rewriter: &rewriter, target: to, scheduling: Scheduling::Hardware };
+    let (mut tried, mut missed) = (0, Vec::new());
+    for (name, text) in CASES {
+        let data = assembled(&bench, name, text);
+        let object = CodeObject::parse(&data).unwrap();
+        let image = Image::parse(&data).unwrap();
+        let work = planned(&object, &image, &task, suspects(&CodeMap::of(&object), from, &rewriter)).unwrap();
+        let made = written(&object, &image, &work, &mut ObjectRecord::default()).unwrap();
+        assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{name}");
+        let new = Image::parse(&made).unwrap();
+        for mark in Source::read(&made).unwrap().iter().flat_map(|source| source.marks.clone()) {
+            let section = &new.sections[work[0].unit.number];
+            let start = mark.offset as usize;
+            let bytes = &section.bytes[start..start + mark.size as usize];
+            for (at, inst) in to.walk(bytes).filter_map(|(at, inst)| Some((at, inst.ok()?))) {
+                if is_hint(&inst) {
+                    continue;
+                }
+                for bit in (0..usize::from(inst.len()) * 8).step_by(7) {
+                    let mut damaged = made.clone();
+                    damaged[section.offset as usize + start + at + bit / 8] ^= 1 << (bit % 8);
+                    tried += 1;
+                    if verified(&image, &work, &damaged, &task).is_ok() {
+                        missed.push(format!("{name}: {} at {:#x}, bit {bit}", inst.mnemonic(), start + at));
+                    }
+                }
+            }
+        }
+    }
+    say(&format!("damaged results: {tried} flipped bits, {} not found", missed.len()));
+    assert!(tried > 100 && missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// Plans that are wrong in themselves: the check does not believe them.
+#[test]
+fn a_wrong_plan_is_found() {
+    let Some(bench) = Workbench::new("wrong plans") else { return };
+    let rewriter = Registry::installed().rewriter().unwrap();
+    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let task = Task { rewriter: &rewriter, target: to, scheduling: Scheduling::Hardware };
+    for (name, text, expected) in [
+        ("hazards", CASES[2].1, "vector instructions behind a matrix instruction"),
+        ("scratch", CASES[3].1, "which is read later"),
+    ] {
+        let data = assembled(&bench, name, text);
+        let object = CodeObject::parse(&data).unwrap();
+        let image = Image::parse(&data).unwrap();
+        let mut work = planned(&object, &image, &task, suspects(&CodeMap::of(&object), from, &rewriter)).unwrap();
+        for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
+            changes.spoil();
+        }
+        let made = written(&object, &image, &work, &mut ObjectRecord::default()).unwrap();
+        let found = verified(&image, &work, &made, &task).unwrap_err();
+        assert!(found.what.contains(expected), "{name}: {found}");
+    }
+}
