@@ -98,7 +98,7 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     let mut command = cargo_test(session.beside(&paths::cargo()), &[], options);
     times.time("LLVM's tests", || isa_exam::provide(&mut command))?;
     // A mirror without a package fails the test that needs it, and no other.
-    if options.covers("hotswap-tests")
+    if (options.covers("hotswap-tests") || options.covers("hotswap-rewrite"))
         && let Err(failure) = times.time("libraries", || library::provide(&mut command))
     {
         println!("The tests of real libraries will fail: {failure}");

@@ -20,6 +20,7 @@ mod edit;
 mod fix;
 mod known;
 mod map;
+mod packed;
 mod padding;
 mod place;
 mod plan;

@@ -7,7 +7,7 @@ use crate::fix::{Chunks, Maps, Place, Replaced, World};
 use crate::known::{self, Known};
 use crate::plan::{CodePlan, Context, LongBranch};
 use crate::relocate::Fields;
-use crate::{distances, refuse, tables, verify};
+use crate::{distances, packed, refuse, tables, verify};
 use hotswap_code_object::Kind;
 use hotswap_code_object::image::{Formula, Image, Layout, Relocations, SymbolRows};
 use hotswap_isa::{Isa, Target};
@@ -53,37 +53,59 @@ pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_
     if edits.values().all(Edits::is_empty) && options.contents.is_empty() {
         return identity(&image);
     }
+    let Some(plain) = packed::unpack(&image)? else { return rewrite_plain(&image, edits, options) };
+    let new = rewrite_plain(&Image::parse(&plain.file)?, edits, options)?;
+    let bytes = packed::pack(&image, &plain, &new.bytes)?;
+    verify::verify(&bytes).map_err(|error| blame(&image, error))?;
+    Ok(Output { bytes, ..new })
+}
+
+/// The same for a file without compressed sections.
+fn rewrite_plain(
+    image: &Image<'_>,
+    edits: &BTreeMap<usize, Edits>,
+    options: &Options<'_>,
+) -> Result<Output, Diagnostic> {
     let symbols = image.symbols()?;
     let relocations = image.relocations()?;
-    check(&image, edits)?;
-    let marks = Marks::new(isa(&image)?);
-    let known = match is_bare(&image, &relocations) {
-        true => known::programs(&image, options.programs)?,
+    check(image, edits)?;
+    let marks = Marks::new(isa(image)?);
+    let known = match is_bare(image, &relocations) {
+        true => known::programs(image, options.programs)?,
         false => BTreeMap::new(),
     };
-    let plans = plans(&image, &symbols, &relocations, &marks, edits, (options, &known))?;
-    let maps = Maps::new(&image, &plans);
-    let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(&image, &maps, &symbols, &relocations)?;
-    replaced.extend(contents(&image, options)?);
+    let plans = plans(image, &symbols, &relocations, &marks, edits, (options, &known))?;
+    let maps = Maps::new(image, &plans);
+    let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(image, &maps, &symbols, &relocations)?;
+    replaced.extend(contents(image, options)?);
     let maps = maps.with(&replaced);
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
-    let layout = Layout::new(&image, &sizes)?;
-    prove(&image, &layout, &known, &plans)?;
-    let mut out = layout.write(&image)?;
+    let layout = Layout::new(image, &sizes)?;
+    prove(image, &layout, &known, &plans)?;
+    let mut out = layout.write(image)?;
     for plan in &plans {
         plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)])?;
     }
     for (section, content) in &replaced {
         out[layout.range(*section)].copy_from_slice(&content.bytes);
     }
-    let world = World { image: &image, layout: &layout, maps: &maps };
+    let world = World { image, layout: &layout, maps: &maps };
     finish(&world, &symbols, &relocations, (&plans, &known), &distances, &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
-    verify::verify(&out)?;
+    verify::verify(&out).map_err(|error| blame(image, error))?;
     Ok(Output { bytes: out, grown })
+}
+
+/// What is wrong with a result was wrong with the input, if that cannot be verified either.
+fn blame(image: &Image<'_>, error: Diagnostic) -> Diagnostic {
+    match verify::verify(image.bytes()) {
+        Err(input) if input.code == codes::VERIFY_FAILED => Diagnostic { code: codes::MALFORMED, ..input },
+        Err(input) => input,
+        Ok(()) => error,
+    }
 }
 
 /// The same file, put together from its parts.
@@ -108,10 +130,6 @@ fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>) -> Result<(), Diagno
         edits.keys().find(|number| image.sections.get(**number).is_none_or(|section| !section.is_code()))
     {
         return Err(refuse(0, format!("the edits are for section {number}, which holds no code")));
-    }
-    if let Some(section) = image.sections.iter().find(|section| section.name == ".eh_frame_hdr") {
-        return Err(refuse(section.offset, "the table of `.eh_frame_hdr` is not made again")
-            .advise("link without --eh-frame-hdr"));
     }
     Ok(())
 }
@@ -222,6 +240,7 @@ fn finish(
     let seen = fields.relocations(relocations, out)?;
     distances::write(world, plans, known, &seen, out)?;
     tables::write_dynamic(world, out)?;
+    tables::write_frame_table(world, out)?;
     tables::write_descriptors(world, symbols, prefetch_mask(world.image), out)?;
     call_frames.iter().try_for_each(|distance| write_distance(world, distance, out))
 }

@@ -110,6 +110,34 @@ pub(crate) fn write_dynamic(world: &World<'_>, out: &mut [u8]) -> Result<(), Dia
     Ok(())
 }
 
+/// How lld writes `.eh_frame_hdr`: version 1; 4 bytes with sign from their own place; a count of 4 bytes; rows of two
+/// distances of 4 bytes with sign from the section's begin.
+const FRAME_TABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+
+/// Writes the sorted table of call frames; its order stays, because code stays in order.
+pub(crate) fn write_frame_table(world: &World<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
+    let Some(number) = world.image.find(".eh_frame_hdr").filter(|_| world.is_linked()) else { return Ok(()) };
+    let section = &world.image.sections[number];
+    let fault = |at: usize, what: &str| refuse(section.offset + at as u64, format!("`.eh_frame_hdr` {what}"));
+    if section.bytes.get(..4) != Some(&FRAME_TABLE[..]) || !section.bytes.len().is_multiple_of(4) {
+        return Err(fault(0, "has a form that is not known").advise("link without --eh-frame-hdr"));
+    }
+    let (old_base, new_base) = (section.address, world.layout.addresses[number]);
+    let mut distance = |at: usize, base: u64| {
+        let field =
+            section.bytes.get(at..).and_then(|bytes| bytes.first_chunk()).ok_or_else(|| fault(at, "is cut off"))?;
+        let target = (old_base + base).wrapping_add_signed(i64::from(i32::from_le_bytes(*field)));
+        let new = world.at(target).and_then(|place| world.begin(place));
+        let new = new.map(|new| new.wrapping_sub(new_base + base) as i64).and_then(|new| i32::try_from(new).ok());
+        let new = new.ok_or_else(|| fault(at, "leads to where nothing is any more"))?;
+        let start = world.layout.offsets[number] as usize + at;
+        out[start..start + 4].copy_from_slice(&new.to_le_bytes());
+        Ok(())
+    };
+    distance(4, 4)?;
+    (12..section.bytes.len()).step_by(4).try_for_each(|at| distance(at, 0))
+}
+
 /// Writes what kernel descriptors say about the place and the size of the code. `prefetch` is the mask of
 /// `INST_PREF_SIZE` above its lowest bit, 0 where there is none.
 pub(crate) fn write_descriptors(

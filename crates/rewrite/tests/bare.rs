@@ -73,7 +73,9 @@ fn judge(
         let places = labels(bench, version, "places.co", "hs_at_");
         assemble(bench, version, target, "plain", &text);
         let (with, without) = (link(bench, version, "plain"), bare(bench, version, ""));
-        assert!(parts(&with) == parts(&without), "{what}: the linker gives the same");
+        let (a, b) = (parts(&with), parts(&without));
+        let differ = a.0.iter().find(|(name, part)| b.0.get(*name) != Some(*part)).map(|(name, _)| name);
+        assert!(a == b, "{what}: the linker gives the same, but for {differ:?}");
         let base = Image::parse(&without).unwrap();
         let code = base.sections.iter().find(|section| section.is_code() && section.size > 0).unwrap().address;
         let places: Vec<(usize, u64)> = places.into_iter().map(|(_, address)| (0, address - code)).collect();
@@ -127,4 +129,32 @@ fn without_relocations_the_result_is_that_with_them() {
     }
     say(&format!("layout engine: {files} files without relocations give what those with them give"));
     assert!(wrong.is_empty() && files > 20, "{}", wrong.join("\n"));
+}
+
+/// Compressed debug information is that of the plain file, compressed again.
+#[test]
+fn compressed_sections_are_compressed_again() {
+    let Some(bench) = Workbench::new("compressed sections") else { return };
+    let version = *bench.versions.last().unwrap();
+    let text = compile_kernels(&bench, version, "gfx1250", "-O2 -g", KERNELS[0]);
+    let lines = instructions(&text);
+    assemble(&bench, version, "gfx1250", "places", &with_labels(&text, &lines));
+    let places = labels(&bench, version, "places.o", "hs_at_");
+    assemble(&bench, version, "gfx1250", "plain", &text);
+    let list = edits(&sites(&lines, &mut Random(3), 20, false), &places);
+    for relocations in ["", "--emit-relocs"] {
+        let plain = bare(&bench, version, relocations);
+        let plain = rewrite(&plain, &renumbered(&list, &plain), &Options::default()).unwrap().bytes;
+        for form in ["zlib", "zstd"] {
+            let packed = bare(&bench, version, &format!("{relocations} --compress-debug-sections={form}"));
+            let new = rewrite(&packed, &renumbered(&list, &packed), &Options::default()).unwrap().bytes;
+            assert!(new.len() < plain.len(), "{form}: it is compressed");
+            bench.write("packed", &new);
+            let copy = tool(version, "llvm-objcopy");
+            bench.run(&format!("{copy} --decompress-debug-sections packed unpacked"));
+            let (ours, theirs) = (parts(&bench.read("unpacked")), parts(&plain));
+            assert!(ours == theirs, "{form} {relocations}: the same content");
+            assert!(rewrite(&new, &BTreeMap::new(), &Options::default()).unwrap().bytes == new, "{form}: a second run");
+        }
+    }
 }
