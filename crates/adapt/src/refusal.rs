@@ -22,6 +22,7 @@ const PLAIN_FLOW: &str = "compile the kernel for the target, or without jumps th
 const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
     (0xd031_0000, 0xffff_fffe, "an old spelling of tensor_load_to_lds"),
     (0xd031_4000, 0xffff_fffe, "an old spelling of tensor_store_from_lds"),
+    (0xbe80_01e7, 0xff80_ffff, "s_mov_b64 of src_flat_scratch_base_hi"),
 ];
 
 impl Refused {
@@ -30,17 +31,14 @@ impl Refused {
         Self { offset, mnemonic: inst.map(Inst::mnemonic), what, advice: refusal.advice }
     }
 
-    /// The function holds what concerns a family, and cannot be read as a whole. `word` is what stands at the offset, `site`
-    /// the first place that concerns one.
+    /// Execution reaches what nobody can read. `word` is what stands at the offset, `site` the first place of the function that
+    /// concerns a family.
     pub(crate) fn unreadable(offset: u32, reason: Reason, word: u32, site: Option<(u32, Inst)>) -> Self {
-        let site =
-            site.map_or(String::new(), |(at, inst)| format!(", for `{}` at {at:#x} for example", inst.mnemonic()));
+        let site = site.map_or(String::new(), |(at, inst)| format!(", which has `{}` at {at:#x}", inst.mnemonic()));
         let known = OLD_SPELLINGS.iter().find(|(value, mask, _)| word & mask == *value);
         let meaning = known.map_or(String::new(), |(_, _, text)| format!(", {text}"));
-        let what = format!(
-            "the function is to be changed{site}, but at {offset:#x} {} ({word:#010x}{meaning})",
-            reason.text()
-        );
+        let what =
+            format!("{} ({word:#010x}{meaning}), so nothing is known of the rest of the function{site}", reason.text());
         Self {
             offset,
             mnemonic: None,

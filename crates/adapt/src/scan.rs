@@ -13,7 +13,8 @@ use rayon::prelude::*;
 pub(crate) struct Suspects {
     /// Offset of the section in the file.
     pub(crate) file: usize,
-    /// Offsets of instructions that concern a family of scope `Instruction`; rising.
+    /// Offsets of instructions that concern a family of scope `Instruction`, and of words that are no instruction, the first
+    /// behind each symbol; rising.
     pub(crate) sites: Vec<u32>,
     /// Offsets of instructions that concern one of scope `Function`; rising.
     pub(crate) reasons: Vec<u32>,
@@ -91,9 +92,14 @@ fn stretches(bytes: &[u8], stretches: Vec<Stretch>, isa: Isa, rewriter: &Rewrite
     let mut found = Suspects::default();
     for Stretch { start, end, kernel } in stretches {
         let mut look = Look { rewriter, isa, quiet: kernel, early: Vec::new() };
-        let mut at = start;
+        let (mut at, mut opaque) = (start, false);
         while at < end {
             let Ok(inst) = isa.decode(&bytes[at..]) else {
+                // Whether somebody comes here is for the program to say; one such place is enough to ask it.
+                if !opaque {
+                    found.sites.push(at as u32);
+                }
+                opaque = true;
                 at += 4;
                 continue;
             };

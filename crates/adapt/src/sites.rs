@@ -55,7 +55,8 @@ pub(crate) fn function(
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
     if let Some((at, reason)) = body::unreadable(unit, number) {
         // Behind bytes that nobody can read nothing is known: what stands there may be executed, or not.
-        let first = sites.first().or(reasons.first()).and_then(|offset| Some((*offset, unit.program.decode(*offset)?)));
+        let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
+        let first = sites.iter().chain(reasons).find_map(decoded);
         outcome.refused.push(Refused::unreadable(at, reason, word(unit, at), first));
         return outcome;
     }
