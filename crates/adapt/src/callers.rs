@@ -1,4 +1,4 @@
-//! What is live when a function that is called returns.
+//! What callers bring to a function and need of it: what is live when it returns, and what is under way when it is called.
 //!
 //! Where all callers are known it is what they need behind their calls. Otherwise it is everything but what LLVM's calling
 //! convention says that nobody keeps over a call: VCC, M0, SCC, and every other eight vector registers from v32 on.
@@ -6,6 +6,7 @@
 //! Invariants: the answer depends on the program alone, not on who asks first: of functions that call each other, and of
 //! chains of calls that are too long, the convention's answer is taken.
 
+use crate::flight::{Flight, Flights};
 use crate::unit::Unit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_program::{Live, Liveness};
@@ -18,6 +19,7 @@ const DEPTH: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Callers {
     functions: Vec<OnceLock<(Live, bool)>>,
+    flights: Vec<OnceLock<Flight>>,
     /// For each function how many calls lead from a kernel to it at most; none where functions call each other.
     depth: Vec<Option<usize>>,
 }
@@ -34,7 +36,8 @@ impl Callers {
                 own.map(|caller| depth[caller].filter(|_| caller != number as usize)).collect();
             depth[number as usize] = depths.map(|depths| depths.into_iter().max().map_or(0, |most| most + 1));
         }
-        Self { functions: (0..count).map(|_| OnceLock::new()).collect(), depth }
+        let (functions, flights) = ((0..count).map(|_| OnceLock::new()), (0..count).map(|_| OnceLock::new()));
+        Self { functions: functions.collect(), flights: flights.collect(), depth }
     }
 
     /// What is live when a function returns, and whether that is what the convention says.
@@ -42,11 +45,35 @@ impl Callers {
         *self.functions[number].get_or_init(|| self.find(unit, number))
     }
 
-    fn find(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
+    /// What memory instructions may still write when a function is called.
+    pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> Flight {
+        let find = || {
+            if !self.are_known(unit, number) {
+                return Flight::everything(unit.isa());
+            }
+            let mut all = Flight::NOTHING;
+            for (caller, call) in unit.program.callers(number) {
+                let block = unit.program.functions[caller].block_at(call.offset).unwrap_or(usize::MAX);
+                all.join(&match block {
+                    usize::MAX => Flight::everything(unit.isa()),
+                    block => Flights::of(unit, caller).before_last(unit, caller, block),
+                });
+            }
+            all
+        };
+        self.flights[number].get_or_init(find).clone()
+    }
+
+    /// Whether all callers are known, and the way to each of them is not too long.
+    fn are_known(&self, unit: &Unit<'_>, number: usize) -> bool {
         let function = &unit.program.functions[number];
         let open = function.entries.iter().any(|entry| entry.open && !entry.is_kernel());
         let called = unit.program.callers(number).next().is_some();
-        if open || !called || self.depth[number].is_none_or(|depth| depth > DEPTH) {
+        !open && called && self.depth[number].is_some_and(|depth| depth <= DEPTH)
+    }
+
+    fn find(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
+        if !self.are_known(unit, number) {
             return (by_convention(), true);
         }
         let (mut live, mut trusts) = (Live::NOTHING, false);

@@ -9,10 +9,11 @@
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
-use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Feature, Inst, Isa, Name};
 use hotswap_program::{Callee, Exit};
+use std::collections::BTreeSet;
 
 /// The counters of what writes registers, in the order of the sets.
 const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Lds, Counter::Scalar];
@@ -50,7 +51,7 @@ impl Flight {
         Self { sets: COUNTERS.map(set) }
     }
 
-    fn join(&mut self, other: &Self) -> bool {
+    pub(crate) fn join(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for (mine, theirs) in self.sets.iter_mut().zip(&other.sets) {
             changed |= mine.union_with(theirs);
@@ -105,15 +106,23 @@ pub(crate) struct Flights {
 
 impl Flights {
     pub(crate) fn of(unit: &Unit<'_>, function: usize) -> Self {
-        Self::solve(unit, function, Some(unit.returns())).0
+        Self::solve(unit, function, unit.returns(), &unit.callers().flight(unit, function)).0
     }
 
     pub(crate) fn at_block(&self, block: usize) -> Option<Flight> {
         self.blocks.get(block).cloned()
     }
 
-    /// Also what is under way when it returns.
-    fn solve(unit: &Unit<'_>, number: usize, returns: Option<&Returns>) -> (Self, Flight) {
+    /// What is under way before the last instruction of a block.
+    pub(crate) fn before_last(&self, unit: &Unit<'_>, function: usize, block: usize) -> Flight {
+        let known = self.at_block(block);
+        let mut flight = known.unwrap_or_else(|| Flight::everything(unit.isa()));
+        through(unit, function, block, &mut flight);
+        flight
+    }
+
+    /// With so much under way where it is called; also what is under way when it returns.
+    fn solve(unit: &Unit<'_>, number: usize, returns: &Returns, called: &Flight) -> (Self, Flight) {
         let function = &unit.program.functions[number];
         let everything = Flight::everything(unit.isa());
         if entered_anywhere(function).is_some() {
@@ -122,19 +131,19 @@ impl Flights {
         let mut blocks = vec![Flight::NOTHING; function.blocks.len()];
         for entry in function.entries.iter().filter(|entry| !entry.is_kernel()) {
             if let Some(block) = function.block_at(entry.offset) {
-                blocks[block] = everything.clone();
+                blocks[block] = called.clone();
             }
         }
         let mut returned = Flight::NOTHING;
-        let mut work: std::collections::BTreeSet<usize> = (0..blocks.len()).collect();
+        let mut work: BTreeSet<usize> = (0..blocks.len()).collect();
         while let Some(block) = work.pop_first() {
             let mut flight = blocks[block].clone();
             through(unit, number, block, &mut flight);
             match function.blocks[block].exit {
                 Exit::Call => {
                     let call = function.call_at(function.blocks[block].last);
-                    let left = match (call.map(|call| call.callee), returns) {
-                        (Some(Callee::Function { function, .. }), Some(returns)) => returns.of_function(function),
+                    let left = match call.map(|call| call.callee) {
+                        Some(Callee::Function { function, .. }) => returns.behind(function, &flight),
                         _ => None,
                     };
                     flight = left.unwrap_or_else(|| everything.clone());
@@ -165,27 +174,57 @@ fn through(unit: &Unit<'_>, number: usize, block: usize, flight: &mut Flight) {
     }
 }
 
+/// What a function leaves under way.
+#[derive(Debug, Clone)]
+struct Left {
+    /// Of its own.
+    own: Flight,
+    /// Counters for which it does not wait on every way: what was under way before still is.
+    passes: [bool; COUNTERS.len()],
+}
+
 /// What functions leave under way when they return.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Returns {
-    functions: Vec<Option<Flight>>,
+    functions: Vec<Option<Left>>,
 }
 
 impl Returns {
-    /// Of every function that is called, callees first; functions that call each other leave everything.
+    /// Of every function that is called, callees first; of functions that call each other nothing is known.
     pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let mut returns = Self { functions: vec![None; unit.program.functions.len()] };
+        // A register that nothing else stands for says whether what came in goes out.
+        let mut sample = Flight::NOTHING;
+        sample.sets.iter_mut().for_each(|set| set.insert(MARK));
         for group in unit.program.bottom_up() {
             let [number] = group[..] else { continue };
-            if unit.program.callers(number as usize).next().is_some() {
-                let left = Flights::solve(unit, number as usize, Some(&returns)).1;
-                returns.functions[number as usize] = Some(left);
+            let number = number as usize;
+            if unit.program.callers(number).next().is_some() && !calls_itself(unit, number) {
+                let own = Flights::solve(unit, number, &returns, &Flight::NOTHING).1;
+                let with = Flights::solve(unit, number, &returns, &sample).1;
+                let passes = std::array::from_fn(|set| with.sets[set].touches(MARK));
+                returns.functions[number] = Some(Left { own, passes });
             }
         }
         returns
     }
 
-    fn of_function(&self, number: u32) -> Option<Flight> {
-        self.functions.get(number as usize).cloned().flatten()
+    /// Behind a call of a function with so much under way before.
+    fn behind(&self, number: u32, before: &Flight) -> Option<Flight> {
+        let left = self.functions.get(number as usize)?.as_ref()?;
+        let mut flight = left.own.clone();
+        for (set, (before, passes)) in flight.sets.iter_mut().zip(before.sets.iter().zip(left.passes)) {
+            if passes {
+                set.union_with(before);
+            }
+        }
+        Some(flight)
     }
+}
+
+/// No memory instruction writes it.
+const MARK: Reg = Reg::special(Special::Scc, 1);
+
+fn calls_itself(unit: &Unit<'_>, number: usize) -> bool {
+    unit.program.callers(number).any(|(caller, _)| caller == number)
 }

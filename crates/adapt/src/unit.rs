@@ -55,10 +55,13 @@ impl<'a> Unit<'a> {
         self.returns.get_or_init(|| Returns::of(self))
     }
 
+    pub(crate) fn callers(&self) -> &Callers {
+        self.callers.get_or_init(|| Callers::of(self))
+    }
+
     /// What is live in a function, and whether its end is only what the calling convention says.
     pub(crate) fn liveness(&self, function: usize) -> (Liveness, bool) {
-        let callers = self.callers.get_or_init(|| Callers::of(self));
-        let (returned, convention) = callers.returned(self, function);
+        let (returned, convention) = self.callers().returned(self, function);
         (callers::liveness(self, function, &returned), convention)
     }
 

@@ -5,8 +5,8 @@
 
 use super::{Fault, Pair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
-use hotswap_program::{FixupKind, MarkKind, PcValue};
-use std::collections::BTreeMap;
+use hotswap_program::{Callee, FixupKind, MarkKind, PcValue};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where everything is now.
 #[derive(Debug, Default)]
@@ -45,7 +45,10 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         if before.name != after.name {
             return Err((after.offset, format!("`{}` stands where `{}` stood", after.name, before.name)));
         }
-        let end = before.offset.saturating_add(before.size);
+        let end = match before.size {
+            0 => walk.end_of_code(before.offset),
+            size => before.offset.saturating_add(size),
+        };
         // Further names of the same code.
         if before.offset < walk.old {
             continue;
@@ -57,6 +60,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
             return Err((walk.new, format!("`{}` does not end with its last instruction", after.name)));
         }
     }
+    walk.without_names()?;
     walk.planned()?;
     walk.branches()?;
     Ok(walk.followed)
@@ -74,6 +78,46 @@ struct Walk<'w, 'p, 'a, 'b> {
 impl Walk<'_, '_, '_, '_> {
     fn fault<T>(&self, what: impl Into<String>) -> Result<T, Fault> {
         Err((self.new, what.into()))
+    }
+
+    /// Behind the last known instruction of the function at an offset.
+    fn end_of_code(&self, offset: u32) -> u32 {
+        let function = self.pair.old.program.function_at(offset);
+        function.and_then(|(_, function)| function.blocks.iter().map(|block| block.end).max()).unwrap_or(offset)
+    }
+
+    /// Functions without a symbol in which something changes: their callers lead to them.
+    fn without_names(&mut self) -> Result<(), Fault> {
+        let missing = |offset: &&u32| !self.followed.places.contains_key(offset);
+        let functions: BTreeSet<usize> = self
+            .pair
+            .plan
+            .keys()
+            .filter(missing)
+            .filter_map(|offset| Some(self.pair.old.program.function_at(*offset)?.0))
+            .collect();
+        for number in functions {
+            let (old, new) = (&self.pair.old.program, &self.pair.new.program);
+            let start = old.functions[number].start;
+            let found = old.callers(number).find_map(|(_, call)| {
+                let at = self.followed.at(call.offset)?;
+                let (_, caller) = new.function_at(at)?;
+                match (caller.call_at(at)?.callee, call.callee) {
+                    (Callee::Function { entry: to, .. }, Callee::Function { entry, .. }) => {
+                        to.checked_sub(entry.checked_sub(start)?)
+                    }
+                    _ => None,
+                }
+            });
+            let Some(found) = found else { continue };
+            (self.old, self.new) = (start, found);
+            let place = self.followed.steps.partition_point(|step| step.0 < start);
+            let later = self.followed.steps.split_off(place);
+            self.followed.steps.push((start, found));
+            self.stretch(self.end_of_code(start))?;
+            self.followed.steps.extend(later.into_iter().filter(|step| step.0 >= self.old));
+        }
+        Ok(())
     }
 
     fn stretch(&mut self, end: u32) -> Result<(), Fault> {

@@ -12,7 +12,7 @@ use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Name, Value};
+use hotswap_isa::{Inst, Isa, Name, Value};
 use hotswap_program::{Dead, Live, Liveness};
 use std::cell::OnceCell;
 
@@ -21,6 +21,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, old: usize,
     let before = &pair.old.program.functions[old];
     let function = Function { unit: pair.new, number: new, liveness: OnceCell::new(), flights: OnceCell::new() };
     let granted = granted(pair, old, new);
+    let lanes: OnceCell<(Liveness, bool)> = OnceCell::new();
     for (offset, (inst, code)) in pair.plan.range(before.start..before.end) {
         let Some((start, end)) = followed.places.get(offset).copied() else { continue };
         // What is only waited for overwrites nothing.
@@ -29,7 +30,14 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, old: usize,
         }
         // Nobody comes here.
         let Some(banks) = pair.new.banks.before(&pair.new.program, start) else { continue };
-        place(&function, (start, end), inst, code, banks, granted)?;
+        let place = Place { start, end, old: inst, code };
+        check(&function, &place, banks, granted)?;
+        // Matrix instructions read and write all lanes, also those of their scratch that nobody has written: whether other lanes
+        // hold something is for the program to say in which no such instruction reads them.
+        if !keeps_lanes(code) {
+            let (liveness, _) = lanes.get_or_init(|| pair.old.liveness(old));
+            all_lanes(pair, liveness, *offset, &place, granted)?;
+        }
     }
     Ok(())
 }
@@ -38,13 +46,29 @@ fn is_idle(inst: &Inst) -> bool {
     matches!(inst.mnemonic(), "v_nop" | "s_nop") || inst.mnemonic().starts_with("s_wait_")
 }
 
-/// Vector registers that are there.
-fn granted(pair: &Pair<'_, '_, '_>, old: usize, new: usize) -> u16 {
-    let program = &pair.new.program;
-    let kernels = program.kernels_of(new);
-    let counts = kernels.iter().filter_map(|kernel| program.kernel_needs(*kernel as usize)?.vgprs);
-    let least = counts.min().map(|count| u16::try_from(count).unwrap_or(u16::MAX));
-    least.unwrap_or_else(|| reach::highest(pair.old, old))
+/// Vector registers of the kernels that get to a function.
+#[derive(Clone, Copy)]
+struct Granted {
+    /// All of them have so many now.
+    now: u16,
+    /// None of them had one from here on: it holds nothing.
+    before: u16,
+}
+
+fn granted(pair: &Pair<'_, '_, '_>, old: usize, new: usize) -> Granted {
+    let counts = |unit: &Unit<'_>, number: usize| {
+        let kernels = unit.program.kernels_of(number).into_iter();
+        let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
+        kernels.filter_map(count).map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
+    };
+    let now = counts(pair.new, new).into_iter().min().unwrap_or_else(|| reach::highest(pair.old, old));
+    Granted { now, before: counts(pair.old, old).into_iter().max().unwrap_or(u16::MAX) }
+}
+
+impl Granted {
+    fn is_new(self, reg: Reg) -> bool {
+        reg.file == RegFile::Vgpr && reg.index >= self.before
+    }
 }
 
 struct Function<'u, 'a> {
@@ -80,46 +104,79 @@ impl Function<'_, '_> {
     }
 }
 
-fn place(
-    function: &Function<'_, '_>,
-    (start, end): (u32, u32),
-    old: &Inst,
-    code: &[Inst],
-    mut banks: VgprBanks,
-    granted: u16,
-) -> Result<(), Fault> {
-    let isa = function.unit.isa();
-    let wanted = banks.after(old, isa).mode();
-    let own = old.written_set(isa, banks);
+/// A changed place: where it is now, and what it was and is.
+struct Place<'p> {
+    start: u32,
+    end: u32,
+    old: &'p Inst,
+    code: &'p [Inst],
+}
+
+/// What new code writes and the old instruction did not, and the bank mode behind it.
+fn overwritten(place: &Place<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, VgprBanks) {
+    let own = place.old.written_set(isa, banks);
     let mut written = RegSet::EMPTY;
-    for inst in code {
+    for inst in place.code {
         written.union_with(&inst.written_set(isa, banks));
         banks = banks.after(inst, isa);
     }
-    if banks.mode() != wanted {
-        return Err((start, "the bank mode behind new code is another one".to_owned()));
-    }
-    // The bank mode is checked; other bits of MODE are written by nothing that families have.
+    // The bank mode is checked by itself; other bits of MODE are written by nothing that families have.
     written.remove(Reg::special(Special::Mode, 1));
     written.subtract(&own);
+    (written, banks)
+}
+
+fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, granted: Granted) -> Result<(), Fault> {
+    let isa = function.unit.isa();
+    let Place { start, end, old, code } = *place;
+    let wanted = banks.after(old, isa).mode();
+    let (written, after) = overwritten(place, banks, isa);
+    if after.mode() != wanted {
+        return Err((start, "the bank mode behind new code is another one".to_owned()));
+    }
     if written.is_empty() {
         return Ok(());
     }
     let last = end - code.last().map_or(0, |inst| u32::from(inst.len()));
-    let (behind, under_way) = (function.behind(last), function.under_way(start));
+    let (behind, mut under_way) = (function.behind(last), function.under_way(start));
+    // What the old instruction reads is there.
+    under_way.subtract(&old.read_set(isa, banks));
     for reg in &written {
-        let masked = if keeps_lanes(code) { Dead::InActiveLanes } else { Dead::InAllLanes };
-        if !behind.is_dead(reg, masked) && !comes_back(code, reg, isa) {
+        let holds = !granted.is_new(reg) && !behind.is_dead(reg, Dead::InActiveLanes);
+        if holds && !comes_back(code, reg, isa) {
             return Err((start, format!("new code overwrites {}, which is read later", name(reg))));
         }
         if under_way.touches(reg) && matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
             return Err((start, format!("new code uses {}, which a memory instruction under way writes", name(reg))));
         }
-        if reg.file == RegFile::Vgpr && reg.index >= granted {
-            return Err((start, format!("new code uses {}, and the kernel has {granted}", name(reg))));
+        if reg.file == RegFile::Vgpr && reg.index >= granted.now {
+            return Err((start, format!("new code uses {}, and the kernel has {}", name(reg), granted.now)));
         }
     }
     Ok(())
+}
+
+/// No other lane of what is overwritten holds anything.
+fn all_lanes(
+    pair: &Pair<'_, '_, '_>,
+    liveness: &Liveness,
+    offset: u32,
+    place: &Place<'_>,
+    granted: Granted,
+) -> Result<(), Fault> {
+    let unit = pair.old;
+    let around = liveness.around(&unit.program, unit.summaries(), &unit.banks, offset);
+    let Some(banks) = unit.banks.before(&unit.program, offset) else { return Ok(()) };
+    let (_, behind) = around.unwrap_or((Live::EVERYTHING, Live::EVERYTHING));
+    let (written, _) = overwritten(place, banks, unit.isa());
+    let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, Dead::InAllLanes);
+    let live = |reg: &Reg| held(reg) && !comes_back(place.code, *reg, unit.isa());
+    match written.iter().find(live) {
+        Some(reg) => {
+            Err((place.start, format!("new code overwrites all lanes of {}, some of which are read later", name(reg))))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether all that new code writes is written in active lanes alone.
@@ -128,7 +185,7 @@ fn keeps_lanes(code: &[Inst]) -> bool {
 }
 
 /// Whether a register is saved into another one before it is written, and comes from there last.
-fn comes_back(code: &[Inst], reg: Reg, isa: hotswap_isa::Isa) -> bool {
+fn comes_back(code: &[Inst], reg: Reg, isa: Isa) -> bool {
     let is_move = |inst: &Inst| inst.mnemonic() == "s_mov_b32";
     let operand = |inst: &Inst, name| match inst.operand(isa, name) {
         Some(Value::Reg(reg)) => Some(reg),
