@@ -121,6 +121,10 @@ fn without_padding(lines: &[String]) -> Vec<&String> {
 fn twice(name: &str, data: &[u8], outcome: &Outcome) {
     let Ok(adapted) = outcome else { return };
     assert_eq!(run(&adapted.bytes, false).as_ref().map(|again| &again.bytes), Ok(&adapted.bytes), "{name}: labelled");
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert_eq!(pool.install(|| run(data, false)).as_ref(), Ok(adapted), "{name}: {threads} threads");
+    }
     let once = run(data, true).unwrap_or_else(|refused| panic!("{name}: {refused:?}"));
     let again = run(&once.bytes, true).unwrap_or_else(|refused| panic!("{name}, again: {refused:?}"));
     assert!(once.bytes == again.bytes, "{name}: a second run changes something: {:?}", again.record);

@@ -201,6 +201,10 @@ impl Walk<'_, '_, '_, '_> {
     fn may_differ(&self, old: &Inst, new: &Inst) -> bool {
         match old.mnemonic() {
             "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
+            // What is fetched ahead is a hint; the distance is all of the second word.
+            "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => {
+                old.mnemonic() == new.mnemonic() && old.words()[0] == new.words()[0]
+            }
             // Literals hold addresses, which the linker's relocations or the program's sums explain.
             _ => {
                 let whole = usize::from(old.entry().bytes()) / 4;
@@ -212,12 +216,12 @@ impl Walk<'_, '_, '_, '_> {
         }
     }
 
-    /// Whether the instruction may have a part in adding a distance to the program counter, or fetches at one. That the sum is
+    /// Whether the instruction may have a part in adding a distance to the program counter. That the sum is
     /// right is for [`super::flow`] to say.
     fn is_sum(&self, old: &Inst) -> bool {
         let Some((_, function)) = self.pair.old.program.function_at(self.old) else { return false };
         let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
-        old.is(Flag::Salu) && function.pc_values.iter().any(adds) || old.mnemonic().ends_with("_pc_rel")
+        old.is(Flag::Salu) && function.pc_values.iter().any(adds)
     }
 
     /// Members of a clause stand behind it as they stood, and nothing new is among them.
