@@ -43,6 +43,8 @@ pub(crate) fn check(session: &Session, bless: bool) -> Outcome {
         match step {
             Step::File { name, content } => {
                 let file = reader.outside.join(name);
+                let folder = file.parent().unwrap_or(&reader.outside);
+                fs::create_dir_all(folder).during("create", folder)?;
                 fs::write(&file, content).during("write", &file)?;
             }
             Step::Command(typed) if typed.words.starts_with("cargo xtask ") => complaints.extend(unknown_task(&typed)),

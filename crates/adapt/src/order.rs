@@ -2,7 +2,7 @@
 
 use hotswap_report::FamilyCount;
 use hotswap_targets::TargetId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a code object is to become.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct Adapted {
 }
 
 /// What was done to a code object. The same for the same input, whatever the machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectRecord {
     /// Target ID of the input.
     pub source: String,
@@ -40,7 +40,7 @@ pub struct ObjectRecord {
 }
 
 /// What was done to a function.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionRecord {
     /// Its symbol, or one made of its offset.
     pub name: String,
@@ -64,7 +64,7 @@ pub struct FunctionRecord {
 }
 
 /// Places of one family in a function with the same outcome.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteCount {
     /// Its name.
     pub family: String,
@@ -75,7 +75,7 @@ pub struct SiteCount {
 }
 
 /// What a kernel takes, before and after.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelRecord {
     /// Vector registers of a lane, as the metadata counts them.
     pub vgprs: Change,
@@ -86,7 +86,7 @@ pub struct KernelRecord {
 }
 
 /// A number before and after.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// In the input.
     pub before: u32,

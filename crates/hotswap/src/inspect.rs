@@ -5,8 +5,10 @@
 //! entry ID says is told, too.
 
 use crate::cli::{Files, Format};
+use crate::functions;
 use crate::survey::{self, Container, Row};
 use crate::{Outcome, list, text};
+use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Contents, ImageKind};
 use hotswap_code_object::CodeObject;
 use hotswap_families::manifest::{self, Manifest, RECORD_SECTIONS};
@@ -217,6 +219,13 @@ impl ContainerReport {
         let mut out = format!("{}\n{}", self.headline, text::table(&rows));
         if let Some(record) = &self.record {
             out += &format!("  plan: {}\n", plan_line(&record.plan_text));
+            let rewritten = record.entries.iter().filter_map(|entry| {
+                let code: ObjectRecord = serde_json::from_value(entry.code.clone()?).ok()?;
+                Some((text::plain(&entry.target), functions::table(&code)))
+            });
+            for (target, table) in rewritten.filter(|(_, table)| !table.is_empty()) {
+                out += &format!("  {target}, what was done to its code:\n{table}");
+            }
             out.extend(record.refused.iter().map(|refused| format!("  left out: {}\n", text::plain(refused))));
         }
         out

@@ -14,6 +14,7 @@ mod containers;
 mod disasm;
 mod exec;
 mod extract;
+mod functions;
 mod inspect;
 mod list;
 mod plan;

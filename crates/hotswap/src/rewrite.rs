@@ -17,7 +17,7 @@ use crate::{Outcome, cli::Format};
 use clap::Args;
 use hotswap_adapt::Order;
 use hotswap_bundle::{Form, Found};
-use hotswap_code_object::{CodeMap, is_code_object};
+use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_files::Input;
 use hotswap_pipeline::Request;
@@ -103,10 +103,14 @@ impl<'t> Task<'t> {
     /// A file that is one code object.
     fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
         let map = CodeMap::read(self.input)?;
+        let object = CodeObject::parse(self.input);
         let source = map.target_id.ok_or_else(|| {
-            let what = format!("no processor has the machine number {:#x} and the features of its header", map.machine);
-            Diagnostic::error(codes::UNKNOWN_FORMAT, what)
+            let what =
+                || format!("no processor has the machine number {:#x} and the features of its header", map.machine);
+            object.as_ref().err().cloned().unwrap_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, what()))
         })?;
+        // Files without metadata have no kernels; what is wrong with others the engine says.
+        object.map_or(Ok(()), |object| object.check_descriptors())?;
         let object = match self.target_of(source)? {
             None => Object::there(source),
             Some(target) => {
@@ -160,6 +164,9 @@ impl<'t> Task<'t> {
         let done = |part: &[u8]| self.input.release(part);
         let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| container(found, &request, &done))?;
         let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
+        if objects.is_empty() {
+            return Err(Diagnostic::error(codes::NOT_FOUND, "no fat binary in it has a code object"));
+        }
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }

@@ -110,6 +110,7 @@ fn recompiled(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagn
 /// Changes the code: that with relocations, where the link has kept them.
 fn rewritten(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
+    source.object.check_descriptors().map_err(|error| vec![error])?;
     let order = Order { target: *target, keep_machine: false };
     let adapted = hotswap_adapt::adapt(source.relocatable.unwrap_or(source.data), &order)?;
     has_same_kernels(source.data, &adapted.bytes, target)

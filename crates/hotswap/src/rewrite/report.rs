@@ -1,13 +1,14 @@
 //! What was done to which kernel: a table, or JSON.
 //!
 //! JSON: `{schema: 1, file, target, written, sizes: [before, after], totals: {functions, sites, families: {name: count},
-//! grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `there` (compiled for the
+//! grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `unchanged` (no code that the target has otherwise), `there` (compiled for the
 //! target, or rewritten before), `made` (by another route) or `refused`; `record` is `hotswap_adapt::ObjectRecord`;
 //! `reasons` are diagnostics as everywhere.
 
 use crate::cli::Format;
-use crate::text;
-use hotswap_adapt::{Adapted, Change, FunctionRecord, ObjectRecord};
+use crate::{functions, text};
+use hotswap_adapt::{Adapted, FunctionRecord, ObjectRecord};
+use hotswap_families::ALIAS_FAMILIES;
 use hotswap_pipeline::Fate;
 use hotswap_report::{Diagnostic, Route, Severity};
 use hotswap_targets::TargetId;
@@ -38,8 +39,8 @@ impl Object {
         let (place, source) = (String::new(), source.to_string());
         match adapted {
             Ok(adapted) => {
-                let record = Some(adapted.record.clone());
-                (Some(adapted), Self { place, state: "rewritten", source, record, refused: Vec::new() })
+                let (state, record) = (state(&adapted.record), Some(adapted.record.clone()));
+                (Some(adapted), Self { place, state, source, record, refused: Vec::new() })
             }
             Err(refused) => (None, Self { place, state: "refused", source, record: None, refused }),
         }
@@ -53,7 +54,7 @@ impl Object {
             Fate::Made { route: Route::Rewritten, code, entries, .. } => {
                 let named = code.into_iter().zip(entries);
                 let one = |(record, entry): (ObjectRecord, String)| {
-                    let object = object("rewritten", record.source.clone());
+                    let object = object(state(&record), record.source.clone());
                     Self { place: format!("{place}: {entry}"), record: Some(record), ..object }
                 };
                 named.map(one).collect()
@@ -65,6 +66,12 @@ impl Object {
             Fate::Dropped | Fate::Superseded(_) => Vec::new(),
         }
     }
+}
+
+/// Whether its code was changed, or was right for the target as it is.
+fn state(record: &ObjectRecord) -> &'static str {
+    let label = |name: &str| ALIAS_FAMILIES.contains(&name);
+    if record.families.iter().all(|family| label(&family.name)) { "unchanged" } else { "rewritten" }
 }
 
 /// What was done to a file.
@@ -110,7 +117,8 @@ impl Report<'_> {
     /// Places that were changed, by family.
     fn families(&self) -> BTreeMap<&str, u64> {
         let mut families = BTreeMap::new();
-        for family in self.records().flat_map(|record| &record.families) {
+        let all = self.records().flat_map(|record| &record.families);
+        for family in all.filter(|family| !ALIAS_FAMILIES.contains(&family.name.as_str())) {
             *families.entry(family.name.as_str()).or_default() += family.sites;
         }
         families
@@ -163,6 +171,7 @@ impl Report<'_> {
         let count = |state: &str| self.objects.iter().filter(|object| object.state == state).count();
         let told = [
             ("rewritten", "rewritten"),
+            ("unchanged", "right as it is"),
             ("made", "made by another route"),
             ("there", "there already"),
             ("refused", "refused"),
@@ -187,6 +196,7 @@ impl Report<'_> {
         let place = if object.place.is_empty() { String::new() } else { format!("{}: ", text::plain(&object.place)) };
         let state = match object.state {
             "rewritten" => format!("rewritten from {}", object.source),
+            "unchanged" => format!("the code for {} is right as it is", object.source),
             "made" => format!("made from {} by another route", object.source),
             "there" if object.source.is_empty() || object.source == self.target => "there already".to_owned(),
             "there" => format!("covered by {}", object.source),
@@ -195,47 +205,7 @@ impl Report<'_> {
         let label = object.record.as_ref().is_some_and(|record| !record.labelled);
         let label = if label { ", header and note name the source" } else { "" };
         let mut out = format!("{place}{}: {state}{label}\n", self.target);
-        let functions = object.record.iter().flat_map(|record| &record.functions);
-        let titles = ["  FUNCTION", "KIND", "PLACES", "BYTES", "VGPRS", "SGPRS", "WAVES", "CYCLES"];
-        let mut rows = vec![titles.map(str::to_owned).to_vec()];
-        let mut left = String::new();
-        for function in functions {
-            rows.push(row(function));
-            for sites in function.sites.iter() {
-                let Some(why) = &sites.left else { continue };
-                let name = text::plain(&function.name);
-                left += &format!("  left as it is: {name}: {} {}: {}\n", sites.family, sites.count, text::plain(why));
-            }
-        }
-        if rows.len() > 1 {
-            out += &text::table(&rows);
-        }
-        out + &left
-    }
-}
-
-fn row(function: &FunctionRecord) -> Vec<String> {
-    let changed = function.sites.iter().filter(|sites| sites.left.is_none());
-    let places: Vec<String> = changed.map(|sites| format!("{} {}", sites.family, sites.count)).collect();
-    let kernel = |field: fn(&hotswap_adapt::KernelRecord) -> Option<Change>| {
-        function.kernel.as_ref().and_then(field).map_or("-".to_owned(), change)
-    };
-    vec![
-        format!("  {}", text::plain(&function.name)),
-        if function.kernel.is_some() { "kernel" } else { "called" }.to_owned(),
-        if places.is_empty() { "-".to_owned() } else { places.join(", ") },
-        format!("{:+}", function.grown),
-        kernel(|kernel| Some(kernel.vgprs)),
-        kernel(|kernel| Some(kernel.sgprs)),
-        kernel(|kernel| kernel.waves),
-        format!("+{}", function.cycles),
-    ]
-}
-
-fn change(change: Change) -> String {
-    if change.before == change.after {
-        change.before.to_string()
-    } else {
-        format!("{} to {}", change.before, change.after)
+        out += &object.record.as_ref().map_or_else(String::new, functions::table);
+        out
     }
 }
