@@ -1,10 +1,11 @@
 //! Which instructions concern a family: one pass over the code, without a model of the program.
 //!
-//! Invariants: every dword at which an instruction of a function may begin is looked at as such: the pass begins anew at
-//! each symbol, and where bytes are no instruction; what it finds is judged again on the program's own instructions.
+//! Invariants: every dword at which an instruction may begin is looked at as such: the pass begins anew at each symbol, behind
+//! words that are no instruction, and where a branch leads; what it finds is judged again on the program's own instructions.
 
 use hotswap_code_object::{CodeMap, Symbol, SymbolKind};
 use hotswap_families::Rewriter;
+use hotswap_isa::effects::Flow;
 use hotswap_isa::{Flag, Inst, Isa, Name};
 use rayon::prelude::*;
 
@@ -91,28 +92,54 @@ fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
 fn stretches(bytes: &[u8], stretches: Vec<Stretch>, isa: Isa, rewriter: &Rewriter) -> Suspects {
     let mut found = Suspects::default();
     for Stretch { start, end, kernel } in stretches {
-        let mut look = Look { rewriter, isa, quiet: kernel, early: Vec::new() };
-        let (mut at, mut opaque) = (start, false);
-        while at < end {
-            let Ok(inst) = isa.decode(&bytes[at..]) else {
-                // Whether somebody comes here is for the program to say; one such place is enough to ask it.
-                if !opaque {
-                    found.sites.push(at as u32);
-                }
-                opaque = true;
-                at += 4;
-                continue;
-            };
-            look.inst(at, &inst, &mut found);
-            at += usize::from(inst.len());
+        let starts = vec![0; (end - start) / 256 + 1];
+        let begin = (found.sites.len(), found.reasons.len());
+        let mut look = Look {
+            rewriter,
+            isa,
+            range: (start, end),
+            starts,
+            opaque: false,
+            quiet: kernel,
+            early: Vec::new(),
+            targets: Vec::new(),
+        };
+        look.from(bytes, start, &mut found);
+        // Data that looks like instructions may have hidden the begin of what comes behind it; branches lead there.
+        look.quiet = false;
+        let mut again = false;
+        while let Some(target) = look.targets.pop() {
+            if !look.is_start(target) {
+                again = true;
+                look.from(bytes, target, &mut found);
+            }
+        }
+        if again {
+            in_order(&mut found.sites, begin.0);
+            in_order(&mut found.reasons, begin.1);
         }
     }
     found
 }
 
+fn in_order(offsets: &mut Vec<u32>, begin: usize) {
+    let mut own = offsets.split_off(begin);
+    own.sort_unstable();
+    own.dedup();
+    offsets.append(&mut own);
+}
+
 struct Look<'r> {
     rewriter: &'r Rewriter,
     isa: Isa,
+    /// The stretch.
+    range: (usize, usize),
+    /// A bit for each dword of it that was taken for the begin of an instruction.
+    starts: Vec<u64>,
+    /// A word of it is no instruction.
+    opaque: bool,
+    /// Where branches lead.
+    targets: Vec<usize>,
     /// A wave began here, and nothing but scalar instructions that go straight on has come so far.
     quiet: bool,
     /// Reasons in the quiet part: compilers set MODE at the begin of every kernel.
@@ -123,6 +150,30 @@ struct Look<'r> {
 const SCHED_MODE: u64 = 26;
 
 impl Look<'_> {
+    fn is_start(&self, at: usize) -> bool {
+        let dword = (at - self.range.0) / 4;
+        self.starts[dword / 64] >> (dword % 64) & 1 != 0
+    }
+
+    /// Goes on to the end of the stretch, or to where it was before.
+    fn from(&mut self, bytes: &[u8], mut at: usize, found: &mut Suspects) {
+        while at < self.range.1 && !self.is_start(at) {
+            let dword = (at - self.range.0) / 4;
+            self.starts[dword / 64] |= 1 << (dword % 64);
+            let Ok(inst) = self.isa.decode(&bytes[at..]) else {
+                // Whether somebody comes here is for the program to say; one such place is enough to ask it.
+                if !self.opaque {
+                    found.sites.push(at as u32);
+                }
+                self.opaque = true;
+                at += 4;
+                continue;
+            };
+            self.inst(at, &inst, found);
+            at += usize::from(inst.len());
+        }
+    }
+
     fn inst(&mut self, at: usize, inst: &Inst, found: &mut Suspects) {
         if self.rewriter.suspects(inst) {
             found.sites.push(at as u32);
@@ -147,14 +198,22 @@ impl Look<'_> {
         }
         let sets = matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32");
         found.schedules |= sets && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE);
-        let goes_on = inst.flow(at as u64, self.isa) == hotswap_isa::effects::Flow::Next;
+        let flow = inst.flow(at as u64, self.isa);
+        let goes_on = flow == Flow::Next;
         self.quiet &= goes_on;
+        if let Flow::Branch { target, .. } = flow
+            && let Some(target) =
+                usize::try_from(target).ok().filter(|target| (self.range.0..self.range.1).contains(target))
+            && target.is_multiple_of(4)
+        {
+            self.targets.push(target);
+        }
         // Somebody may come back to before the early ones.
         if !goes_on && !self.early.is_empty() {
             let last = self.early.last().copied().unwrap_or(0);
-            let back = match inst.flow(at as u64, self.isa) {
-                hotswap_isa::effects::Flow::Branch { target, .. } => target <= u64::from(last),
-                hotswap_isa::effects::Flow::Indirect { .. } => true,
+            let back = match flow {
+                Flow::Branch { target, .. } => target <= u64::from(last),
+                Flow::Indirect { .. } => true,
                 _ => false,
             };
             if back {
