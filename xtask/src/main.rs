@@ -26,6 +26,7 @@ mod progress;
 mod readme;
 mod recipe;
 mod remove;
+mod rewrite_exam;
 mod rocm;
 mod run;
 mod session;
@@ -57,6 +58,7 @@ const TASKS: &[Task] = &[
     Task { name: "fuzz", help: "fuzz the readers and writers of containers and code objects", run: fuzz::main },
     Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
+    Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];
 

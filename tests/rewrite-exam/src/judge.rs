@@ -44,7 +44,7 @@ pub fn ask(bench: &Workbench, names: &[&str]) -> Vec<Answer> {
 }
 
 /// What the tools printed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// `llvm-objdump -d`.
     pub code: String,

@@ -135,8 +135,8 @@ fn order(mnemonic: &str, operands: &[&str]) -> Vec<Role> {
         // The constant stands between the sources.
         "v" if mnemonic.contains("fmamk") => vec![Dst, Src0, Fixed, Src1],
         "v" => sources(&[Dst]),
-        "ds" if reads_only(mnemonic) => vec![Src0, Src1, Src2, Fixed],
         "ds" if mnemonic.ends_with("_addtid_b32") && mnemonic.contains("store") => vec![Src1],
+        "ds" if reads_only(mnemonic) => vec![Src0, Src1, Src2, Fixed],
         "ds" => vec![Dst, Src0, Src1, Src2],
         "buffer" | "tbuffer" => vec![Dst, Src0, Fixed, Fixed],
         "global" | "flat" | "scratch" | "cluster" => memory(mnemonic),
@@ -195,7 +195,7 @@ impl Listing {
         for line in text.lines() {
             if let Some(name) = line.strip_suffix(">:").and_then(|line| line.split_once(" <")) {
                 listing.functions.insert(listing.lines.len(), name.1.to_owned());
-            } else if let Some((code, comment)) = line.strip_prefix('\t').and_then(|line| line.split_once("//")) {
+            } else if let Some((code, comment)) = line.strip_prefix('\t').and_then(|line| line.rsplit_once("// ")) {
                 listing.push(code, comment);
             }
         }
@@ -268,18 +268,20 @@ mod tests {
     const TEXT: &str = "0000000000001900 <k>:\n\
         \tv_lshlrev_b32_e32 v34 /*v290*/, 5, v0                      // 000000001900: 30440085\n\
         \tv_dual_mov_b32 v4, v20 :: v_dual_fmamk_f32 v6, v22, 0x5, v7// 000000001904: CA100114 04040115\n\
-        \ts_cbranch_scc1 65533                                       // 00000000190C: BFA2FFFD <k>\n\
-        \t.long 0xcc800000                                           // 000000001910: CC800000\n";
+        \tv_pk_mul_f32 v[0:1] /*v[512:513]*/, v[4:5], v[0:1] /*v[512:513]*/// 00000000190C: CC280000 18020104\n\
+        \ts_cbranch_scc1 65533                                       // 000000001914: BFA2FFFD <k>\n\
+        \t.long 0xcc800000                                           // 000000001918: CC800000\n";
 
     #[test]
     fn lines_have_registers_roles_and_targets() {
         let listing = Listing::read(TEXT);
-        assert_eq!(listing.lines.len(), 4);
+        assert_eq!(listing.lines.len(), 5);
         assert_eq!(listing.functions[&0], "k");
         assert_eq!(listing.lines[0].operands(), [(Role::Dst, "v34"), (Role::Src0, "5"), (Role::Src1, "v0")]);
         let dual = listing.lines[1].operands();
         assert_eq!(dual[5], (Role::Src1, "v7"));
-        assert_eq!(listing.lines[2].target, Some(0x1904));
+        assert_eq!(listing.lines[2].operands()[2], (Role::Src1, "v[0:1]"));
+        assert_eq!(listing.lines[3].target, Some(0x190c));
         assert_eq!(listing.invalid.len(), 1);
         assert_eq!(vgprs("-|v[8:11]|"), Some(Vgprs { first: 8, count: 4 }));
         assert_eq!(vgprs("v3.h"), Some(Vgprs { first: 3, count: 1 }));

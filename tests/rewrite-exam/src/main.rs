@@ -1,13 +1,33 @@
-//! `rewrite-exam corpus FOLDER`: writes the corpus, to look at it or to compile it by hand.
+//! `rewrite-exam run`: the whole corpus through the engine and before the judge; `rewrite-exam files FILE…`: code objects that
+//! lie somewhere else; `rewrite-exam corpus FOLDER`: writes the corpus, to look at it.
 
 use clap::Parser;
-use hotswap_rewrite_exam::corpus::units;
-use std::path::PathBuf;
+use hotswap_rewrite_exam::compile::{FORMS, Form, Setting};
+use hotswap_rewrite_exam::corpus::{Unit, units};
+use hotswap_rewrite_exam::exam::{self, Tally};
+use hotswap_userland::Workbench;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Parser)]
 #[command(about = "Exams of code that is made for gfx1250-strict from code for gfx1250")]
 enum Words {
+    /// Every unit of the corpus, at every level, with and without debug information, by clang 23 and 24, in every form.
+    Run {
+        /// Only units whose name holds this.
+        #[arg(default_value = "")]
+        name: String,
+    },
+    /// Code objects of the source, each judged alone.
+    Files {
+        /// The files.
+        files: Vec<PathBuf>,
+        /// Keep the results in this folder.
+        #[arg(long)]
+        keep: Option<PathBuf>,
+    },
     /// Write the sources of the corpus.
     Corpus {
         /// An existing folder.
@@ -16,14 +36,102 @@ enum Words {
 }
 
 fn main() -> ExitCode {
-    let Words::Corpus { folder } = Words::parse();
+    let good = match Words::parse() {
+        Words::Corpus { folder } => corpus(&folder),
+        Words::Run { name } => with_bench(|bench| run(bench, &name)),
+        Words::Files { files, keep } => with_bench(|bench| these(bench, &files, keep.as_deref())),
+    };
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn with_bench(work: impl FnOnce(&Workbench) -> bool) -> bool {
+    match Workbench::new("rewrite-exam") {
+        Some(bench) => work(&bench),
+        None => {
+            eprintln!("rewrite-exam: error: no ROCm userland (`cargo xtask rewrite exam` gives one)");
+            false
+        }
+    }
+}
+
+/// Two threads: most of the time is spent in compilers.
+fn run(bench: &Workbench, name: &str) -> bool {
+    let units: Vec<Unit> = units().into_iter().filter(|unit| unit.name.contains(name)).collect();
+    let mut work = Vec::new();
+    for unit in &units {
+        for version in bench.versions.iter().copied().filter(|version| [23, 24].contains(version)) {
+            for level in ['0', '1', '2', '3'] {
+                work.extend([false, true].map(|debug| (unit, Setting { version, level, debug })));
+            }
+        }
+    }
+    let forms = FORMS.map(|(form, _)| form);
+    let (next, sum) = (AtomicUsize::new(0), Mutex::new(Tally::default()));
+    let thread = || {
+        while let Some((unit, setting)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let tally = one(bench, unit, *setting, &forms);
+            sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner).merge(tally);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(thread);
+        }
+    });
+    let sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    conclude(&sum)
+}
+
+fn one(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) -> Tally {
+    let tally = exam::unit(bench, unit, setting, forms);
+    println!("{} {}: {}", unit.name, setting.name(), tally.line());
+    tally
+}
+
+fn these(bench: &Workbench, files: &[PathBuf], keep: Option<&Path>) -> bool {
+    let mut sum = Tally::default();
+    for (number, file) in files.iter().enumerate() {
+        let bytes = match std::fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                eprintln!("rewrite-exam: error: {}: {error}", file.display());
+                return false;
+            }
+        };
+        let name = file.file_name().map_or_else(|| number.to_string(), |name| name.to_string_lossy().into_owned());
+        let mut tally = Tally { objects: 1, ..Tally::default() };
+        exam::object_of(bench, &name, &bytes, None, &mut tally);
+        println!("{name}: {}", tally.line());
+        let made = bench.path(&format!("{name}.made"));
+        if let Some(folder) = keep.filter(|_| made.exists())
+            && let Err(error) = std::fs::copy(&made, folder.join(&name))
+        {
+            eprintln!("rewrite-exam: error: {}: {error}", folder.display());
+            return false;
+        }
+        sum.merge(tally);
+    }
+    conclude(&sum)
+}
+
+/// The sum, and whether it is good.
+fn conclude(sum: &Tally) -> bool {
+    let nearer = sum.nearer();
+    for line in sum.refused.iter().chain(&sum.problems).chain(&nearer) {
+        println!("{line}");
+    }
+    println!("rewrite-exam: {}", sum.line());
+    sum.refused.is_empty() && sum.problems.is_empty() && nearer.is_empty()
+}
+
+fn corpus(folder: &Path) -> bool {
     for unit in units() {
         let file = folder.join(format!("{}.c", unit.name));
         if let Err(error) = std::fs::write(&file, unit.source()) {
             eprintln!("rewrite-exam: error: {}: {error}", file.display());
-            return ExitCode::FAILURE;
+            return false;
         }
         println!("{}: {} kernels", file.display(), unit.kernels);
     }
-    ExitCode::SUCCESS
+    true
 }

@@ -85,12 +85,20 @@ fn beyond_llvm(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
         say("state of a barrier");
     }
     let mode = here.text.contains("(HW_REG_WAVE_MODE") || here.text.contains("(HW_REG_MODE");
-    if name.starts_with("s_setreg") && mode {
+    if name.starts_with("s_setreg") && mode && !begins(listing, line) {
         let before = listing.lines[..line].iter().rev().take(2).take_while(|line| line.mnemonic() == "v_nop").count();
         if before < 2 {
             say("a write of MODE without two v_nop before it");
         }
     }
+}
+
+/// Whether a function begins before a line with nothing but scalar instructions between: no vector instruction of the
+/// wave is under way.
+fn begins(listing: &Listing, line: usize) -> bool {
+    let start = listing.functions.range(..=line).next_back().map_or(0, |(start, _)| *start);
+    let quiet = |line: &Line| line.mnemonic().starts_with("s_") && line.target.is_none() && !line.leaves();
+    listing.lines[start..line].iter().all(quiet)
 }
 
 /// Facts that hold before each line on every path: what `step` makes of them; nothing holds where a function begins.

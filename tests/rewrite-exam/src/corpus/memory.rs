@@ -113,13 +113,13 @@ KERNEL cluster_to_lds(GLOBAL i32x4 *out, GLOBAL i32x4 *in, int mask) {
 const TENSOR: &str = "\
 LOCAL u32 tensor_tile[1024];
 KERNEL tensor_two(tensor4 first, tensor8 second, GLOBAL u32 *out) {
-    __builtin_amdgcn_tensor_load_to_lds(first, second, (tensor4)0, (tensor4)0, (tensor8)0, 0);
+    __builtin_amdgcn_tensor_load_to_lds(first, second, (tensor_rest)0, (tensor_rest)0, (tensor8)0, 0);
     __builtin_amdgcn_s_wait_tensorcnt(0);
     barrier();
     out[lane()] = tensor_tile[lane()];
 }
 
-KERNEL tensor_four(tensor4 first, tensor8 second, tensor4 third, tensor4 fourth, GLOBAL u32 *out) {
+KERNEL tensor_four(tensor4 first, tensor8 second, tensor_rest third, tensor_rest fourth, GLOBAL u32 *out) {
     __builtin_amdgcn_tensor_load_to_lds(first, second, third, fourth, (tensor8)0, 0);
     __builtin_amdgcn_s_wait_tensorcnt(0);
     out[lane()] = second[0] + tensor_tile[lane()];
@@ -127,7 +127,7 @@ KERNEL tensor_four(tensor4 first, tensor8 second, tensor4 third, tensor4 fourth,
 
 KERNEL tensor_loop(tensor4 first, tensor8 second, GLOBAL u32 *out, u32 n) {
     ROLLED for (u32 k = 0; k < n; ++k) {
-        __builtin_amdgcn_tensor_load_to_lds(first, second, (tensor4)0, (tensor4)0, (tensor8)0, 0);
+        __builtin_amdgcn_tensor_load_to_lds(first, second, (tensor_rest)0, (tensor_rest)0, (tensor8)0, 0);
         first[2] += 128;
     }
     __builtin_amdgcn_s_wait_tensorcnt(0);
@@ -137,13 +137,13 @@ KERNEL tensor_loop(tensor4 first, tensor8 second, GLOBAL u32 *out, u32 n) {
 KERNEL tensor_back(tensor4 first, tensor8 second, GLOBAL const u32 *in) {
     tensor_tile[lane()] = in[lane()];
     barrier();
-    __builtin_amdgcn_tensor_store_from_lds(first, second, (tensor4)0, (tensor4)0, (tensor8)0, 0);
+    __builtin_amdgcn_tensor_store_from_lds(first, second, (tensor_rest)0, (tensor_rest)0, (tensor8)0, 0);
     __builtin_amdgcn_s_wait_tensorcnt(0);
 }
 
 KERNEL tensor_masked(tensor4 first, tensor8 second, GLOBAL u32 *out) {
     second[0] &= 0xffff0000;
-    __builtin_amdgcn_tensor_load_to_lds(first, second, (tensor4)0, (tensor4)0, (tensor8)0, 0);
+    __builtin_amdgcn_tensor_load_to_lds(first, second, (tensor_rest)0, (tensor_rest)0, (tensor8)0, 0);
     __builtin_amdgcn_s_wait_tensorcnt(0);
     out[lane()] = tensor_tile[lane()];
 }

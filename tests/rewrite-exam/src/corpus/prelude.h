@@ -25,11 +25,12 @@ VECTOR(u32, u32x4, 4);
 VECTOR(u64, u64x2, 2);
 #if __clang_major__ < 24
 VECTOR(int, tensor8, 8);
-VECTOR(u32, tensor4, 4);
+VECTOR(int, tensor_rest, 4);
 #else
 VECTOR(u32, tensor8, 8);
-VECTOR(u32, tensor4, 4);
+VECTOR(u32, tensor_rest, 4);
 #endif
+VECTOR(u32, tensor4, 4);
 #define KERNEL __attribute__((amdgpu_kernel, visibility("protected"))) void
 #define SMALL __attribute__((amdgpu_flat_work_group_size(32, 32), amdgpu_waves_per_eu(1, 1)))
 #define GLOBAL __attribute__((address_space(1)))

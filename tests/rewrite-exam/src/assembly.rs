@@ -1,0 +1,72 @@
+//! Assembly by hand as code objects: kernels with descriptors and metadata.
+
+use crate::compile::SOURCE;
+use hotswap_userland::Workbench;
+use std::fmt::Write;
+
+/// A kernel of assembly: its name, and code that begins with the label of that name and may go on with other functions
+/// behind a label `.LNAME_end`. Comments `// vgprs: N`, `// sgprs: N` and `// workgroup: N` say what it takes.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// Its symbol.
+    pub name: String,
+    /// Assembly.
+    pub code: String,
+}
+
+impl Kernel {
+    /// What a comment `// KEY: VALUE` says.
+    fn setting(&self, key: &str, default: u32) -> u32 {
+        let value = self.code.lines().find_map(|line| line.strip_prefix("// ")?.strip_prefix(key)?.strip_prefix(": "));
+        value.and_then(|value| value.parse().ok()).unwrap_or(default)
+    }
+
+    fn text(&self) -> String {
+        let Self { name, code } = self;
+        let end = if code.contains(&format!("\n.L{name}_end:")) { String::new() } else { format!(".L{name}_end:\n") };
+        let (vgprs, sgprs) = (self.setting("vgprs", 128), self.setting("sgprs", 100));
+        format!(
+            ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{code}{end}.text\n.size {name}, .L{name}_end-{name}\n\
+             .section .rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_next_free_vgpr {vgprs}\n\
+             .amdhsa_next_free_sgpr {sgprs}\n.amdhsa_inst_pref_size (.L{name}_end-{name}+127)/128\n.end_amdhsa_kernel\n"
+        )
+    }
+
+    fn metadata(&self) -> String {
+        let Self { name, .. } = self;
+        format!(
+            "  - .name: {name}\n    .symbol: {name}.kd\n    .kernarg_segment_size: 0\n    .kernarg_segment_align: 4\n    \
+             .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    \
+             .sgpr_count: {}\n    .vgpr_count: {}\n    .max_flat_workgroup_size: {}\n",
+            self.setting("sgprs", 100) + 2,
+            self.setting("vgprs", 128),
+            self.setting("workgroup", 256)
+        )
+    }
+}
+
+/// A file of kernels.
+fn file(kernels: &[Kernel]) -> String {
+    let mut text = format!(".amdgcn_target \"amdgcn-amd-amdhsa-unknown-{SOURCE}\"\n.amdhsa_code_object_version 5\n");
+    kernels.iter().for_each(|kernel| text += &kernel.text());
+    text += ".amdgpu_metadata\n---\namdhsa.kernels:\n";
+    kernels.iter().for_each(|kernel| text += &kernel.metadata());
+    let _ = write!(
+        text,
+        "amdhsa.target: amdgcn-amd-amdhsa-unknown-{SOURCE}\namdhsa.version:\n  - 1\n  - 2\n...\n.end_amdgpu_metadata\n"
+    );
+    text
+}
+
+/// Object and linked code object with its relocations.
+///
+/// # Panics
+/// If LLVM 24 does not assemble it.
+pub fn assemble(bench: &Workbench, name: &str, kernels: &[Kernel]) -> [(String, Vec<u8>); 2] {
+    bench.write(&format!("{name}.s"), file(kernels).as_bytes());
+    bench.run(&format!(
+        "llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={SOURCE} -filetype=obj {name}.s -o {name}.o && \
+         ld.lld-24 -shared --emit-relocs {name}.o -o {name}.relocs"
+    ));
+    ["o", "relocs"].map(|kind| (format!("{name}.{kind}"), bench.read(&format!("{name}.{kind}"))))
+}

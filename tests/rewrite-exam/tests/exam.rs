@@ -1,0 +1,54 @@
+//! A part of the corpus through the engine, small enough for every day; `cargo xtask rewrite exam` takes all of it.
+
+use hotswap_rewrite_exam::compile::{Form, Setting};
+use hotswap_rewrite_exam::corpus::units;
+use hotswap_rewrite_exam::exam::{Tally, unit};
+use hotswap_userland::{Workbench, say};
+
+/// What is taken of every unit: version, level, debug information, forms.
+const SAMPLE: &[(u32, char, bool, &[Form])] = &[
+    (24, '2', true, &[Form::Relocatable, Form::Relocations, Form::Parts]),
+    (24, '3', false, &[Form::Rdc]),
+    (23, '1', false, &[Form::Linked]),
+];
+
+/// Units that are taken without optimization, too.
+const PLAIN: [&str; 6] = ["calls", "cluster", "control", "e5m3", "lds_by_hand", "tensor"];
+
+#[test]
+fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
+    let Some(bench) = Workbench::new("corpus for the other stepping") else { return };
+    if !bench.versions.contains(&24) {
+        say("skipped: corpus for the other stepping: the userland has no clang 24");
+        return;
+    }
+    let mut sum = Tally::default();
+    for one in units() {
+        for &(version, level, debug, forms) in SAMPLE.iter().filter(|(version, ..)| bench.versions.contains(version)) {
+            sum.merge(unit(&bench, &one, Setting { version, level, debug }, forms));
+        }
+        if PLAIN.contains(&&*one.name) {
+            let setting = Setting { version: 24, level: '0', debug: true };
+            sum.merge(unit(&bench, &one, setting, &[Form::Relocations]));
+        }
+    }
+    say(&format!("corpus for the other stepping: {}", sum.line()));
+    assert!(sum.refused.is_empty(), "{}", sum.refused.join("\n"));
+    assert!(sum.problems.is_empty(), "{}", sum.problems.join("\n"));
+    assert!(sum.nearer().is_empty(), "{}", sum.nearer().join("\n"));
+    // A family that nothing concerns would be judged by nothing.
+    for family in [
+        "cluster_load",
+        "ds_addtid",
+        "ds_two_address",
+        "e5m3_conversion",
+        "f8f6f4_wrap",
+        "flat_scratch_base",
+        "mode_setreg",
+        "tensor_mask",
+        "wmma_hazard",
+        "wmma_split",
+    ] {
+        assert!(sum.families.contains_key(family), "nothing in the corpus concerns {family}");
+    }
+}
