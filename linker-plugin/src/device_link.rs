@@ -15,6 +15,8 @@ use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use serde_json::json;
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 
 /// Words with which lld writes text or bitcode beside its output and links nothing.
@@ -101,10 +103,22 @@ fn check(
         no_place(plan, output, &target, &wanted)?;
     }
     if let Some(companion) = &companion.bytes {
-        hotswap_files::replace(output, &hotswap_pipeline::beside::attach(&bytes, companion))?;
+        append(output, bytes.len(), companion)
+            .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(output))?;
     }
     let told = json!({"target": target.to_string(), "derives": wanted, "beside": companion.kind, "attempts": companion.failed});
     trace::step(context, "device-link", output, told)
+}
+
+/// Puts the companion behind the code object. Written to its end or not, the code object before it stays what it is.
+fn append(output: &Path, size: usize, companion: &[u8]) -> std::io::Result<()> {
+    let (before, behind) = hotswap_pipeline::beside::frame(size, companion.len());
+    let mut file = OpenOptions::new().append(true).open(output)?;
+    let written = [&before, companion, &behind].into_iter().try_for_each(|part| file.write_all(part));
+    if written.is_err() {
+        file.set_len(size as u64)?;
+    }
+    written
 }
 
 /// The targets that the plan makes from this code object.

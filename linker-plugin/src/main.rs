@@ -9,7 +9,7 @@
 //!
 //! Invariants: without a plan it is one `exec` of the real tool; it exits with 0 to 125 and never by
 //! a signal, because clang takes those for a crash of its own (clang 23 aborts); a file of clang's
-//! is replaced as a whole or not at all.
+//! is replaced as a whole or not at all; behind a device link's output something may be put, which leaves it as it was.
 //!
 //! Absent on purpose: searching for tools by starting clang; everything about code objects
 //! (`hotswap-pipeline` does it, the same as for the `hotswap` command).

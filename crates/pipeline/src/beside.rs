@@ -29,16 +29,11 @@ const TRAILER: usize = MAGIC.len() + 16;
 /// Section flag `SHF_ALLOC`: it is loaded.
 const ALLOC: u64 = 2;
 
-/// Puts a companion behind a code object.
-pub fn attach(code_object: &[u8], companion: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(code_object.len() + companion.len() + 8 + TRAILER);
-    bytes.extend_from_slice(code_object);
-    bytes.resize(code_object.len().next_multiple_of(8), 0);
-    bytes.extend_from_slice(companion);
-    bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&(code_object.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(&(companion.len() as u64).to_le_bytes());
-    bytes
+/// What goes before and behind a companion of that size, behind a code object of that size.
+pub fn frame(code_object: usize, companion: usize) -> (Vec<u8>, Vec<u8>) {
+    let padding = vec![0; code_object.next_multiple_of(8) - code_object];
+    let sizes = [code_object as u64, companion as u64].map(u64::to_le_bytes);
+    (padding, [&MAGIC[..], &sizes[0], &sizes[1]].concat())
 }
 
 /// Sizes of code object and companion; `None` without a companion.
@@ -164,4 +159,33 @@ pub fn may_stand_for(code_object: &[u8], other: &[u8], target: &TargetId) -> Res
     found.map_or(Ok(()), |(entry, family)| {
         Err(format!("{} needs the family {}, which the compiler lacks", entry.mnemonic(), family.name))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rides_behind_comes_off_whole_or_not_at_all() {
+        let whole = |own: &[u8], companion: &[u8]| {
+            let (before, behind) = frame(own.len(), companion.len());
+            [own, &before, companion, &behind].concat()
+        };
+        for own in [&b"code"[..], b"an object", b"12345678"] {
+            let bytes = whole(own, b"its companion");
+            assert_eq!(sizes(&bytes), Some((own.len() as u64, 13)));
+            for cut in 0..bytes.len() {
+                assert_eq!(sizes(&bytes[..cut]), None, "{cut}");
+            }
+            let mut bundle = Bundle::default();
+            bundle.push("x", bytes).unwrap();
+            let taken = take(&mut bundle).unwrap();
+            assert_eq!((&*bundle.entry("x").unwrap().data, &*taken[0].companion), (own, &b"its companion"[..]));
+            assert!(take(&mut bundle).unwrap().is_empty());
+        }
+        let mut wrong = whole(b"code", b"its companion");
+        let at = wrong.len() - 8;
+        wrong[at..].fill(0xff);
+        assert_eq!(sizes(&wrong), None);
+    }
 }
