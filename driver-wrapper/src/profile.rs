@@ -28,6 +28,10 @@ pub const DRAIN: &str = "libhotswap-profile-drain.a";
 const DRAIN_SYMBOL: &str = "hotswap_profile_drain";
 /// The first clang whose device code calls a runtime.
 const WITH_RUNTIME: u32 = 23;
+/// LLVM: every counter is updated by an atomic.
+const ATOMIC: &str = "-instrprof-atomic-counter-update-all";
+/// lld: counters of the optimiser, put in when it compiles bitcode.
+const LINK_TIME_COUNTERS: &str = "--lto-cs-profile-generate";
 /// The last clang that has the old offload driver.
 const OLD_DRIVER: u32 = 23;
 /// Places below clang's resource folder where a distribution may have a device profile runtime,
@@ -99,6 +103,7 @@ impl Profile {
                 front.extend(self.with_runtime(command, words, toolchain, major, dry)?);
                 front.extend(device_lto(command, major, old)?);
             }
+            front.extend(self.in_the_link(command, words, toolchain, major));
         }
         if !front.is_empty() {
             // Commands differ in what they make; a word without use is no reason for a warning.
@@ -126,6 +131,11 @@ impl Profile {
 
     fn without_runtime(&self, words: &[OsString]) -> Vec<OsString> {
         let mut front: Vec<OsString> = vec!["-Xarch_device".into(), "-fprofile-update=atomic".into()];
+        if self.device.context_sensitive {
+            // Clang forgets -fprofile-update for these counters, which the compiler or the device link puts in.
+            front.extend(["-Xarch_device".into(), format!("-mllvm={ATOMIC}").into()]);
+            front.extend(["-Xoffload-linker".into(), format!("-plugin-opt={ATOMIC}").into()]);
+        }
         if self.device.by_optimiser() && !names(words, "-disable-vp") {
             front.extend(["-Xarch_device".into(), "-mllvm=-disable-vp".into()]);
         }
@@ -146,6 +156,23 @@ impl Profile {
         }
         let archive = crate::device_runtime::prepare(toolchain.clang(), dry)?;
         Ok(vec!["-Xoffload-linker".into(), archive.into()])
+    }
+
+    /// Context-sensitive counters come in where device code is optimised for the last time. Under the new driver that
+    /// is the device link, whose linker clang's wrapper does not tell: then nothing counts. A runtime that is not ours
+    /// may not be kept from counting itself, which would never end, so it is left alone.
+    fn in_the_link(
+        &self,
+        command: &Command,
+        words: &[OsString],
+        toolchain: &Toolchain<'_>,
+        major: u32,
+    ) -> Vec<OsString> {
+        let foreign = major >= WITH_RUNTIME && own_runtime(command, toolchain.clang(), major).is_some();
+        if !self.device.context_sensitive || foreign || names(words, LINK_TIME_COUNTERS) {
+            return Vec::new();
+        }
+        vec!["-Xoffload-linker".into(), LINK_TIME_COUNTERS.into()]
     }
 
     /// Words behind the user's, for the host linker. A drain that is not there is its error.

@@ -26,7 +26,7 @@ fn clang(folder: &Path, version: u32) -> PathBuf {
     path
 }
 
-/// What is added, short: atomic, vp, sampling, runtime, lto, noprofile; then drain with its forms.
+/// What is added, short: atomic, vp, sampling, runtime, cs, lto, noprofile; then drain with its forms.
 fn show(version: u32, line: &str, env: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let words = words(line);
@@ -52,6 +52,7 @@ fn show(version: u32, line: &str, env: &str) -> String {
         ("-Xarch_device -mllvm=-disable-vp", "vp"),
         ("-Xarch_device -mllvm=-offload-pgo-sampling=0", "all"),
         ("-Xoffload-linker /", "runtime"),
+        ("-Xoffload-linker --lto-cs-profile-generate", "cs"),
         ("-foffload-lto", "lto"),
         ("-noprofilelib", "noprofile"),
         ("-Wl,-u,hotswap_profile_drain", "force"),
@@ -108,7 +109,7 @@ const TABLE: &[(u32, &str, &str, &str)] = &[
     (22, "A -c a.hip C -o a.o", "", "atomic"),
     (22, "A a.hip I -o x", "", "atomic vp D"),
     (22, "A a.hip -fprofile-generate=dir -o x", "", "atomic vp D"),
-    (22, "A a.hip -fcs-profile-generate -o x", "", "atomic vp D"),
+    (22, "A a.hip -fcs-profile-generate -o x", "", "atomic vp cs D"),
     (22, "A a.hip I -mllvm -disable-vp -o x", "", "atomic D"),
     (22, "A -fgpu-rdc -c a.hip G", "", "atomic"),
     (22, "--hip-link a.o G -o x", "", "atomic D"),
@@ -118,7 +119,9 @@ const TABLE: &[(u32, &str, &str, &str)] = &[
     (23, "A a.hip G -o x", "", "all runtime D"),
     (24, "A a.hip G -o x", "", "all runtime D"),
     (23, "A a.hip I -o x", "", "all runtime D"),
-    (23, "A a.hip -fcs-profile-generate=dir -o x", "", "all runtime D"),
+    (23, "A a.hip -fcs-profile-generate=dir -o x", "", "all runtime cs D"),
+    (23, "A -c a.hip -fcs-profile-generate -Xoffload-linker --lto-cs-profile-generate", "", "all runtime"),
+    (23, "A a.hip -Xarch_host -fcs-profile-generate -o x", "", "nothing"),
     (23, "A -x hip a.cpp C -o x", "", "all runtime D"),
     (23, "A -c a.hip C -o a.o", "", "all runtime"),
     (24, "A -c a.hip C -o a.o", "", "all runtime"),

@@ -155,6 +155,15 @@ fn counters_of_the_optimiser_link_in_every_mode() {
     );
 }
 
+#[test]
+fn context_sensitive_counters_link_in_every_mode() {
+    check_ways(
+        "context_sensitive_counters_link_in_every_mode",
+        "-fcs-profile-generate",
+        &["one step", "compile and link", "rdc", "old driver", "shared", "thin"],
+    );
+}
+
 /// What is no such build reaches clang as it is; what cannot be is refused with the reason.
 #[test]
 fn other_builds_are_left_alone() {

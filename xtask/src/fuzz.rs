@@ -1,6 +1,6 @@
-//! Fuzzing with libFuzzer through cargo-fuzz: what all campaigns share, and `cargo xtask fuzz` for the containers.
+//! Fuzzing with libFuzzer through cargo-fuzz: what all campaigns share, and `cargo xtask fuzz`.
 //!
-//! cargo-fuzz needs a nightly compiler; it runs without a sanitizer, because the crates have no unsafe code. It is
+//! cargo-fuzz needs a nightly compiler; it runs without a sanitizer where the crate has no unsafe code. It is
 //! installed into the cache folder if the machine has none.
 
 use crate::outcome::{During, Outcome, fail};
@@ -21,9 +21,11 @@ pub(crate) struct Campaign {
     pub(crate) length: usize,
     /// Whether each target has a folder of seeds of its own.
     pub(crate) own_seeds: bool,
+    /// `none`, or what finds errors of unsafe code.
+    pub(crate) sanitizer: &'static str,
 }
 
-/// Fuzzes the readers and writers of containers and code objects.
+/// Fuzzes the readers and writers of containers and code objects, and what reads the memory of GPUs.
 #[derive(Parser)]
 struct Words {
     /// How long each target runs.
@@ -35,17 +37,43 @@ struct Words {
 
 const CONTAINERS: &[&str] =
     &["bundle", "compressed", "offload_binary", "host_object", "linked", "archive", "coff", "code_object"];
+/// What the profile drain takes from GPUs and from files in memory.
+const DRAIN: &[&str] = &["drained_file", "drained_table"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
 const MEMORY: &str = "-rss_limit_mb=2048";
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let words = Words::parse_from(words);
-    let work = paths::scratch("fuzz");
-    let campaign =
-        Campaign { folder: "crates/bundle/fuzz", work, targets: CONTAINERS, length: 16 << 10, own_seeds: true };
-    campaign.seeds(&[])?;
-    campaign.run(words.target.as_deref(), words.minutes)
+    let campaigns = [
+        Campaign {
+            folder: "crates/bundle/fuzz",
+            work: paths::scratch("fuzz"),
+            targets: CONTAINERS,
+            length: 16 << 10,
+            own_seeds: true,
+            sanitizer: "none",
+        },
+        Campaign {
+            folder: "crates/profile-drain/fuzz",
+            work: paths::scratch("fuzz-drain"),
+            targets: DRAIN,
+            length: 8 << 10,
+            own_seeds: true,
+            sanitizer: "address",
+        },
+    ];
+    let only = words.target.as_deref();
+    let wanted = |campaign: &&Campaign| only.is_none_or(|one| campaign.targets.contains(&one));
+    if !campaigns.iter().any(|campaign| wanted(&campaign)) {
+        let names: Vec<&str> = campaigns.iter().flat_map(|campaign| campaign.targets).copied().collect();
+        return fail(format!("there are the targets {}", names.join(", ")));
+    }
+    for campaign in campaigns.iter().filter(wanted) {
+        campaign.seeds(&[])?;
+        campaign.run(only, words.minutes)?;
+    }
+    Ok(())
 }
 
 impl Campaign {
@@ -97,7 +125,7 @@ impl Campaign {
         command.env("PATH", format!("{path}:{}", bin.display())).env("RUSTUP_TOOLCHAIN", "nightly");
         // The nightly compiler must be that of cargo, too.
         command.env_remove("CARGO").env_remove("RUSTC");
-        command.current_dir(paths::workspace().join(self.folder)).args(["fuzz", action, "--sanitizer", "none"]);
+        command.current_dir(paths::workspace().join(self.folder)).args(["fuzz", action, "--sanitizer", self.sanitizer]);
         command
     }
 

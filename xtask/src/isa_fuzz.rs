@@ -24,6 +24,7 @@ pub(crate) fn main(words: &Words) -> Outcome {
         // The setting, two of the longest instructions, and a value for fields.
         length: 50,
         own_seeds: false,
+        sanitizer: "none",
     };
     campaign.seeds(&[&tests])?;
     campaign.run(words.target.as_deref(), words.minutes)

@@ -252,29 +252,36 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
     let pattern = pattern.as_ref().map_or(name::DEFAULT, Text::bytes);
     let merge = name::merges(pattern);
     let told = host.file.as_ref().filter(|file| !merge && is_told(file, pattern, process, host));
-    let same_for_all =
-        told.copied().or_else(|| (!name::names_content(pattern)).then(|| name::expand(pattern, process, 0)));
-    for entry in store.entries() {
+    // Then each code has its own file; otherwise small profiles share one.
+    let alone = name::names_content(pattern);
+    let same_for_all = told.copied().or_else(|| (!alone).then(|| name::expand(pattern, process, 0)));
+    for number in 0..store.entries().len() {
+        let Some(volume) = store.volume(number, alone) else { continue };
+        let Some(device) = store.device(volume) else { continue };
         let mut own = None;
         let expanded = match &same_for_all {
             Some(file) => file,
-            None => own.insert(name::expand(pattern, process, entry.content)),
+            None => own.insert(name::expand(pattern, process, device.content)),
         };
-        if entry.is_written(expanded) {
+        if store.is_written(volume, expanded) {
             continue;
         }
-        let mut path = name::beside(expanded.bytes(), entry.device(), None);
-        let mut written = entry.write(&path, expanded, merge, process.id);
-        if written == Ok(Written::Taken) {
-            path = name::beside(expanded.bytes(), entry.device(), Some(process.id));
+        let mut path = name::beside(expanded.bytes(), device, None);
+        let mut written = match merge {
+            true => store.merge(volume, &path, expanded, process.id),
+            false => store.write(volume, &path, expanded, process.id).map(|()| Written::Yes),
+        };
+        if let (Ok(Written::Taken), Some(device)) = (written, store.device(volume)) {
+            path = name::beside(expanded.bytes(), device, Some(process.id));
             log.note(|line| {
                 line.push(b"a file of other code, or without locks, cannot be added to; instead: ").push(path.bytes());
             });
-            written = entry.write(&path, expanded, false, process.id);
+            written = store.write(volume, &path, expanded, process.id).map(|()| Written::Yes);
         }
         match written {
             Ok(Written::Yes) => log.note(|line| {
-                line.push(b"wrote ").push(path.bytes()).push(b": ").number(entry.records() as u64).push(b" functions");
+                line.push(b"wrote ").push(path.bytes()).push(b": ").number(store.records(volume) as u64);
+                line.push(b" functions");
             }),
             Ok(Written::Taken) => {}
             Err(error) => log.warn(|line| {

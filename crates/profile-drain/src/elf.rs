@@ -4,7 +4,7 @@
 //! promises that a program keeps the memory that it loaded a code object from. Nothing is trusted.
 //! Absent: everything else in the file; whole files are the business of `hotswap-code-object`.
 
-use crate::memory::Bytes;
+use crate::memory::{Bytes, copy};
 use core::cell::Cell;
 
 /// Something that can be read, or not, at an offset.
@@ -18,7 +18,7 @@ impl Image for &[u8] {
         let end = offset.checked_add(into.len() as u64).and_then(|end| usize::try_from(end).ok());
         let range = usize::try_from(offset).ok().zip(end).and_then(|(start, end)| self.get(start..end));
         let Some(range) = range else { return false };
-        into.iter_mut().zip(range).for_each(|(place, byte)| *place = *byte);
+        copy(into, range);
         true
     }
 }
@@ -135,13 +135,17 @@ const SECTION_HEADER: usize = 64;
 const SYMBOL: u64 = 24;
 /// No name that is looked for is longer.
 const NAME: usize = 32;
+/// Names of sections are not read beyond this.
+const LONGEST_NAMES: u64 = 1 << 20;
 
 /// A word of two, four or eight bytes, low byte first; zero where the bytes end before it.
 pub fn word<const N: usize>(bytes: &[u8], at: usize) -> u64 {
-    let mut word = [0u8; 8];
-    let range = at.checked_add(N.min(8)).and_then(|end| bytes.get(at..end)).unwrap_or_default();
-    word.iter_mut().zip(range).for_each(|(place, byte)| *place = *byte);
-    u64::from_le_bytes(word)
+    let rest = bytes.get(at..).unwrap_or_default();
+    match N {
+        2 => rest.first_chunk().map_or(0, |word| u64::from(u16::from_le_bytes(*word))),
+        4 => rest.first_chunk().map_or(0, |word| u64::from(u32::from_le_bytes(*word))),
+        _ => rest.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)),
+    }
 }
 
 /// A file whose headers were read.
@@ -149,8 +153,8 @@ pub struct File<'a, I: Image> {
     image: &'a I,
     size: u64,
     headers: Bytes,
-    /// Offset and size of the section that holds the names of the sections.
-    names: Span,
+    /// The names of the sections.
+    names: Bytes,
 }
 
 impl<'a, I: Image> File<'a, I> {
@@ -177,9 +181,15 @@ impl<'a, I: Image> File<'a, I> {
         if !image.read(offset, &mut headers) {
             return Err(Fault::Unreadable);
         }
-        let mut made = Self { image, size, headers, names: Span::default() };
+        let mut made = Self { image, size, headers, names: Bytes::EMPTY };
         let names = made.header(word::<2>(&header, 62) as usize).ok_or(Fault::Headers)?;
-        made.names = made.place(names).ok_or(Fault::Headers)?;
+        let place = made.place(names).ok_or(Fault::Headers)?;
+        // No real table of names is longer; of a damaged one the rest is not missed.
+        let length = place.size.min(LONGEST_NAMES) as usize;
+        made.names = Bytes::zeroed(length).ok_or(Fault::Memory)?;
+        if !image.read(place.address, &mut made.names) {
+            return Err(Fault::Unreadable);
+        }
         Ok(made)
     }
 
@@ -206,14 +216,15 @@ impl<'a, I: Image> File<'a, I> {
     pub fn sections(&self) -> Result<Sections, Fault> {
         let mut sections = Sections::default();
         for header in self.headers.chunks_exact(SECTION_HEADER) {
-            let name = self.text(self.names, word::<4>(header, 0)).ok_or(Fault::Unreadable)?;
-            let Some(place) = slot(&mut sections, &name) else { continue };
+            let name = self.names.get(word::<4>(header, 0) as usize..).ok_or(Fault::Headers)?;
+            let name = name.get(..NAME).unwrap_or(name);
+            let Some(place) = slot(&mut sections, name) else { continue };
             // Without the flag, they are for tools, and not in the memory of the GPU.
             if word::<8>(header, 8) & SHF_ALLOC == 0 {
                 continue;
             }
             *place = Span { address: word::<8>(header, 16), size: word::<8>(header, 32) };
-            if until_zero(&name) == NAMES {
+            if until_zero(name) == NAMES {
                 sections.names_offset = self.place(header).map_or(0, |place| place.address);
             }
         }
@@ -276,6 +287,9 @@ pub fn until_zero(bytes: &[u8]) -> &[u8] {
 }
 
 fn slot<'a>(sections: &'a mut Sections, name: &[u8]) -> Option<&'a mut Span> {
+    if !name.starts_with(b"__llvm_prf_") {
+        return None;
+    }
     match until_zero(name) {
         b"__llvm_prf_data" => Some(&mut sections.data),
         b"__llvm_prf_cnts" => Some(&mut sections.counters),

@@ -18,7 +18,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Raised with every change of [`State`] or of what it holds: copies of different layouts must not meet.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 
 /// What the copies share, and who uses it.
 struct State {

@@ -71,12 +71,17 @@ impl Drop for Bytes {
     }
 }
 
+/// Copies as many bytes as both have: `copy_from_slice` without its panic.
+pub fn copy(into: &mut [u8], from: &[u8]) {
+    let length = into.len().min(from.len());
+    // SAFETY: both slices have `length` bytes, and `into` is borrowed alone, so they do not overlap.
+    unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), length) }
+}
+
 /// Puts bytes into others; `None`, with nothing changed, where they do not fit.
 pub fn put(into: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     let end = at.checked_add(bytes.len())?;
-    for (place, byte) in into.get_mut(at..end)?.iter_mut().zip(bytes) {
-        *place = *byte;
-    }
+    copy(into.get_mut(at..end)?, bytes);
     Some(())
 }
 

@@ -10,7 +10,7 @@ use crate::capture::Capture;
 use crate::elf::Sections;
 use crate::layout;
 use crate::libc::{Errno, File, NOT_THERE, Open, make_folders, remove_file, rename_file};
-use crate::memory::{Bytes, List};
+use crate::memory::{Bytes, List, put};
 use crate::name::{Device, Path};
 use crate::raw::{Fixed, add, fnv, shrinks, subtract};
 use crate::record;
@@ -25,12 +25,33 @@ pub struct Load {
     payload: Bytes,
 }
 
+/// Files of several profiles grow up to this. Making a file costs more than writing a small profile, and a profile of
+/// this size is worth its own: it is written again whenever one of the file counted something.
+const VOLUME: usize = 64 << 10;
+
+/// One file of the entries.
+#[derive(Debug, Clone, Copy)]
+pub struct Volume {
+    first: usize,
+    alone: bool,
+}
+
+impl Volume {
+    fn holds(self, number: usize, entry: &Entry) -> bool {
+        if self.alone { number == self.first } else { entry.leader == self.first }
+    }
+}
+
 /// All loads of one code on one GPU.
 pub struct Entry {
     /// The hash of its content.
-    pub content: u64,
+    content: u64,
+    /// The same, or where another entry of the GPU has it, a number near to it.
+    name: u64,
+    /// The number of the entry that its file begins with.
+    leader: usize,
     /// The GPU's node.
-    pub node: u32,
+    node: u32,
     processor: [u8; 64],
     fixed: Fixed,
     loads: List<Load>,
@@ -53,8 +74,8 @@ impl Store {
     pub const EMPTY: Self = Self { entries: List::EMPTY };
 
     /// The entries.
-    pub fn entries(&mut self) -> &mut [Entry] {
-        &mut self.entries
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// Takes in what was read of a load; `None` where there is no memory.
@@ -72,9 +93,124 @@ impl Store {
         }
         let mut loads = List::EMPTY;
         loads.push(Load { executable, base, sections, payload })?;
-        let entry =
-            Entry { content, node, processor, fixed, loads, retired: None, is_new: true, path: 0, merged: None };
+        let (name, leader) = (self.free_name(content, (node, &processor)), self.entries.len());
+        let mut entry = Entry {
+            content,
+            name,
+            leader,
+            node,
+            processor,
+            fixed,
+            loads,
+            retired: None,
+            is_new: true,
+            path: 0,
+            merged: None,
+        };
+        entry.leader = self.leader_for(&entry).unwrap_or(leader);
         self.entries.push(entry).map(drop)
+    }
+
+    /// The content, unless code of the same names and another shape has it on this GPU.
+    fn free_name(&self, content: u64, device: (u32, &[u8; 64])) -> u64 {
+        let is_taken =
+            |name: u64| self.entries.iter().any(|own| own.name == name && (own.node, &own.processor) == device);
+        (0..=self.entries.len() as u64)
+            .map(|more| content.wrapping_add(more))
+            .find(|name| !is_taken(*name))
+            .unwrap_or(content)
+    }
+
+    /// The file that an entry joins: the last one of its GPU and version, while that is small.
+    fn leader_for(&self, new: &Entry) -> Option<usize> {
+        let alike = |own: &&Entry| {
+            (own.node, &own.processor, own.fixed.version) == (new.node, &new.processor, new.fixed.version)
+        };
+        let leader = self.entries.iter().rev().find(alike)?.leader;
+        let there = self.members(leader).fold(0, |sum: usize, own| sum.saturating_add(own.size()));
+        (there.saturating_add(new.size()) <= VOLUME).then_some(leader)
+    }
+
+    fn members(&self, leader: usize) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.leader == leader)
+    }
+
+    /// The file that begins with this entry, if one does. `alone`: each entry has its own.
+    pub fn volume(&self, number: usize, alone: bool) -> Option<Volume> {
+        let first = self.entries.get(number)?;
+        (alone || first.leader == number).then_some(Volume { first: number, alone })
+    }
+
+    fn of(&self, volume: Volume) -> impl Iterator<Item = &Entry> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter(move |(number, entry)| volume.holds(*number, entry)).map(|(_, entry)| entry)
+    }
+
+    /// Names and numbers for a file.
+    pub fn device(&self, volume: Volume) -> Option<Device<'_>> {
+        self.entries.get(volume.first).map(Entry::device)
+    }
+
+    /// Records of a file.
+    pub fn records(&self, volume: Volume) -> usize {
+        self.of(volume).map(Entry::records).sum()
+    }
+
+    /// Whether the file beside this one of the host already says everything.
+    pub fn is_written(&self, volume: Volume, host: &Path) -> bool {
+        let path = fnv(0, host.bytes());
+        self.of(volume).all(|entry| !entry.is_new && entry.path == path)
+    }
+
+    /// Writes a file beside the one of the host. The old content stays until the new one is complete.
+    pub fn write(&mut self, volume: Volume, path: &Path, host: &Path, process: u64) -> Result<(), Errno> {
+        let first = self.entries.get(volume.first).ok_or(NOT_THERE)?;
+        if self.of(volume).nth(1).is_none() {
+            let total = first.total().ok_or(NO_MEMORY)?;
+            first.write_parts(total.bytes(), |parts| replace(path, process, parts))?;
+        } else {
+            replace(path, process, [&self.joined(volume)?, &[], &[], &[]])?;
+        }
+        let hash = fnv(0, host.bytes());
+        for (number, entry) in self.entries.iter_mut().enumerate() {
+            if volume.holds(number, entry) {
+                (entry.is_new, entry.path) = (false, hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// All profiles of a file, one behind the other.
+    fn joined(&self, volume: Volume) -> Result<Bytes, Errno> {
+        let size = self.of(volume).map(Entry::size).sum();
+        let mut joined = Bytes::zeroed(size).ok_or(NO_MEMORY)?;
+        let mut used = 0;
+        for entry in self.of(volume) {
+            let total = entry.total().ok_or(NO_MEMORY)?;
+            entry.write_parts(total.bytes(), |parts| {
+                for part in parts {
+                    put(&mut joined, used, part).ok_or(NO_MEMORY)?;
+                    used += part.len();
+                }
+                Ok(())
+            })?;
+        }
+        joined.truncate(used);
+        Ok(joined)
+    }
+
+    /// Adds what an entry has to the file of all processes, beside the one of the host.
+    pub fn merge(&mut self, volume: Volume, path: &Path, host: &Path, process: u64) -> Result<Written, Errno> {
+        let entry = self.entries.get_mut(volume.first).ok_or(NOT_THERE)?;
+        let hash = fnv(0, host.bytes());
+        if entry.path != hash {
+            entry.merged = None;
+        }
+        let written = entry.merge(path, process)?;
+        if written == Written::Yes {
+            (entry.is_new, entry.path) = (false, hash);
+        }
+        Ok(written)
     }
 
     /// Reads a load again that is known from an earlier drain; `read` gives its payload. False where it must be
@@ -121,14 +257,19 @@ pub enum Written {
 }
 
 impl Entry {
-    /// Names and numbers for its file.
-    pub fn device(&self) -> Device<'_> {
+    fn device(&self) -> Device<'_> {
         let processor = crate::elf::until_zero(&self.processor);
-        Device { processor, node: self.node, content: self.content }
+        Device { processor, node: self.node, content: self.name }
     }
 
-    /// Records of its file.
-    pub fn records(&self) -> usize {
+    /// Bytes of its profile.
+    fn size(&self) -> usize {
+        let header = layout::of_version(self.fixed.version).map_or(0, |layout| self.fixed.header(layout).bytes().len());
+        let parts = [self.fixed.data.len(), self.fixed.parts.size(), self.fixed.names.len()];
+        parts.iter().fold(header, |sum, part| sum.saturating_add(*part))
+    }
+
+    fn records(&self) -> usize {
         let size = layout::of_version(self.fixed.version).map_or(1, |layout| layout.record);
         self.fixed.data.len().checked_div(size).unwrap_or(0)
     }
@@ -174,32 +315,10 @@ impl Entry {
         Some(Total::Sum(sum))
     }
 
-    /// Whether the file beside this one of the host already says everything.
-    pub fn is_written(&self, host: &Path) -> bool {
-        !self.is_new && self.path == fnv(0, host.bytes())
-    }
-
-    /// Writes the file beside the one of the host, or adds to it. The old content stays until the new one is complete.
-    pub fn write(&mut self, path: &Path, host: &Path, merge: bool, process: u64) -> Result<Written, Errno> {
-        let hash = fnv(0, host.bytes());
-        if merge {
-            if self.path != hash {
-                self.merged = None;
-            }
-            if self.merge(path, process)? == Written::Taken {
-                return Ok(Written::Taken);
-            }
-        } else {
-            let total = self.total().ok_or(NO_MEMORY)?;
-            replace(path, process, |file| self.write_to(file, total.bytes()))?;
-        }
-        (self.is_new, self.path) = (false, hash);
-        Ok(Written::Yes)
-    }
-
-    fn write_to(&self, file: &File, payload: &[u8]) -> Result<(), Errno> {
+    /// The parts of the file, one behind the other.
+    fn write_parts(&self, payload: &[u8], write: impl FnOnce(Content<'_>) -> Result<(), Errno>) -> Result<(), Errno> {
         let Some(layout) = layout::of_version(self.fixed.version) else { return Err(NOT_THERE) };
-        file.write([self.fixed.header(layout).bytes(), &self.fixed.data, payload, &self.fixed.names])
+        write([self.fixed.header(layout).bytes(), &self.fixed.data, payload, &self.fixed.names])
     }
 
     /// Adds what is new to the file of all processes.
@@ -223,7 +342,7 @@ impl Entry {
             let Some(there) = self.read_payload(file, size)? else { return Ok(Written::Taken) };
             add(&mut sum, &there, parts, byte_coverage);
         }
-        replace(path, process, |file| self.write_to(file, &sum))?;
+        self.write_parts(&sum, |parts| replace(path, process, parts))?;
         self.merged = Some(total);
         Ok(Written::Yes)
     }
@@ -297,8 +416,11 @@ fn lock(path: &Path) -> Result<Option<(File, u64)>, Errno> {
     }
 }
 
+/// The parts of a file.
+type Content<'a> = [&'a [u8]; 4];
+
 /// Writes a file beside its place and renames it. Nothing is left behind where that fails.
-fn replace(path: &Path, process: u64, write: impl Fn(&File) -> Result<(), Errno>) -> Result<(), Errno> {
+fn replace(path: &Path, process: u64, content: Content<'_>) -> Result<(), Errno> {
     const EXISTS: Errno = Errno(17);
     for attempt in 0..100 {
         let mut beside = *path;
@@ -307,7 +429,7 @@ fn replace(path: &Path, process: u64, write: impl Fn(&File) -> Result<(), Errno>
             Err(EXISTS) => continue, // of a killed process, or of one with our number on another machine
             file => file?,
         };
-        let result = write(&file).and_then(|()| file.close()).and_then(|()| rename_file(&beside, path));
+        let result = file.write(content).and_then(|()| file.close()).and_then(|()| rename_file(&beside, path));
         if result.is_err() {
             remove_file(&beside);
         }

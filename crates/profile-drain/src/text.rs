@@ -2,6 +2,8 @@
 //!
 //! Invariant: a zero byte follows the text, so that it can be handed to libc as it is.
 
+use crate::memory::put;
+
 /// Up to `N - 1` bytes of text. What does not fit is cut, and [`Text::is_cut`] says so.
 #[derive(Clone, Copy)]
 pub struct Text<const N: usize> {
@@ -26,16 +28,9 @@ impl<const N: usize> Text<N> {
 
     /// Adds bytes.
     pub fn push(&mut self, text: &[u8]) -> &mut Self {
-        for byte in text {
-            match self.bytes.get_mut(self.length) {
-                Some(place) if self.length + 1 < N => *place = *byte,
-                _ => {
-                    self.cut = true;
-                    break;
-                }
-            }
-            self.length += 1;
-        }
+        let (used, all) = append(&mut self.bytes, self.length, text);
+        self.length = used;
+        self.cut |= !all;
         self
     }
 
@@ -78,6 +73,15 @@ impl<const N: usize> Text<N> {
     pub fn is_cut(&self) -> bool {
         self.cut
     }
+}
+
+/// How much of the buffer is used then, and whether everything fitted. Not inlined: messages call this a hundred times.
+#[inline(never)]
+fn append(buffer: &mut [u8], used: usize, text: &[u8]) -> (usize, bool) {
+    let room = buffer.len().saturating_sub(1).saturating_sub(used);
+    let fits = text.get(..room.min(text.len())).unwrap_or_default();
+    let _ = put(buffer, used, fits);
+    (used + fits.len(), fits.len() == text.len())
 }
 
 #[cfg(test)]

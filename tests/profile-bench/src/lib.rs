@@ -6,6 +6,7 @@
 //! Invariants: one scratch folder for a test, one folder in it for a run; programs see the stand-ins through
 //! `LD_LIBRARY_PATH`, compilers and linkers never do.
 
+pub mod objects;
 mod profile;
 
 pub use profile::{Counts, Profile};

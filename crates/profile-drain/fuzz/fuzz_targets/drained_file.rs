@@ -1,0 +1,7 @@
+//! Code objects whose file tells where the profile is.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::file(input));

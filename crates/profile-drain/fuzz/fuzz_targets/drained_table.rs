@@ -1,0 +1,7 @@
+//! Code objects without a file, whose bounds table tells where the profile is.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::table(input));

@@ -1,0 +1,50 @@
+//! Many code objects of which only one is compiled.
+
+use crate::{Bench, Instrument};
+use md5::{Digest, Md5};
+use std::fmt::Write;
+
+/// How many.
+pub const OBJECTS: usize = 26;
+
+/// Code objects `k00.fat` and so on, each with one kernel of another name: one is compiled, in the others the name
+/// and its hash in the record are replaced.
+///
+/// # Panics
+/// If clang makes an object in which the name is not found.
+pub fn make(bench: &Bench, version: u32) {
+    let clang = bench.clang(version, Instrument::Coverage);
+    bench.work.run(&format!(
+        "{clang} -Xarch_device -mllvm=-enable-name-compression=false --offload-arch=gfx90a -DKERNEL=kernel_00 -x hip -c object.hip -o object.o && \
+         llvm-objcopy-{version} --dump-section=.hip_fatbin=k.fat object.o"
+    ));
+    let file = bench.work.read("k.fat");
+    for object in 0..OBJECTS {
+        let name = format!("kernel_{object:02}");
+        let renamed = replace(&file, b"kernel_00", name.as_bytes());
+        let hash = |name: &[u8]| Md5::digest(name)[..8].to_vec();
+        bench.work.write(&format!("k{object:02}.fat"), &replace(&renamed, &hash(b"kernel_00"), &hash(name.as_bytes())));
+    }
+}
+
+/// Replaces bytes by as many others, wherever they stand; they must stand somewhere.
+fn replace(file: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    let places: Vec<usize> = (0..file.len() - old.len()).filter(|at| file[*at..].starts_with(old)).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| file[*at..at + old.len()].copy_from_slice(new));
+    file
+}
+
+/// Words of `script.hip`: each GPU loads and runs all of them.
+#[must_use]
+pub fn words(devices: usize) -> String {
+    let mut words = String::new();
+    for device in 0..devices {
+        let _ = write!(words, " device {device}");
+        for object in 0..OBJECTS {
+            let _ = write!(words, " load $B/k{object:02}.fat go");
+        }
+    }
+    words
+}

@@ -1,0 +1,119 @@
+//! What the drain costs at the exit of a program, beside LLVM's own, and in a link. A test binary of its own, in which
+//! one thing is measured at a time.
+
+use hotswap_profile_bench::objects::{self, OBJECTS};
+use hotswap_profile_bench::{Bench, DRAIN, Instrument, Ran};
+use hotswap_userland::say;
+use std::sync::Mutex;
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Milliseconds from the end of `main` to HIP's teardown: what all exit handlers took.
+fn exit_time(ran: &Ran) -> f64 {
+    let moment = |what: &str| {
+        let line = ran.error.lines().find(|line| line.starts_with("[clock]") && line.ends_with(what));
+        let word = line.and_then(|line| line.split(' ').nth(1)).unwrap_or_else(|| panic!("no {what}: {}", ran.error));
+        word.parse::<f64>().expect("seconds")
+    };
+    (moment("teardown") - moment("main")) * 1000.0
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// Paired and in turn, because other work of the machine comes and goes: medians of both, and of their ratios.
+fn compare(mut time: impl FnMut(&str) -> f64) -> [f64; 3] {
+    let (mut ours, mut llvms, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..41 {
+        let order = if round % 2 == 0 { ["ours", "llvms"] } else { ["llvms", "ours"] };
+        let times = order.map(&mut time);
+        let [own, other] = if round % 2 == 0 { times } else { [times[1], times[0]] };
+        ours.push(own);
+        llvms.push(other);
+        ratios.push(own / other);
+    }
+    [ours, llvms, ratios].map(median)
+}
+
+#[test]
+fn an_exit_costs_no_more_than_with_llvms_drain() {
+    let Some(bench) = Bench::new("profile drain, time of an exit") else { return };
+    let _alone = ALONE.lock();
+    // LLVM's drain opens HIP by the name without a version.
+    bench.work.run("ln -s libamdhip64.so.7 lib/libamdhip64.so; ln -s libhsa-runtime64.so.1 lib/libhsa-runtime64.so");
+    let words = objects::words(1);
+    for &version in bench.work.versions.iter().filter(|version| **version > 22) {
+        bench.script(version, Instrument::Coverage, "ours", true);
+        bench.script(version, Instrument::Coverage, "llvms", false);
+        objects::make(&bench, version);
+        for (folder, prepare) in [("an empty folder", "rm -rf P; mkdir P"), ("files of before", "mkdir -p P")] {
+            let mut files = [0, 0];
+            let mut time = |program: &str, words: &str| {
+                bench.work.run(&prepare.replace('P', &format!("run-{program}")));
+                let command = format!("$B/{program} {words} clock");
+                let ran = bench.again(&format!("run-{program}"), "STANDIN_CLOCK=1", &command);
+                assert_eq!(ran.code, Some(7), "{program}: {}", ran.error);
+                let most = &mut files[usize::from(program == "llvms")];
+                *most = ran.devices().len().max(*most);
+                exit_time(&ran)
+            };
+            let [ours, llvms, ratio] = compare(|program| time(program, &words));
+            let idle = median((0..11).map(|_| time("ours", "")).collect());
+            say(&format!(
+                "exit with {OBJECTS} code objects, clang {version}, {folder}: ours {ours:.2} ms ({idle:.2} ms where nothing \
+                 is loaded), LLVM's {llvms:.2} ms; ratio {ratio:.2}; files {files:?}"
+            ));
+            assert!(ratio <= 1.0, "ours {ours} ms, LLVM's {llvms} ms");
+        }
+    }
+}
+
+const LINKERS: &[&str] = &["bfd", "lld", "mold"];
+
+#[test]
+fn a_link_costs_little_more_with_the_drain() {
+    let Some(bench) = Bench::new("profile drain, cost of a link") else { return };
+    let _alone = ALONE.lock();
+    let version = *bench.work.versions.last().expect("there is a compiler");
+    let clang = bench.clang(version, Instrument::Coverage);
+    bench.work.run(&format!("{clang} --offload-arch=gfx90a -fPIC -x hip -c script.hip -o script.o"));
+    // What the host's code needs where there is no drain at all.
+    let registrations =
+        ["", "section_"].map(|kind| format!("void __llvm_profile_offload_register_{kind}shadow_variable(void) {{}}\n"));
+    bench.work.write("none.c", registrations.concat().as_bytes());
+    bench.work.run(&format!("clang-{version} -c none.c"));
+    let archive = hotswap_profile_drain::ARCHIVE.len();
+    for linker in LINKERS {
+        let path = if *linker == "lld" {
+            format!("/usr/lib/llvm-{version}/bin/ld.lld")
+        } else {
+            format!("/usr/bin/ld.{linker}")
+        };
+        // The linker's own time: clang's command for it, as `-###` shows it.
+        let script = format!(
+            "command() {{ clang++-{version} --ld-path={path} -fprofile-instr-generate script.o $2 -lamdhip64 -o $1 '-###' 2>&1 | tail -1; }}
+             set -e; with=$(command with '{DRAIN}'); without=$(command without none.o)
+             link() {{ local start=$(date +%s%N); eval \"$2\"; echo $1 $(( ($(date +%s%N) - start) / 1000 )); }}
+             for i in $(seq 15); do link without \"$without\"; link with \"$with\"; link with \"$with\"; link without \"$without\"; done
+             strip with without; stat -c 'size-%n %s' with without"
+        );
+        let text = bench.work.run(&script);
+        let values = |name: &str| -> Vec<f64> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            lines.map(|value| value.parse().expect("a number")).collect()
+        };
+        let (with, without) = (values("with"), values("without"));
+        let more = median(with.iter().zip(&without).map(|(with, without)| (with - without) / 1000.0).collect());
+        let size = values("size-with")[0] - values("size-without")[0];
+        say(&format!(
+            "a link by {linker}: {:.1} ms with the drain, {:.1} ms without, {more:.1} ms more (medians of 30 pairs); \
+             {size} bytes more in the stripped program; {archive} bytes in the archive",
+            median(with) / 1000.0,
+            median(without) / 1000.0
+        ));
+        assert!(size <= 65536.0, "{linker}: {size} bytes");
+        assert!(more <= 10.0, "{linker}: {more} ms");
+    }
+}
