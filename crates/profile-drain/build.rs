@@ -70,6 +70,10 @@ fn compile(out: &Path) -> PathBuf {
     ] {
         command.args(["-C", option]);
     }
+    if variable("CARGO_CFG_TARGET_ARCH") == "aarch64" {
+        // Atomics as calls are for functions of libgcc that an older one lacks.
+        command.args(["-C", "target-feature=-outline-atomics"]);
+    }
     // No path of the machine in the object.
     command.arg(format!("--remap-path-prefix={}=profile-drain", variable("CARGO_MANIFEST_DIR")));
     let output = command.arg("-o").arg(&archive).arg(source).output();

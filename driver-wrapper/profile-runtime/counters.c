@@ -4,6 +4,10 @@
 //
 // Names and types are those of LLVM's compiler-rt/lib/profile; the code is our own. No libc, no HIP.
 
+// Nothing here is counted itself, where the device link puts counters into bitcode (-fcs-profile-generate): not even
+// the functions of the header, which are inlined only into functions like them.
+#pragma clang attribute push(__attribute__((no_profile_instrument_function)), apply_to = function)
+
 #include <gpuintrin.h>
 #include <stdint.h>
 
@@ -27,18 +31,15 @@ __attribute__((used, visibility("protected"))) const void *__llvm_profile_sectio
     __start___llvm_prf_ucnts, __stop___llvm_prf_ucnts, &__llvm_profile_raw_version,
 };
 
-// Not counted itself, where the device link puts counters into bitcode (-fcs-profile-generate).
-#define NO_COUNTERS __attribute__((no_profile_instrument_function))
-
 // Whether this block counts: each 2^bits-th one in x does; from 32 bits on only the first.
-NO_COUNTERS int __llvm_profile_sampling_gpu(uint32_t bits) {
+int __llvm_profile_sampling_gpu(uint32_t bits) {
   const uint32_t block = __gpu_block_id(__GPU_X_DIM);
   return bits >= 32 ? block == 0 : (block & ((UINT32_C(1) << bits) - 1)) == 0;
 }
 
 // Adds step for each active lane, by one atomic of the wave's first active lane; and the same to
 // the uniform counter, if there is one, where no lane is switched off.
-NO_COUNTERS void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *uniform, uint64_t step) {
+void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *uniform, uint64_t step) {
   const uint64_t active = __gpu_lane_mask();
   if (!__gpu_is_first_in_lane(active))
     return;
@@ -47,3 +48,5 @@ NO_COUNTERS void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *unif
   if (uniform && lanes == __gpu_num_lanes())
     __scoped_atomic_fetch_add(uniform, step * lanes, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
 }
+
+#pragma clang attribute pop

@@ -118,8 +118,10 @@ impl Call {
         let mode = if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode };
         added.splice(0..0, mode.map(OsString::from));
         let derived = self.derived(judgement, &clang.path, mode);
-        let (front, back) = self.profile(judgement, &clang, dry, warn)?;
+        let Added { front, back, env: tools } = self.profile(judgement, &clang, settings, dry, warn)?;
         added.extend(front);
+        // With a plan they are there already.
+        let env = if env.is_empty() { tools } else { env };
         let words = added.iter().cloned().map(Word::Plain).chain(self.user_words(judgement));
         // Behind the words that request them, since the last word wins; and behind the inputs.
         let words = words.chain(derived.iter().chain(&back).cloned().map(Word::Plain)).collect();
@@ -166,22 +168,32 @@ impl Call {
         classes.filter(|class| preprocessor.same_text(class)).map(left_out).collect()
     }
 
-    /// What counters in device code need: words in front of the user's, and behind them.
+    /// What counters in device code need.
     fn profile(
         &self,
         judgement: &Judgement,
         clang: &Clang,
+        settings: &Settings,
         dry: bool,
         warn: &dyn Fn(&str),
-    ) -> Result<(Vec<OsString>, Vec<OsString>), Diagnostic> {
-        let Some(profile) = &judgement.profile else { return Ok((Vec::new(), Vec::new())) };
-        let toolchain = Toolchain::new(&clang.path, None);
-        let limit = profile.limit(&judgement.command, &toolchain)?;
+    ) -> Result<Added, Diagnostic> {
+        let Some(profile) = &judgement.profile else { return Ok(Added::default()) };
+        let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
+        let toolchain = Toolchain::new(&clang.path, named);
+        let limit = profile.limit(&judgement.command, &self.expanded, &toolchain)?;
         limit.iter().for_each(|limit| warn(&limit.to_string()));
-        let mut front = profile.front(&judgement.command, &self.expanded, &toolchain, dry)?;
+        let front = profile.front(&judgement.command, &self.expanded, &toolchain, dry)?;
+        let mut added = Added { front, ..Added::default() };
+        if profile.has_one_symbol(&judgement.command, &toolchain)? {
+            let shims = shims(self.prefix.as_deref().unwrap_or(Path::new("/")))?;
+            refuse_other_tools(&self.expanded, &shims)?;
+            added.front.extend([names::CHANNEL.into(), names::COUNTER_NAMES.into()]);
+            added.env = interposed(&shims, toolchain.folder()?);
+        }
         let (early, back) = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
-        front.extend(early);
-        Ok((front, back))
+        added.front.extend(early);
+        added.back = back;
+        Ok(added)
     }
 
     fn user_words(&self, judgement: &Judgement) -> Vec<Word> {
@@ -216,16 +228,31 @@ impl Call {
         let manifest: Option<Manifest> =
             plan.manifest.map(|format| manifest::prepare(plan, format, prefix, dry)).transpose()?;
         let bare = plan.bare_output && !bundled_after_all(&toolchain, command.new_driver)?;
-        let env = vec![
-            (COMPILER_PATH, Some(search_path(&shims, env::var_os(COMPILER_PATH)))),
+        let mut env = interposed(&shims, tools);
+        env.extend([
             (names::ENV_PLAN, Some(plan.hash.clone().into())),
             (names::ENV_PLAN_TEXT, Some(plan.plan.canonical().into())),
-            (names::ENV_LLVM_BIN, Some(tools.into_os_string())),
             (names::ENV_BARE_OUTPUT, bare.then(|| "1".into())),
-        ];
+        ]);
         let token = plan.source != judge::Source::Token || must_strip(judgement);
         Ok((words::added(plan, manifest.as_ref(), token), env))
     }
+}
+
+/// What counters in device code add to a command: words in front of the user's and behind them, variables.
+#[derive(Default)]
+struct Added {
+    front: Vec<OsString>,
+    back: Vec<OsString>,
+    env: Env,
+}
+
+/// The variables by which clang starts our tools, and those find the real ones.
+fn interposed(shims: &Path, tools: PathBuf) -> Env {
+    vec![
+        (COMPILER_PATH, Some(search_path(shims, env::var_os(COMPILER_PATH)))),
+        (names::ENV_LLVM_BIN, Some(tools.into_os_string())),
+    ]
 }
 
 /// Whether words of ours have to go before clang sees them.

@@ -207,3 +207,30 @@ fn a_runtime_of_clangs_own_is_left_to_clang() {
     let elsewhere = words("--offload-arch=gfx90a a.hip -fprofile-instr-generate -resource-dir=/nowhere");
     assert_eq!(scan(&elsewhere).resource_folder, Some("/nowhere".into()));
 }
+
+#[test]
+fn levels_at_which_context_sensitive_counters_are_left_out_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    for (version, line, advice) in [
+        (22, "", Some("-O1")),
+        (22, "-O0", Some("-O1")),
+        (22, "-O1", None),
+        (22, "-O0 -fgpu-rdc", Some("-O2")),
+        (22, "-O1 -fgpu-rdc", None),
+        (23, "", None),
+        (23, "-O2 -O0", Some("-O2")),
+        (23, "-O", Some("-O2")),
+        (24, "-O1", Some("-O2")),
+        (24, "-Og -O3", None),
+        (24, "-Os", None),
+        (24, "-O1 -fprofile-generate", None),
+    ] {
+        let line = words(&format!("--offload-arch=gfx90a a.hip -fcs-profile-generate {line}"));
+        let command = scan(&line);
+        let profile = Profile::of(&command, &line, &Settings::gather(&[], &none, &[])).unwrap().unwrap();
+        let path = clang(dir.path(), version);
+        let told = profile.limit(&command, &line, &Toolchain::answered(&path, version, version > 22)).unwrap();
+        assert_eq!(told.is_some(), advice.is_some(), "{version} {line:?}");
+        assert!(told.is_none_or(|told| told.to_string().contains(advice.unwrap())), "{version} {line:?}");
+    }
+}

@@ -128,9 +128,11 @@ fn check_ways(test: &str, flags: &str, ways: &[&str]) {
             let output = run(&bench, version, &script);
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             let errors = String::from_utf8_lossy(&output.stderr);
-            let refused = version == 22 && script.contains("given.hip");
-            let right = match refused {
-                true => !output.status.success() && errors.contains("[HS0410]") && errors.contains("__llvm_prf_nm"),
+            // Our linker tells the names of two sources apart; in this bench a script stands in its place. Builds with
+            // it are those of `tests/profile-bench`.
+            let apart = version == 22 && script.contains("given.hip");
+            let right = match apart {
+                true => errors.contains("duplicate symbol: __llvm_prf_nm") && !errors.contains("hotswap"),
                 false => said == facts(version) && output.status.success() && !warned(&errors),
             };
             if !right {
@@ -159,7 +161,7 @@ fn counters_of_the_optimiser_link_in_every_mode() {
 fn context_sensitive_counters_link_in_every_mode() {
     check_ways(
         "context_sensitive_counters_link_in_every_mode",
-        "-fcs-profile-generate",
+        "-O2 -fcs-profile-generate",
         &["one step", "compile and link", "rdc", "old driver", "shared", "thin"],
     );
 }

@@ -34,6 +34,9 @@ pub(crate) fn run(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic
     if !line.is_marked() {
         return Err(child::exec(context, &real, args));
     }
+    if !line.has_plan_words() && !context.has_plan() {
+        return child::run(context, &real, &line.stripped()?.words);
+    }
     let plan = context.plan(line.token()?.as_deref())?;
     line.agree_with(&plan)?;
     let output = line.output();

@@ -4,10 +4,11 @@
 //! `COMPILER_PATH` first, in every driver mode; `hotswap-clang` puts our folder there when a build
 //! has a plan. By the name that it is called with, the binary
 //! - checks what a device link wrote against the plan ([`device_link`]),
+//! - keeps the counters of several sources apart where clang 22 does not ([`counter_names`]),
 //! - adds the plan's targets to a fat binary that was just written ([`fat_binary`]),
 //! - does the same to the fat binary of relocatable device code, before the host link ([`host_link`]).
 //!
-//! Invariants: without a plan it is one `exec` of the real tool; it exits with 0 to 125 and never by
+//! Invariants: without a plan (and without such counters) it is one `exec` of the real tool; it exits with 0 to 125 and never by
 //! a signal, because clang takes those for a crash of its own (clang 23 aborts); a file of clang's
 //! is replaced as a whole or not at all; behind a device link's output something may be put, which leaves it as it was.
 //!
@@ -17,6 +18,7 @@
 mod child;
 mod companion;
 mod context;
+mod counter_names;
 mod device_link;
 mod fat_binary;
 mod host_link;

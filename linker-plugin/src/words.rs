@@ -1,8 +1,9 @@
 //! The command line of a device link: finding our words, taking them out, finding the output.
 
+use crate::counter_names::Renamer;
 use hotswap_files::{Word, expand};
 use hotswap_plan::Plan;
-use hotswap_plan::words::{ALLOW, PATCHES, PLAN, POLICY, PREFIX, RETARGET};
+use hotswap_plan::words::{ALLOW, COUNTER_NAMES, PATCHES, PLAN, POLICY, PREFIX, RETARGET};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::MemfdFlags;
 use std::ffi::{OsStr, OsString};
@@ -44,6 +45,11 @@ impl<'a> CommandLine<'a> {
         self.words().any(is_ours)
     }
 
+    /// Whether a word of ours is about a plan.
+    pub(crate) fn has_plan_words(&self) -> bool {
+        self.words().any(|word| is_ours(word) && word != COUNTER_NAMES)
+    }
+
     /// The plan's hash, if the words hold one.
     pub(crate) fn token(&self) -> Result<Option<String>, Diagnostic> {
         let mut tokens: Vec<_> =
@@ -78,21 +84,32 @@ impl<'a> CommandLine<'a> {
             .advise("write them on the command line, not into a configuration file of clang"))
     }
 
-    /// The words without ours. A response file that holds one of ours is replaced by a stripped
-    /// copy in memory: a file on disk would stay behind when the process is killed.
+    /// The words without ours, with the inputs replaced whose counters' names are to be kept apart. What changes is
+    /// in memory: a file on disk would stay behind when the process is killed.
     pub(crate) fn stripped(&self) -> Result<Stripped, Diagnostic> {
         let mut stripped = Stripped { words: Vec::new(), _files: Vec::new() };
+        let mut renamer = self.has(&[COUNTER_NAMES]).then(Renamer::default);
         for (index, original) in self.original.iter().enumerate() {
             let inside: Vec<_> = self.expanded.iter().filter(|word| word.index == index).collect();
-            if !inside.iter().any(|word| is_ours(&word.text)) {
+            let mut kept = Vec::new();
+            let mut changed = inside.iter().any(|word| is_ours(&word.text));
+            for word in inside.iter().filter(|word| !is_ours(&word.text)) {
+                let renamed = renamer.as_mut().map(|renamer| renamer.apart(&word.text)).transpose()?.flatten();
+                kept.push(match renamed {
+                    Some(content) => {
+                        changed = true;
+                        stripped.keep(in_memory(&content))?
+                    }
+                    None => word.text.clone(),
+                });
+            }
+            if !changed {
                 stripped.words.push(original.clone());
             } else if original.as_bytes().starts_with(b"@") {
-                let kept = inside.iter().map(|word| word.text.as_os_str()).filter(|word| !is_ours(word));
-                let file = response_file(kept).map_err(|error| {
-                    Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file("response file in memory")
-                })?;
-                stripped.words.push(format!("@/proc/self/fd/{}", file.as_raw_fd()).into());
-                stripped._files.push(file);
+                let file = stripped.keep(response_file(kept.iter().map(OsString::as_os_str)))?;
+                stripped.words.push([OsStr::new("@"), &file].iter().copied().collect());
+            } else {
+                stripped.words.append(&mut kept);
             }
         }
         Ok(stripped)
@@ -125,6 +142,24 @@ impl<'a> CommandLine<'a> {
     pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.words().any(|word| names.iter().any(|name| word == *name))
     }
+}
+
+impl Stripped {
+    /// The name by which the child reads a file that it inherits.
+    fn keep(&mut self, file: std::io::Result<File>) -> Result<OsString, Diagnostic> {
+        let file = file
+            .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file("a file in memory"))?;
+        let name = format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+        self._files.push(file);
+        Ok(name)
+    }
+}
+
+fn in_memory(content: &[u8]) -> std::io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("hotswap-input", MemfdFlags::empty())?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// A response file without a name; the child reads it through the inherited descriptor.

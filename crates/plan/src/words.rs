@@ -22,6 +22,9 @@ pub const NO_COALESCE_FLAG: &str = "-fno-hotswap-coalesce";
 pub const DRAIN: &str = "--hotswap-drain=";
 /// [`DRAIN`] with `0`, as a user writes it.
 pub const NO_DRAIN_FLAG: &str = "--hotswap-no-drain";
+/// Sources of relocatable device code whose counters have names under one symbol: the interposer renames it. Added by the
+/// wrapper for clang 22, with and without a plan.
+pub const COUNTER_NAMES: &str = "--hotswap-counter-names";
 /// What every word of ours begins with, but for [`COALESCE_FLAG`], which only the wrapper sees; the interposer
 /// removes such words.
 pub const PREFIX: &str = "--hotswap-";

@@ -19,9 +19,7 @@ __attribute__((used, visibility("protected"))) const void *__llvm_profile_sectio
     __start___llvm_prf_ucnts, __stop___llvm_prf_ucnts, &__llvm_profile_raw_version,
 };
 
-#define NO_COUNTERS __attribute__((no_profile_instrument_function)) // counters that come in at the link
-
-NO_COUNTERS void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *uniform, uint64_t step) {
+void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *uniform, uint64_t step) {
   uint64_t lanes = __gpu_lane_mask();
   if (!__gpu_is_first_in_lane(lanes)) return;
   uint64_t count = (uint64_t)__builtin_popcountl(lanes);
@@ -30,7 +28,7 @@ NO_COUNTERS void __llvm_profile_instrument_gpu(uint64_t *counter, uint64_t *unif
     __scoped_atomic_fetch_add(uniform, step * count, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);
 }
 
-NO_COUNTERS int __llvm_profile_sampling_gpu(int bits) {
+int __llvm_profile_sampling_gpu(int bits) {
   if (bits <= 0) return 1;
   return bits >= 32 ? __gpu_block_id_x() == 0 : (__gpu_block_id_x() & ((1u << bits) - 1)) == 0;
 }

@@ -1,5 +1,7 @@
 //! A small instrumented object in the memory of a "GPU", and LLVM's reader as far as it decides: for tests and fuzzing.
 
+#![allow(unreachable_pub)] // also part of the fuzz targets
+
 use hotswap_profile_drain::capture::{Device, Loaded, Refusal, capture};
 use hotswap_profile_drain::elf::{Blocks, File, Image, Sections, Span, word};
 use hotswap_profile_drain::layout::{LAYOUTS, Layout};
