@@ -17,7 +17,7 @@ use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
-use hotswap_program::{Dead, Program};
+use hotswap_program::{Dead, Mark, MarkKind, Program, Source};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
@@ -99,7 +99,10 @@ fn planned<'a>(
     let numbers: Vec<usize> =
         sections.filter(|(_, section)| found.contains_key(&section.offset)).map(|(number, _)| number).collect();
     let mut work = Vec::new();
-    for unit in Unit::read(image, &numbers).map_err(one)? {
+    let places = |number: usize, _: &Source<'_>| {
+        found.get(&image.sections[number].offset).map_or_else(Vec::new, Suspects::places)
+    };
+    for unit in Unit::read(image, &numbers, places).map_err(one)? {
         let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
         let kernels = reach::kernels(&unit, object.target_id().processor);
         work.push(Work { unit, suspects, kernels, outcomes: Vec::new() });
@@ -148,7 +151,19 @@ fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) 
     let object = CodeObject::parse(made)?;
     let new_image = Image::parse(made)?;
     let numbers: Vec<usize> = work.iter().map(|work| work.unit.number).collect();
-    let units = Unit::read(&new_image, &numbers)?;
+    let found =
+        suspects(&CodeMap::of(&object), work.first().map_or(task.target, |work| work.unit.isa()), task.rewriter);
+    let places = |number: usize, source: &Source<'_>| {
+        let file = new_image.sections[number].offset as usize;
+        let mut places = found.iter().find(|found| found.file == file).map_or_else(Vec::new, Suspects::places);
+        // Symbols keep their order, so those of the functions that were looked at are known.
+        let old = work.iter().filter(|work| work.unit.number == number).flat_map(|work| &work.unit.program.functions);
+        let marks = old.filter_map(|function| source.marks.get(function.mark? as usize));
+        places.extend(marks.map(|mark| mark.offset));
+        places.sort_unstable();
+        places
+    };
+    let units = Unit::read(&new_image, &numbers, places)?;
     let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
@@ -156,7 +171,6 @@ fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) 
         let images = (image, &new_image);
         verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target: task.target })?;
     }
-    let found = suspects(&CodeMap::of(&object), units.first().map_or(task.target, Unit::isa), task.rewriter);
     again(units, found, &new_image, object.target_id().processor, task)
 }
 
@@ -198,7 +212,13 @@ impl Work<'_> {
                 let behind = || {
                     let before =
                         program.functions.partition_point(|function| function.start <= *offset).checked_sub(1)?;
-                    Some(before).filter(|before| !program.functions[*before].is_closed())
+                    let function = &program.functions[before];
+                    // One that is not there is closed.
+                    let marks = &program.source.marks;
+                    let next = &marks[marks.partition_point(|mark| mark.offset < function.end)..];
+                    let mut between = next.iter().take_while(|mark| mark.offset <= *offset);
+                    let is_code = |mark: &Mark<'_>| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function);
+                    (!function.is_closed() && !between.any(is_code)).then_some(before)
                 };
                 let holder = program.function_at(*offset).map(|(number, _)| number).or_else(behind);
                 if let Some(number) = holder {

@@ -68,8 +68,9 @@ fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
 /// What each function may use.
 pub(crate) fn room(unit: &Unit<'_>, kernels: &[Kernel], function: usize) -> Room {
     let reached_from = unit.program.kernels_of(function);
-    let numbers = kernels.iter().enumerate().filter(|(_, kernel)| reached_from.contains(&kernel.function));
-    let known: Vec<usize> = numbers.map(|(number, _)| number).collect();
+    // Kernels stand in the order of their functions.
+    let number = |function: &u32| kernels.binary_search_by_key(function, |kernel| kernel.function).ok();
+    let known: Vec<usize> = reached_from.iter().filter_map(number).collect();
     let open = is_open(unit, function);
     let own = || highest(unit, function);
     let grants = || known.iter().map(|number| kernels[*number].granted);

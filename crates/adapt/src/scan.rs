@@ -28,6 +28,13 @@ impl Suspects {
         self.sites.is_empty() && self.reasons.is_empty()
     }
 
+    /// All offsets; rising.
+    pub(crate) fn places(&self) -> Vec<u32> {
+        let mut all = [&self.sites[..], &self.reasons[..]].concat();
+        all.sort_unstable();
+        all
+    }
+
     fn append(&mut self, mut other: Self) {
         self.sites.append(&mut other.sites);
         self.reasons.append(&mut other.reasons);

@@ -26,14 +26,19 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// The sections with these numbers.
-    pub(crate) fn read(image: &Image<'a>, numbers: &[usize]) -> Result<Vec<Self>, Diagnostic> {
+    /// The sections with these numbers, as far as it matters for the places in them that `places` gives; these rise.
+    pub(crate) fn read(
+        image: &Image<'a>,
+        numbers: &[usize],
+        places: impl Fn(usize, &Source<'a>) -> Vec<u32>,
+    ) -> Result<Vec<Self>, Diagnostic> {
         let mut units = Vec::new();
         for source in Source::read(image.bytes())? {
             let at = source.bytes.as_ptr() as usize;
             let own = |number: &&usize| image.sections.get(**number).is_some_and(|s| s.bytes.as_ptr() as usize == at);
             let Some(number) = numbers.iter().find(own).copied() else { continue };
-            let program = Program::build(source);
+            let places = places(number, &source);
+            let program = Program::around(source, &places);
             let banks = BankMap::by_convention(&program);
             let name = image.sections[number].name;
             let (proven, summaries, returns) = (OnceLock::new(), OnceLock::new(), OnceLock::new());

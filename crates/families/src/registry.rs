@@ -152,6 +152,7 @@ impl Registry {
             function: Vec::new(),
             others: self.others.clone(),
             concerned: Vec::new(),
+            flows: Vec::new(),
         };
         for (family, apply) in self.in_order() {
             match apply {
@@ -168,6 +169,8 @@ impl Registry {
         };
         // Families of others are asked about everything that is left.
         let others = if self.others.is_empty() { 0 } else { OTHERS };
+        let flows = &rewriter.function;
+        rewriter.flows = Entry::all().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
         rewriter.concerned = Entry::all().map(|entry| concerned(entry) | others).collect();
         Ok(rewriter)
     }
@@ -196,6 +199,8 @@ pub struct Rewriter {
     others: Vec<ThirdParty>,
     /// For each line of the tables a bit for each family of `instruction` that it concerns.
     concerned: Vec<u32>,
+    /// For each line whether it may concern one of `function`.
+    flows: Vec<bool>,
 }
 
 // A bit for each family, the last for those of others.
@@ -224,7 +229,8 @@ impl Rewriter {
     /// Whether some family of scope `Function` may have something to put into a function with that instruction.
     #[inline]
     pub fn concerns_function(&self, inst: &Inst) -> bool {
-        self.function.iter().any(|(_, family)| (family.concerns)(inst))
+        let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
+        may && self.function.iter().any(|(_, family)| (family.concerns)(inst))
     }
 
     /// The family that an instruction of that line concerns although the compiler makes it for the target as well, because
@@ -348,7 +354,11 @@ mod tests {
         let wrong_scope: Registrar = |registry| {
             registry.bind(
                 slot::TARGET_NOTE,
-                Apply::Function(FunctionFamily { concerns: |_| false, insertions: |_| Ok(Vec::new()) }),
+                Apply::Function(FunctionFamily {
+                    entries: |_| false,
+                    concerns: |_| false,
+                    insertions: |_| Ok(Vec::new()),
+                }),
             )
         };
         assert_eq!(text(wrong_scope), format!("{target_note} a family of scope Function, its line says CodeObject"));

@@ -5,6 +5,7 @@
 //! convention ([`BankMap::by_convention`]: bank 0 for every role at entries and returns). On other targets everything is
 //! bank 0.
 
+use crate::bits::Bits;
 use crate::block::Exit;
 use crate::calls::Callee;
 use crate::function::Function;
@@ -43,13 +44,17 @@ impl BankMap {
         let mut solver = Solver::new(program, outside);
         solver.run();
         let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
-        let blocks = solver.states.into_iter().map(|states| states.into_iter().map(known).collect());
-        let mut map = Self { blocks: blocks.collect() };
-        for (function, states) in program.functions.iter().zip(&mut map.blocks) {
-            if !function.banked && states.iter().all(|state| *state == VgprBanks::ENTRY) {
-                *states = Vec::new();
+        let blocks = solver.states.into_iter().zip(&program.functions).map(|(states, function)| match states {
+            States::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
+            States::Same(state) => vec![known(state); function.blocks.len()],
+            States::Blocks(states)
+                if !function.banked && states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) =>
+            {
+                Vec::new()
             }
-        }
+            States::Blocks(states) => states.into_iter().map(known).collect(),
+        });
+        let mut map = Self { blocks: blocks.collect() };
         // A jump to an unknown place may go to any block of its function.
         for (function, states) in program.functions.iter().zip(&mut map.blocks) {
             if function.problems.iter().any(|problem| problem.reason == Reason::UnknownJump) {
@@ -93,17 +98,32 @@ struct Solver<'p, 'a> {
     program: &'p Program<'a>,
     /// What unknown callers and callees leave.
     outside: VgprBanks,
-    states: Vec<Vec<Option<VgprBanks>>>,
+    states: Vec<States>,
     /// What a function leaves when it returns.
     returned: Vec<Option<VgprBanks>>,
-    work: BTreeSet<(u32, u32)>,
+    /// Functions with blocks to be looked at, and these blocks.
+    work: BTreeSet<u32>,
+    pending: Vec<Bits>,
+}
+
+/// What is known of a function's blocks; `None` where nobody has come yet.
+#[derive(Debug, Clone)]
+enum States {
+    /// The function neither sets modes nor calls anybody: it is the same everywhere.
+    Same(Option<VgprBanks>),
+    Blocks(Vec<Option<VgprBanks>>),
 }
 
 impl<'p, 'a> Solver<'p, 'a> {
     fn new(program: &'p Program<'a>, outside: VgprBanks) -> Self {
         let functions = &program.functions;
-        let states = functions.iter().map(|function| vec![None; function.blocks.len()]).collect();
-        Self { program, outside, states, returned: vec![None; functions.len()], work: BTreeSet::new() }
+        let states = |function: &Function| match function.banked || !function.calls.is_empty() {
+            true => States::Blocks(vec![None; function.blocks.len()]),
+            false => States::Same(None),
+        };
+        let states = functions.iter().map(states).collect();
+        let (returned, pending) = (vec![None; functions.len()], vec![Bits::default(); functions.len()]);
+        Self { program, outside, states, returned, work: BTreeSet::new(), pending }
     }
 
     fn run(&mut self) {
@@ -117,8 +137,16 @@ impl<'p, 'a> Solver<'p, 'a> {
                 }
             }
         }
-        while let Some((number, block)) = self.work.pop_first() {
-            self.block(number as usize, block as usize);
+        while let Some(number) = self.work.pop_first() {
+            let mut block = 0;
+            while let Some(next) = self.pending[number as usize].next(block) {
+                self.pending[number as usize].clear(next);
+                block = next + 1;
+                self.block(number as usize, next);
+            }
+            if self.pending[number as usize].next(0).is_some() {
+                self.work.insert(number);
+            }
         }
     }
 
@@ -129,18 +157,44 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 
     fn meet(&mut self, function: usize, block: usize, banks: VgprBanks) {
-        let Some(slot) = self.states[function].get_mut(block) else { return };
+        let slot = match &mut self.states[function] {
+            States::Same(state) => Some(state),
+            States::Blocks(states) => states.get_mut(block),
+        };
+        let Some(slot) = slot else { return };
         let joined = slot.map_or(banks, |known| known.join(banks));
-        if *slot != Some(joined) {
-            *slot = Some(joined);
-            self.work.insert((function as u32, block as u32));
+        if *slot == Some(joined) {
+            return;
+        }
+        *slot = Some(joined);
+        let blocks = &self.program.functions[function].blocks;
+        match self.states[function] {
+            States::Blocks(_) => self.again(function, block),
+            States::Same(_) if blocks.iter().any(|line| line.exit == Exit::Return) => self.give_back(function, joined),
+            States::Same(_) => {}
+        }
+    }
+
+    fn again(&mut self, function: usize, block: usize) {
+        let pending = &mut self.pending[function];
+        if pending.bytes() == 0 {
+            pending.reset(self.program.functions[function].blocks.len());
+        }
+        pending.set(block);
+        self.work.insert(function as u32);
+    }
+
+    fn state(&self, function: usize, block: usize) -> Option<VgprBanks> {
+        match &self.states[function] {
+            States::Same(state) => *state,
+            States::Blocks(states) => states.get(block).copied().flatten(),
         }
     }
 
     fn block(&mut self, number: usize, block: usize) {
         let program = self.program;
         let function = &program.functions[number];
-        let Some(entry) = self.states[number][block] else { return };
+        let Some(entry) = self.state(number, block) else { return };
         let line = function.blocks[block];
         let mut banks = self.through(function, line.start, line.end, entry);
         let call = function.call_at(line.last);
@@ -196,9 +250,9 @@ impl<'p, 'a> Solver<'p, 'a> {
         let program = self.program;
         for (caller, site) in program.callers(number) {
             if let Some(block) = program.functions[caller].block_at(site.offset)
-                && self.states[caller][block].is_some()
+                && self.state(caller, block).is_some()
             {
-                self.work.insert((caller as u32, block as u32));
+                self.again(caller, block);
             }
         }
     }

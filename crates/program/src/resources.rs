@@ -80,8 +80,8 @@ impl Program<'_> {
     #[must_use]
     pub fn kernel_needs(&self, function: usize) -> Option<KernelNeeds> {
         let function = self.functions.get(function)?;
-        let marks = self.source.marks.iter().filter(|mark| (function.start..function.end).contains(&mark.offset));
-        marks.into_iter().find_map(|mark| match mark.kind {
+        let marks = &self.source.marks[self.source.marks.partition_point(|mark| mark.offset < function.start)..];
+        marks.iter().take_while(|mark| mark.offset < function.end).find_map(|mark| match mark.kind {
             MarkKind::Kernel(needs) => Some(needs),
             _ => None,
         })

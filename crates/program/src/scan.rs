@@ -10,6 +10,7 @@ use crate::place::Place;
 use crate::problem::{Problem, Reason};
 use crate::source::{FixupKind, Source};
 use crate::track::{self, Clobbers, Jump, Tracked};
+use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::{EffectReader, Flow};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa};
@@ -258,7 +259,8 @@ impl Draft {
         let next = offset + u32::from(inst.len());
         match op {
             Op::Mode => {
-                self.banked = true;
+                // What stands at the end counts, too: it may spoil a change of the mode that comes next.
+                self.banked |= next >= self.end || sets_banks(inst, context.isa());
                 self.indexed |= inst.index_mode(context.isa()) == Some(true);
             }
             Op::GetPc => self.tracks = true,
@@ -488,6 +490,13 @@ impl Draft {
             Some(Jump::Unknown) | None => (Exit::Unknown, 255),
         }
     }
+}
+
+/// Whether an instruction changes some bank mode.
+fn sets_banks(inst: &Inst, isa: Isa) -> bool {
+    let banks = |mode: VgprBanks| Role::ALL.map(|role| mode.bank(role));
+    let all = [VgprBanks::ENTRY, VgprBanks::of_mode(0xff), VgprBanks::UNKNOWN];
+    all.into_iter().any(|mode| banks(mode.after(inst, isa)) != banks(mode))
 }
 
 /// Base of a [`Place`] that is an offset in the section, in a draft's calls only.

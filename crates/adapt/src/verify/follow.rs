@@ -219,9 +219,9 @@ impl Walk<'_, '_, '_, '_> {
     /// Whether the instruction may have a part in adding a distance to the program counter. That the sum is
     /// right is for [`super::flow`] to say.
     fn is_sum(&self, old: &Inst) -> bool {
-        let Some((_, function)) = self.pair.old.program.function_at(self.old) else { return false };
         let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
-        old.is(Flag::Salu) && function.pc_values.iter().any(adds)
+        let found = self.pair.old.program.function_at(self.old);
+        old.is(Flag::Salu) && found.is_some_and(|(_, function)| function.pc_values.iter().any(adds))
     }
 
     /// Members of a clause stand behind it as they stood, and nothing new is among them.

@@ -52,6 +52,8 @@ pub(crate) fn all(_: &Inst) -> bool {
 /// What a family of scope `Function` is.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionFamily {
+    /// Whether instructions of that line of the tables may concern it.
+    pub entries: fn(Entry) -> bool,
     /// Whether an instruction may be a reason to put something into its function. A function without one is not asked about.
     pub concerns: fn(&Inst) -> bool,
     /// Instructions to put in.

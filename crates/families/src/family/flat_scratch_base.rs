@@ -36,8 +36,12 @@ const SOURCES: [Name; 9] = [
 ];
 
 fn suspects(inst: &Inst) -> bool {
-    // The raw number first: this looks at every vector instruction.
-    SOURCES.iter().any(|name| inst.raw(*name) == Some(SELECTOR))
+    // This looks at every vector instruction: most have few operands and none with that number.
+    let mut sources = inst.entry().slots().iter().filter(|slot| SOURCES.contains(&slot.name));
+    sources.any(|slot| match slot.pieces().is_empty() {
+        true => inst.raw(slot.name) == Some(SELECTOR),
+        false => inst.raw_slot(slot) == SELECTOR,
+    })
 }
 
 const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);

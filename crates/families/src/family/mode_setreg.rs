@@ -8,13 +8,16 @@
 use crate::code::{Block, Flow, FunctionFamily, Insertion, Refusal, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::{Flag, Inst, Name};
+use hotswap_isa::{Entry, Flag, Inst, Name};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_mode_setreg_patch(registry: &mut Registry) {
-    registry.bind(slot::MODE_SETREG, Apply::Function(FunctionFamily { concerns: sets_mode, insertions }));
+    registry.bind(
+        slot::MODE_SETREG,
+        Apply::Function(FunctionFamily { entries: sets_registers, concerns: sets_mode, insertions }),
+    );
 }
 
 const NEEDED: usize = 2;
@@ -64,8 +67,11 @@ fn fresh(flow: &Flow<'_>) -> Vec<bool> {
     fresh
 }
 
+fn sets_registers(entry: Entry) -> bool {
+    entry.is(Flag::Salu) && matches!(entry.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
+}
+
 /// `s_setreg` of hardware register 1.
 fn sets_mode(inst: &Inst) -> bool {
-    matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
-        && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == 1)
+    sets_registers(inst.entry()) && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == 1)
 }

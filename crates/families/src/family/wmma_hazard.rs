@@ -8,7 +8,7 @@
 use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Refusal, Spacing, Touch, counts, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::Inst;
+use hotswap_isa::{Entry, Flag, Inst};
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 
@@ -16,7 +16,10 @@ use std::collections::VecDeque;
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
-    registry.bind(slot::WMMA_HAZARD, Apply::Function(FunctionFamily { concerns: needs_distance, insertions }));
+    registry.bind(
+        slot::WMMA_HAZARD,
+        Apply::Function(FunctionFamily { entries: is_matrix, concerns: needs_distance, insertions }),
+    );
 }
 
 /// Matrix instructions that can still matter, by block and number, with the instructions that count since them.
@@ -37,6 +40,10 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
         });
     }
     Ok(all)
+}
+
+fn is_matrix(entry: Entry) -> bool {
+    entry.is(Flag::Wmma) || entry.is(Flag::Swmmac)
 }
 
 fn needs_distance(inst: &Inst) -> bool {
@@ -96,6 +103,10 @@ fn through(
     state: &mut State,
     mut missing: impl FnMut(usize, u8),
 ) {
+    // Most blocks have no matrix instruction, nor one before them that matters.
+    if state.is_empty() && hazards.range((number, 0)..(number + 1, 0)).next().is_none() {
+        return;
+    }
     let Block { code, leaves, mut banks, .. } = flow.blocks[number].clone();
     for (index, inst) in code.iter().enumerate() {
         // Most of the code has no matrix instruction before it that matters.

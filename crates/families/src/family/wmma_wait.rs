@@ -7,13 +7,16 @@
 use crate::code::{Flow, FunctionFamily, Insertion, Refusal, Scheduling, wait_for_vector_results};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
-use hotswap_isa::{Flag, Inst, Name};
+use hotswap_isa::{Entry, Flag, Inst, Name};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_wmma_wait_patch(registry: &mut Registry) {
-    registry.bind(slot::WMMA_WAIT, Apply::Function(FunctionFamily { concerns: is_slower, insertions }));
+    registry.bind(
+        slot::WMMA_WAIT,
+        Apply::Function(FunctionFamily { entries: is_slower_entry, concerns: is_slower, insertions }),
+    );
 }
 
 fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
@@ -33,8 +36,12 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
 
 /// Matrix instructions of fp8, bf8, f8f6f4 and f4.
 fn is_slower(inst: &Inst) -> bool {
-    let name = inst.mnemonic();
-    inst.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| name.contains(format))
+    is_slower_entry(inst.entry())
+}
+
+fn is_slower_entry(entry: Entry) -> bool {
+    let name = entry.mnemonic();
+    entry.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| name.contains(format))
 }
 
 /// Whether nothing but scalar instructions comes before a wait for all vector results.
