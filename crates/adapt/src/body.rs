@@ -96,13 +96,13 @@ pub(crate) fn function_families(
     changes: &mut Changes,
 ) -> Result<Vec<(&'static str, u64)>, (&'static str, Refusal)> {
     let mut counts = Vec::new();
+    let function = &unit.program.functions[number];
+    let anywhere = entered_anywhere(function).is_some();
+    let successors: Vec<Vec<usize>> = (0..function.blocks.len())
+        .map(|block| function.successors(block).iter().map(|next| *next as usize).collect())
+        .collect();
+    let mut bodies = self::bodies(unit, number, changes);
     for family in rewriter.functions() {
-        let bodies = bodies(unit, number, changes);
-        let function = &unit.program.functions[number];
-        let anywhere = entered_anywhere(function).is_some();
-        let successors: Vec<Vec<usize>> = (0..bodies.len())
-            .map(|block| function.successors(block).iter().map(|next| *next as usize).collect())
-            .collect();
         let blocks: Vec<Block<'_>> = function
             .blocks
             .iter()
@@ -122,6 +122,7 @@ pub(crate) fn function_families(
         if !found.is_empty() {
             counts.push((family.name, found.len() as u64));
             insert(unit, &bodies, found, changes);
+            bodies = self::bodies(unit, number, changes);
         }
     }
     Ok(counts)

@@ -104,6 +104,8 @@ struct Solver<'p, 'a> {
     /// Functions with blocks to be looked at, and these blocks.
     work: BTreeSet<u32>,
     pending: Vec<Bits>,
+    /// The function whose blocks are looked at now.
+    current: u32,
 }
 
 /// What is known of a function's blocks; `None` where nobody has come yet.
@@ -123,7 +125,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         };
         let states = functions.iter().map(states).collect();
         let (returned, pending) = (vec![None; functions.len()], vec![Bits::default(); functions.len()]);
-        Self { program, outside, states, returned, work: BTreeSet::new(), pending }
+        Self { program, outside, states, returned, work: BTreeSet::new(), pending, current: u32::MAX }
     }
 
     fn run(&mut self) {
@@ -139,11 +141,13 @@ impl<'p, 'a> Solver<'p, 'a> {
         }
         while let Some(number) = self.work.pop_first() {
             let mut block = 0;
+            self.current = number;
             while let Some(next) = self.pending[number as usize].next(block) {
                 self.pending[number as usize].clear(next);
                 block = next + 1;
                 self.block(number as usize, next);
             }
+            self.current = u32::MAX;
             if self.pending[number as usize].next(0).is_some() {
                 self.work.insert(number);
             }
@@ -181,7 +185,9 @@ impl<'p, 'a> Solver<'p, 'a> {
             pending.reset(self.program.functions[function].blocks.len());
         }
         pending.set(block);
-        self.work.insert(function as u32);
+        if self.current != function as u32 {
+            self.work.insert(function as u32);
+        }
     }
 
     fn state(&self, function: usize, block: usize) -> Option<VgprBanks> {
@@ -197,7 +203,8 @@ impl<'p, 'a> Solver<'p, 'a> {
         let Some(entry) = self.state(number, block) else { return };
         let line = function.blocks[block];
         let mut banks = self.through(function, line.start, line.end, entry);
-        let call = function.call_at(line.last);
+        let may_call = matches!(line.exit, Exit::Call | Exit::Tail | Exit::Unknown);
+        let call = may_call.then(|| function.call_at(line.last)).flatten();
         if let Some(call) = call {
             match call.callee {
                 Callee::Function { function: callee, entry } => {

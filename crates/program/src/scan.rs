@@ -79,6 +79,8 @@ pub(crate) struct Draft {
     pub(crate) points: Vec<u32>,
     /// It has jumps or calls to addresses in registers, or asks for the program counter.
     tracks: bool,
+    /// Code was found since the blocks were made.
+    grown: bool,
     stack: Vec<u32>,
     /// Targets of direct calls, wherever they are.
     pub(crate) called: BTreeSet<u32>,
@@ -107,6 +109,7 @@ impl Draft {
             indexed: false,
             points: Vec::new(),
             tracks: false,
+            grown: true,
             stack: Vec::new(),
             called: BTreeSet::new(),
             reached: BTreeSet::new(),
@@ -135,15 +138,21 @@ impl Draft {
         self.entries.extend(entries);
         for round in 0..=ROUNDS {
             self.run(context);
-            self.build(context);
+            if self.grown {
+                self.build(context);
+            }
             if !self.tracks {
                 return;
             }
             self.points.sort_unstable();
-            self.tracked = track::track(context, self);
+            let tracked = track::track(context, self);
+            let is_new = tracked.jumps != self.tracked.jumps || tracked.calls != self.tracked.calls;
+            self.tracked = tracked;
             self.take_jumps(context);
             if self.stack.is_empty() {
-                self.build(context);
+                if is_new {
+                    self.build(context);
+                }
                 return;
             }
             if round == ROUNDS {
@@ -171,6 +180,7 @@ impl Draft {
     fn run(&mut self, context: &Context<'_, '_>) {
         let reader = EffectReader::new(context.isa());
         while let Some(offset) = self.stack.pop() {
+            self.grown = true;
             let index = self.index(offset);
             self.leaders.set(index);
             if self.starts.get(index) {
@@ -334,6 +344,7 @@ impl Draft {
 
     /// Makes blocks of what was decoded.
     fn build(&mut self, context: &Context<'_, '_>) {
+        self.grown = false;
         self.blocks.clear();
         self.edges.clear();
         self.calls.clear();

@@ -172,9 +172,10 @@ pub(super) fn is_vector(reg: Reg) -> bool {
 }
 
 /// Which words a function's rows have, and where.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
-    words: Vec<u8>,
+    words: [u8; WORDS],
+    count: u8,
 }
 
 impl Layout {
@@ -186,11 +187,16 @@ impl Layout {
             let twin = if word < 2 * VECTORS { touched[twin] } else { 0 };
             word == LAST || touched[word] | twin != 0
         };
-        Self { words: (0..WORDS as u8).filter(used).collect() }
+        let mut layout = Self { words: [0; WORDS], count: 0 };
+        for word in (0..WORDS as u8).filter(used) {
+            layout.words[usize::from(layout.count)] = word;
+            layout.count += 1;
+        }
+        layout
     }
 
     pub(super) fn len(&self) -> usize {
-        self.words.len()
+        usize::from(self.count)
     }
 
     /// The set that a row holds.

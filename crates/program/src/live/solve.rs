@@ -81,9 +81,8 @@ impl Liveness {
     ) -> Option<(Live, Live)> {
         let function = program.functions.get(self.function)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
-        let mut solver = Solver::with_layout(program, self.function, summaries, banks, self.returned, &self.layout);
-        solver.rows.clone_from(&self.rows);
-        let mut after = solver.behind(block);
+        let mut solver = Solver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
+        let mut after = solver.behind(block, &self.rows);
         let mut found = None;
         solver.walk_back(block, &mut after, |at, live, before| {
             if at == offset {
@@ -107,7 +106,6 @@ pub(super) struct Solver<'p, 'a> {
     returned: Live,
     layout: Layout,
     stepper: Stepper<'p>,
-    rows: Vec<u64>,
     /// The instructions of a block, with the bank mode in force.
     line: Vec<(u32, Inst, VgprBanks)>,
 }
@@ -120,11 +118,8 @@ impl<'p, 'a> Solver<'p, 'a> {
         banks: &'p BankMap,
         returned: Live,
     ) -> Self {
-        let function = &program.functions[number];
-        let layout = Layout::of(&touched(function, summaries, banks.is_plain(number)));
-        let mut solver = Self::with_layout(program, number, summaries, banks, returned, &layout);
-        solver.rows = vec![0; function.blocks.len() * layout.len()];
-        solver
+        let layout = Layout::of(&touched(&program.functions[number], summaries, banks.is_plain(number)));
+        Self::with_layout(program, number, summaries, banks, returned, layout)
     }
 
     /// With words for what is live at returns as well: no word must not mean that nothing is.
@@ -154,10 +149,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         banks: &'p BankMap,
         returned: Live,
     ) -> Self {
-        let layout = Layout::of(&[u64::MAX; WORDS]);
-        let mut solver = Self::with_layout(program, number, summaries, banks, returned, &layout);
-        solver.rows = vec![0; solver.function.blocks.len() * layout.len()];
-        solver
+        Self::with_layout(program, number, summaries, banks, returned, Layout::of(&[u64::MAX; WORDS]))
     }
 
     fn with_layout(
@@ -166,12 +158,11 @@ impl<'p, 'a> Solver<'p, 'a> {
         summaries: &'p Summaries,
         banks: &'p BankMap,
         returned: Live,
-        layout: &Layout,
+        layout: Layout,
     ) -> Self {
         let function = &program.functions[number];
         let stepper = Stepper::new(program.source.isa, &program.ops, function.indexed);
-        let (layout, rows, line) = (layout.clone(), Vec::new(), Vec::new());
-        Self { program, number, function, summaries, banks, returned, layout, stepper, rows, line }
+        Self { program, number, function, summaries, banks, returned, layout, stepper, line: Vec::new() }
     }
 
     pub(super) fn solve(mut self) -> Liveness {
@@ -186,16 +177,17 @@ impl<'p, 'a> Solver<'p, 'a> {
         for at in 0..order.len() {
             pending.set(at);
         }
+        let length = self.layout.len();
+        let mut rows = vec![0; self.function.blocks.len() * length];
         let (mut at, mut visits) = (0, 0);
         while let Some(next) = pending.next(at) {
             pending.clear(next);
             at = next + 1;
             visits += 1;
             let block = order[next] as usize;
-            let mut live = self.behind(block);
+            let mut live = self.behind(block, &rows);
             self.walk_back(block, &mut live, |_, _, _| {});
-            let length = self.layout.len();
-            if self.layout.merge(&mut self.rows[block * length..(block + 1) * length], &live) {
+            if self.layout.merge(&mut rows[block * length..(block + 1) * length], &live) {
                 for before in &from[first[block] as usize..first[block + 1] as usize] {
                     let place = position[*before as usize] as usize;
                     pending.set(place);
@@ -203,11 +195,11 @@ impl<'p, 'a> Solver<'p, 'a> {
                 }
             }
         }
-        Liveness { function: self.number, layout: self.layout, rows: self.rows, returned: self.returned, visits }
+        Liveness { function: self.number, layout: self.layout, rows, returned: self.returned, visits }
     }
 
     /// What is live behind a block.
-    fn behind(&self, block: usize) -> Live {
+    fn behind(&self, block: usize, rows: &[u64]) -> Live {
         let length = self.layout.len();
         let line = &self.function.blocks[block];
         let mut live = match line.exit {
@@ -218,7 +210,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         };
         for to in self.function.successors(block) {
             let to = *to as usize;
-            live.union_with(&self.layout.load(&self.rows[to * length..(to + 1) * length]));
+            live.union_with(&self.layout.load(&rows[to * length..(to + 1) * length]));
         }
         live
     }
