@@ -6,6 +6,7 @@
 use super::{Fault, Pair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
 use hotswap_program::{Callee, FixupKind, MarkKind, PcValue};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where everything is now.
@@ -40,30 +41,63 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     if old.marks.len() != new.marks.len() {
         return Err((0, "symbols are missing".to_owned()));
     }
-    let mut walk = Walk { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0 };
+    let mut stretches: Vec<Stretch> = Vec::new();
     for (before, after) in old.marks.iter().zip(&new.marks).filter(|(mark, _)| is_code(&mark.kind)) {
         if before.name != after.name {
             return Err((after.offset, format!("`{}` stands where `{}` stood", after.name, before.name)));
         }
-        let end = match before.size {
-            0 => walk.end_of_code(before.offset),
-            size => before.offset.saturating_add(size),
-        };
         // Further names of the same code.
-        if before.offset < walk.old {
+        if stretches.last().is_some_and(|last| before.offset < last.end) {
             continue;
         }
-        (walk.old, walk.new) = (before.offset, after.offset);
-        walk.followed.steps.push((before.offset, after.offset));
-        walk.stretch(end.min(old.bytes.len() as u32))?;
-        if before.size > 0 && walk.new != after.offset.saturating_add(after.size) {
-            return Err((walk.new, format!("`{}` does not end with its last instruction", after.name)));
-        }
+        let end = match before.size {
+            0 => end_of_code(pair, before.offset),
+            size => before.offset.saturating_add(size).min(old.bytes.len() as u32),
+        };
+        let new_end = (before.size > 0).then(|| after.offset.saturating_add(after.size));
+        stretches.push(Stretch { old: before.offset, end, new: after.offset, new_end, name: &after.name });
     }
+    let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> =
+        stretches.par_chunks(STRETCHES).map(|stretches| Walk::new(pair).all(stretches)).collect();
+    let (mut followed, mut branches) = (Followed::default(), Vec::new());
+    for walk in walks {
+        let mut walk = walk?;
+        followed.steps.append(&mut walk.followed.steps);
+        followed.moved.append(&mut walk.followed.moved);
+        followed.places.append(&mut walk.followed.places);
+        branches.append(&mut walk.branches);
+    }
+    let mut walk = Walk { followed, branches, ..Walk::new(pair) };
     walk.without_names()?;
-    walk.planned()?;
-    walk.branches()?;
+    planned(pair, &walk.followed)?;
+    lead_where_they_led(&walk.branches, &walk.followed)?;
     Ok(walk.followed)
+}
+
+/// Behind the last known instruction of the function at an offset. What is left out of the program is code up to the next
+/// function.
+fn end_of_code(pair: &Pair<'_, '_, '_>, offset: u32) -> u32 {
+    let program = &pair.old.program;
+    if let Some((_, function)) = program.function_at(offset) {
+        return function.blocks.iter().map(|block| block.end).max().unwrap_or(offset);
+    }
+    let marks = &program.source.marks;
+    let mut later = marks[marks.partition_point(|mark| mark.offset <= offset)..].iter();
+    let next = later.find(|mark| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function));
+    next.map_or(program.source.bytes.len() as u32, |mark| mark.offset)
+}
+
+/// How many functions one task looks at.
+const STRETCHES: usize = 64;
+
+/// What symbols say is one function, before and after.
+struct Stretch<'p> {
+    old: u32,
+    end: u32,
+    new: u32,
+    /// Where it ends now, if its symbol says so.
+    new_end: Option<u32>,
+    name: &'p str,
 }
 
 struct Walk<'w, 'p, 'a, 'b> {
@@ -75,15 +109,13 @@ struct Walk<'w, 'p, 'a, 'b> {
     new: u32,
 }
 
-impl Walk<'_, '_, '_, '_> {
-    fn fault<T>(&self, what: impl Into<String>) -> Result<T, Fault> {
-        Err((self.new, what.into()))
+impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
+    fn new(pair: &'w Pair<'p, 'a, 'b>) -> Self {
+        Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0 }
     }
 
-    /// Behind the last known instruction of the function at an offset.
-    fn end_of_code(&self, offset: u32) -> u32 {
-        let function = self.pair.old.program.function_at(offset);
-        function.and_then(|(_, function)| function.blocks.iter().map(|block| block.end).max()).unwrap_or(offset)
+    fn fault<T>(&self, what: impl Into<String>) -> Result<T, Fault> {
+        Err((self.new, what.into()))
     }
 
     /// Functions without a symbol in which something changes: their callers lead to them.
@@ -114,16 +146,30 @@ impl Walk<'_, '_, '_, '_> {
             let place = self.followed.steps.partition_point(|step| step.0 < start);
             let later = self.followed.steps.split_off(place);
             self.followed.steps.push((start, found));
-            self.stretch(self.end_of_code(start))?;
+            self.stretch(end_of_code(self.pair, start))?;
             self.followed.steps.extend(later.into_iter().filter(|step| step.0 >= self.old));
         }
         Ok(())
     }
 
+    fn all(mut self, stretches: &[Stretch<'_>]) -> Result<Self, Fault> {
+        for Stretch { old, end, new, new_end, name } in stretches {
+            (self.old, self.new) = (*old, *new);
+            self.followed.steps.push((*old, *new));
+            self.stretch(*end)?;
+            if new_end.is_some_and(|end| self.new != end) {
+                return self.fault(format!("`{name}` does not end with its last instruction"));
+            }
+        }
+        Ok(self)
+    }
+
     fn stretch(&mut self, end: u32) -> Result<(), Fault> {
         let isa = self.pair.old.isa();
+        let mut planned = self.pair.plan.range(self.old..end.max(self.old)).peekable();
         while self.old < end {
-            if let Some((_, code)) = self.pair.plan.get(&self.old).copied() {
+            while planned.next_if(|(offset, _)| **offset < self.old).is_some() {}
+            if let Some((_, (_, code))) = planned.next_if(|(offset, _)| **offset == self.old) {
                 self.place(code)?;
                 continue;
             }
@@ -291,22 +337,22 @@ impl Walk<'_, '_, '_, '_> {
         }
         Ok(base.wrapping_add(distance) as u32)
     }
+}
 
-    /// Every planned place was met.
-    fn planned(&self) -> Result<(), Fault> {
-        match self.pair.plan.keys().find(|offset| !self.followed.places.contains_key(offset)) {
-            Some(offset) => Err((*offset, "a change is missing".to_owned())),
-            None => Ok(()),
-        }
+/// Every planned place was met.
+fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
+    match pair.plan.keys().find(|offset| !followed.places.contains_key(offset)) {
+        Some(offset) => Err((*offset, "a change is missing".to_owned())),
+        None => Ok(()),
     }
+}
 
-    fn branches(&self) -> Result<(), Fault> {
-        let wrong = |(target, _, to): &&(u32, u32, u32)| self.followed.begin(*target) != Some(*to);
-        match self.branches.iter().find(wrong) {
-            Some((target, at, to)) => {
-                Err((*at, format!("a branch leads to {to:#x}, and what it led to ({target:#x}) is elsewhere")))
-            }
-            None => Ok(()),
+fn lead_where_they_led(branches: &[(u32, u32, u32)], followed: &Followed) -> Result<(), Fault> {
+    let wrong = |(target, _, to): &&(u32, u32, u32)| followed.begin(*target) != Some(*to);
+    match branches.par_iter().find_first(wrong) {
+        Some((target, at, to)) => {
+            Err((*at, format!("a branch leads to {to:#x}, and what it led to ({target:#x}) is elsewhere")))
         }
+        None => Ok(()),
     }
 }

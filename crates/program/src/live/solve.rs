@@ -136,9 +136,7 @@ impl<'p, 'a> Solver<'p, 'a> {
             words.iter_mut().zip(&returned.words).for_each(|(word, live)| *word |= live);
         }
         let layout = Layout::of(&words);
-        let mut solver = Self::with_layout(program, number, summaries, banks, *returned, &layout);
-        solver.rows = vec![0; function.blocks.len() * layout.len()];
-        solver
+        Self::with_layout(program, number, summaries, banks, *returned, layout)
     }
 
     /// With rows of all registers, for what is live at returns in some lanes only.
