@@ -6,7 +6,7 @@
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
-use crate::{bench_fat, install, paths, run};
+use crate::{bench_fat, bench_rewrite, install, paths, run};
 use clap::Parser;
 use hotswap_userland::PATH;
 use std::fs;
@@ -17,7 +17,8 @@ use std::process::Command;
 #[derive(Parser)]
 struct Options {
     /// Only the contests whose name (wrapper, interposer, device link, gemm, coalesce) contains this; `fat` for those of
-    /// whole libraries and of coalesced builds (115 MB are downloaded once).
+    /// whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of up to 30 million
+    /// instructions.
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
@@ -36,8 +37,10 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if let Some([root, prefix, source, work]) = options.inside.as_deref() {
         return Inside::enter(root, prefix, source, work)?.measure(&options);
     }
-    if options.filter.as_deref() == Some("fat") {
-        return bench_fat::main(options.rounds);
+    match options.filter.as_deref() {
+        Some("fat") => return bench_fat::main(options.rounds),
+        Some("rewrite") => return bench_rewrite::main(options.rounds),
+        _ => {}
     }
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;

@@ -32,11 +32,13 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// One run of a command.
 #[derive(Clone, Copy, Default)]
-struct Run {
-    milliseconds: f64,
+pub(crate) struct Run {
+    pub(crate) milliseconds: f64,
+    /// Seconds of all processors, as far as was seen while it ran.
+    pub(crate) processor: f64,
     /// Peaks in KiB.
-    anonymous: u64,
-    resident: u64,
+    pub(crate) anonymous: u64,
+    pub(crate) resident: u64,
 }
 
 type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
@@ -301,7 +303,7 @@ fn largest_bundle(folder: &Path) -> Outcome<Vec<(String, String)>> {
 }
 
 /// Runs a command that must succeed, and watches its memory.
-fn measure(command: &mut Command) -> Outcome<Run> {
+pub(crate) fn measure(command: &mut Command) -> Outcome<Run> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
     let mut child = command.spawn()?;
@@ -314,6 +316,7 @@ fn measure(command: &mut Command) -> Outcome<Run> {
         let text = fs::read_to_string(&status_file).unwrap_or_default();
         run.anonymous = run.anonymous.max(field(&text, "RssAnon:"));
         run.resident = run.resident.max(field(&text, "VmHWM:"));
+        run.processor = run.processor.max(processor(child.id()));
         std::thread::sleep(POLL);
     };
     run.milliseconds = start.elapsed().as_secs_f64() * 1000.0;
@@ -326,10 +329,19 @@ fn field(text: &str, name: &str) -> u64 {
     value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-/// Median time, largest peaks.
-fn middle(runs: &[Run]) -> Run {
+/// Seconds of all processors that a process has used.
+fn processor(process: u32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // User and system time are the 14th and 15th field, in hundredths of a second; the second one ends with the last `)`.
+    let fields = text.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+    fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// Median times, largest peaks.
+pub(crate) fn middle(runs: &[Run]) -> Run {
     Run {
         milliseconds: timer::median(runs.iter().map(|run| run.milliseconds).collect()),
+        processor: timer::median(runs.iter().map(|run| run.processor).collect()),
         anonymous: runs.iter().map(|run| run.anonymous).max().unwrap_or_default(),
         resident: runs.iter().map(|run| run.resident).max().unwrap_or_default(),
     }

@@ -9,6 +9,7 @@
 mod arrows;
 mod bench;
 mod bench_fat;
+mod bench_rewrite;
 mod console;
 mod demo;
 mod extras;

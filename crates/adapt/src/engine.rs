@@ -22,6 +22,7 @@ use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 #[cfg(test)]
@@ -51,12 +52,12 @@ pub(crate) fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnosti
     let map = CodeMap::of(&object);
     let found = suspects(&map, from, &rewriter);
     let bytes = match found.iter().all(Suspects::is_empty) {
-        true => data.to_vec(),
+        true => Cow::Borrowed(data),
         false => {
             let scheduled = found.iter().any(|section| section.schedules);
             let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
             let task = Task { rewriter: &rewriter, target: to, scheduling };
-            code(&object, &task, found, &mut record)?
+            Cow::Owned(code(&object, &task, found, &mut record)?)
         }
     };
     label(bytes, order, record).map_err(one)
@@ -357,9 +358,9 @@ fn long_branch(work: &[Work<'_>], branch: &LongBranch) -> Option<u8> {
 }
 
 /// Header and note name the target, unless they are to go on naming the source.
-fn label(bytes: Vec<u8>, order: &Order, mut record: ObjectRecord) -> Result<Adapted, Diagnostic> {
+fn label(bytes: Cow<'_, [u8]>, order: &Order, mut record: ObjectRecord) -> Result<Adapted, Diagnostic> {
     if order.keep_machine {
-        return Ok(Adapted { bytes, record });
+        return Ok(Adapted { bytes: bytes.into_owned(), record });
     }
     let (bytes, families) = {
         let object = CodeObject::parse(&bytes)?;

@@ -11,6 +11,7 @@ use hotswap_code_object::{CodeObject, KernelNumber, with_numbers};
 use hotswap_program::{KernelNeeds, occupancy};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// VCC, which the metadata counts as well.
@@ -58,16 +59,16 @@ pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> K
 }
 
 /// A copy of the file with the new counts, and sections whose size changes.
-pub(crate) fn write(
-    object: &CodeObject<'_>,
+pub(crate) fn write<'a>(
+    object: &CodeObject<'a>,
     image: &Image<'_>,
     changed: &BTreeMap<String, Grant>,
-) -> Result<(Vec<u8>, Contents), Diagnostic> {
-    let mut data = object.bytes().to_vec();
+) -> Result<(Cow<'a, [u8]>, Contents), Diagnostic> {
     let mut sections = BTreeMap::new();
     if changed.is_empty() {
-        return Ok((data, sections));
+        return Ok((Cow::Borrowed(object.bytes()), sections));
     }
+    let mut data = object.bytes().to_vec();
     let processor = object.target_id().processor;
     let mut numbers = Vec::new();
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
@@ -84,7 +85,7 @@ pub(crate) fn write(
         numbers.extend(count(".sgpr_count", kernel.sgpr_count, grant.sgprs));
     }
     notes(image, &numbers, &mut data, &mut sections)?;
-    Ok((data, sections))
+    Ok((Cow::Owned(data), sections))
 }
 
 fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &Grant) -> Option<()> {

@@ -1,0 +1,144 @@
+//! `cargo xtask bench rewrite`: what making code objects for another stepping costs, from one to thirty million instructions.
+//!
+//! The objects are made of real kernels ([`object`]): with sites (LDS accesses at two addresses, matrix instructions that
+//! the target lacks), calls and plain code, in the three forms that users have; and of plain code alone. Contestants take
+//! turns with `cp` of the same file; medians and ratios of one run are compared.
+
+mod object;
+
+use crate::bench_fat::{Run, measure, middle};
+use crate::outcome::{During, Outcome, fail};
+use crate::session::Session;
+use crate::{install, paths, remove};
+use object::Unit;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// As seen from inside; the one that knows the target.
+const LLVM: &str = "/usr/lib/llvm-24/bin";
+const TARGET: &str = "gfx1250-strict";
+/// Instructions of the objects, in millions: with the last one the code has more than 200 MB.
+const SIZES: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 22.0, 30.0];
+/// Seconds for the largest object: what is aimed at, and what must hold.
+const GOAL: f64 = 2.0;
+const FLOOR: f64 = 5.0;
+/// Memory over the size of the input.
+const MEMORY: f64 = 3.0;
+/// Time over `cp` where nothing is to be done.
+const NOTHING: f64 = 2.0;
+/// Time an instruction of the largest object over that of the smallest.
+const LINEAR: f64 = 1.3;
+
+/// What is rewritten: a name, and whether the file has sites.
+const FORMS: [(&str, bool); 4] = [
+    ("relocatable", true),
+    ("linked, --emit-relocs", true),
+    ("linked, no relocations", true),
+    ("nothing to patch", false),
+];
+
+struct Bench {
+    hotswap: PathBuf,
+    folder: PathBuf,
+    rounds: usize,
+    failed: usize,
+}
+
+/// The median of a form at one size.
+struct Point {
+    millions: f64,
+    copy: Run,
+    run: Run,
+    bytes: u64,
+}
+
+pub(crate) fn main(rounds: Option<usize>) -> Outcome {
+    let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
+    let session = Session::open(&prefix, &work)?;
+    if !session.userland.outside(LLVM).is_dir() {
+        return fail(format!("the objects are made by LLVM 24 in {LLVM}: run in the userland of `setup --userland`"));
+    }
+    install::install(&prefix, true, session.clang().as_deref())?;
+    let folder = work.join("bench-rewrite");
+    remove::delete(&folder)?;
+    fs::create_dir_all(&folder).during("create", &folder)?;
+    let mut bench = Bench { hotswap: prefix.join("bin/hotswap"), folder, rounds: rounds.unwrap_or(3), failed: 0 };
+    let units = [
+        Unit::compile(&session, &bench.folder, "sites", "")?,
+        Unit::compile(&session, &bench.folder, "plain", "-DNO_SITES")?,
+    ];
+    let mut curves: [Vec<Point>; FORMS.len()] = Default::default();
+    for millions in SIZES {
+        let files = [units[0].join(&session, millions)?, units[1].join(&session, millions)?];
+        for (number, (name, sites)) in FORMS.into_iter().enumerate() {
+            let file = if sites { &files[0][number] } else { &files[1][1] };
+            curves[number].push(bench.point(name, file, millions)?);
+        }
+        files.iter().flatten().for_each(|file| drop(fs::remove_file(bench.folder.join(file))));
+    }
+    for ((name, sites), curve) in FORMS.into_iter().zip(&curves) {
+        bench.judge(name, sites, curve);
+    }
+    remove::delete(&bench.folder)?;
+    if bench.failed == 0 { Ok(()) } else { fail(format!("{} limits do not hold", bench.failed)) }
+}
+
+impl Bench {
+    /// Measures one file, in turns with its copy.
+    fn point(&self, name: &str, file: &str, millions: f64) -> Outcome<Point> {
+        let path = self.folder.join(file);
+        let bytes = fs::metadata(&path).during("measure", &path)?.len();
+        let (mut copies, mut runs) = (Vec::new(), Vec::new());
+        // One round more than counted: the first one warms the caches.
+        for round in 0..=self.rounds {
+            let copy = self.run("cp", &[file, "copy"])?;
+            let hotswap = self.hotswap.display().to_string();
+            let run = self.run(&hotswap, &["rewrite", file, "-o", "new", "--to", TARGET])?;
+            if round > 0 {
+                copies.push(copy);
+                runs.push(run);
+            }
+        }
+        let (copy, run) = (middle(&copies), middle(&runs));
+        let megabytes = |size: u64| size as f64 / 1024.0;
+        println!(
+            "{name:<24} {millions:>5} M {:>7.1} MB  {:>9.1} ms  {:>7.2} s of processors  cp × {:<7.2} {:>7.1} MB anonymous, \
+             {:>7.1} resident",
+            bytes as f64 / 1e6,
+            run.milliseconds,
+            run.processor,
+            run.milliseconds / copy.milliseconds,
+            megabytes(run.anonymous),
+            megabytes(run.resident),
+        );
+        Ok(Point { millions, copy, run, bytes })
+    }
+
+    fn run(&self, program: &str, words: &[&str]) -> Outcome<Run> {
+        ["copy", "new"].iter().for_each(|name| drop(fs::remove_file(self.folder.join(name))));
+        measure(Command::new(program).args(words).current_dir(&self.folder))
+    }
+
+    fn judge(&mut self, name: &str, sites: bool, curve: &[Point]) {
+        let [first, .., last] = curve else { return };
+        println!("\n{name}");
+        let each = |point: &Point| point.run.milliseconds / point.millions;
+        self.limit("time an instruction, largest over smallest", each(last) / each(first), LINEAR);
+        let resident = last.run.resident as f64 * 1024.0 / last.bytes as f64;
+        self.limit("resident memory of the largest over input", resident, MEMORY);
+        if sites {
+            let seconds = last.run.milliseconds / 1000.0;
+            println!("  {} the goal of {GOAL} s", if seconds <= GOAL { "reaches" } else { "misses" });
+            self.limit("seconds", seconds, FLOOR);
+        } else {
+            self.limit("time over cp", last.run.milliseconds / last.copy.milliseconds, NOTHING);
+        }
+    }
+
+    fn limit(&mut self, what: &str, value: f64, limit: f64) {
+        let holds = value <= limit;
+        self.failed += usize::from(!holds);
+        println!("  {}: {what}: {value:.3}, at most {limit}", if holds { "holds" } else { "DOES NOT HOLD" });
+    }
+}
