@@ -342,18 +342,24 @@ impl Draft {
         }
     }
 
+    /// The first block that begins at a dword or behind it: not where somebody leads to, but no instruction begins.
+    fn leader(&self, from: usize) -> Option<usize> {
+        let mut leader = self.leaders.next(from)?;
+        while !self.starts.get(leader) {
+            leader = self.leaders.next(leader + 1)?;
+        }
+        Some(leader)
+    }
+
     /// Makes blocks of what was decoded.
     fn build(&mut self, context: &Context<'_, '_>) {
         self.grown = false;
         self.blocks.clear();
         self.edges.clear();
         self.calls.clear();
-        let mut next = self.leaders.next(0);
+        let mut next = self.leader(0);
         while let Some(leader) = next {
-            next = self.leaders.next(leader + 1);
-            if !self.starts.get(leader) {
-                continue;
-            }
+            next = self.leader(leader + 1);
             let limit = next.unwrap_or(usize::MAX);
             if let Some(last) = self.starts.previous(limit) {
                 self.blocks.push(Block {
