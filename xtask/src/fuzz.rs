@@ -4,8 +4,9 @@
 //! installed into the cache folder if the machine has none.
 
 use crate::outcome::{During, Outcome, fail};
-use crate::{paths, remove, run};
+use crate::{paths, remove, run, userland};
 use clap::Parser;
+use hotswap_userland::ENV_ROOT;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -39,6 +40,8 @@ const CONTAINERS: &[&str] =
     &["bundle", "compressed", "offload_binary", "host_object", "linked", "archive", "coff", "code_object"];
 /// What the profile drain takes from GPUs and from files in memory.
 const DRAIN: &[&str] = &["drained_file", "drained_table"];
+/// The parts of code objects, and what is written with other instructions; their seeds need the userland.
+const CODE: &[&str] = &["image", "rewrite"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
 const MEMORY: &str = "-rss_limit_mb=2048";
@@ -50,6 +53,14 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
             folder: "crates/bundle/fuzz",
             work: paths::scratch("fuzz"),
             targets: CONTAINERS,
+            length: 16 << 10,
+            own_seeds: true,
+            sanitizer: "none",
+        },
+        Campaign {
+            folder: "crates/rewrite/fuzz",
+            work: paths::scratch("rewrite-fuzz"),
+            targets: CODE,
             length: 16 << 10,
             own_seeds: true,
             sanitizer: "none",
@@ -88,6 +99,9 @@ impl Campaign {
         fs::create_dir_all(&seeds).during("create", &seeds)?;
         let mut command = Command::new(paths::cargo());
         command.current_dir(paths::workspace().join(self.folder));
+        if let Some(userland) = userland::finished()? {
+            command.env(ENV_ROOT, userland.root());
+        }
         command.args(["run", "--quiet", "--release", "--example", "seeds", "--target-dir"]);
         run::show(command.arg(self.work.join("target")).arg("--").args(words).arg(&seeds))
     }

@@ -1,0 +1,7 @@
+//! Instructions put into code objects, and the result read again.
+#![no_main]
+
+#[path = "../src/checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| checks::rewritten(input));

@@ -1,0 +1,90 @@
+//! What must hold for any bytes, one function for each fuzz target.
+//!
+//! Nothing panics and nothing takes memory that only a header claims; what is written reads back; that the input is odd
+//! is said by codes of input: a result that fails its verification would be a finding.
+
+// Each target calls one of them.
+#![allow(dead_code)]
+
+use hotswap_code_object::image::{Image, Layout};
+use hotswap_program::{Program, Source};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_rewrite::{Edits, Options, rewrite, verify};
+use std::collections::BTreeMap;
+
+/// `s_nop 0`.
+const NOP: [u8; 4] = 0xbf80_0000_u32.to_le_bytes();
+
+fn check(error: &Diagnostic) {
+    let ours = [codes::VERIFY_FAILED, codes::INTERNAL];
+    assert!(!ours.contains(&error.code), "{error}");
+    let line = error.to_string();
+    assert!(!line.chars().any(char::is_control), "more than a line: {line}");
+}
+
+/// The parts of a file come together again, and at other sizes give a file that is taken apart the same way.
+pub(crate) fn image(input: &[u8]) {
+    let image = match Image::parse(input) {
+        Ok(image) => image,
+        Err(error) => return check(&error),
+    };
+    let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
+    let again = Layout::new(&image, &sizes).and_then(|layout| layout.write(&image));
+    assert_eq!(again.as_deref().ok(), Some(input), "the old sizes give the old file");
+    for error in [image.symbols().err(), image.relocations().err()].into_iter().flatten() {
+        check(&error);
+    }
+    for (number, section) in image.sections.iter().enumerate() {
+        if section.is_in_file() && section.size > 0 {
+            sizes[number] += [0, 4, 64, 5000][number % 4];
+        }
+    }
+    if let Err(error) = Layout::new(&image, &sizes).and_then(|layout| layout.write(&image)) {
+        check(&error);
+    }
+}
+
+/// Edits that the input itself decides: its size is the seed.
+fn edits(image: &Image<'_>, seed: u64) -> BTreeMap<usize, Edits> {
+    let sources = Source::read(image.bytes()).unwrap_or_default();
+    let mut all = BTreeMap::new();
+    for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| section.is_code()) {
+        let Some(source) = sources.iter().find(|source| std::ptr::eq(source.bytes.as_ptr(), section.bytes.as_ptr()))
+        else {
+            continue;
+        };
+        let program = Program::build(source.clone());
+        let mut edits = Edits::new();
+        for (at, inst) in program.source.isa.walk(section.bytes) {
+            let Ok(inst) = inst else { continue };
+            let chance = (at as u64 + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            match chance % 11 {
+                0 => edits.before(at as u64, &NOP, &[]),
+                1 => edits.after(at as u64, &NOP, &[]),
+                2 if inst.mnemonic() == "s_nop" => edits.remove(at as u64, u64::from(inst.len())),
+                _ => {}
+            }
+        }
+        all.insert(number, edits);
+    }
+    all
+}
+
+/// A result is sound if the input was, and a second run without edits gives the same.
+pub(crate) fn rewritten(input: &[u8]) {
+    let image = match Image::parse(input) {
+        Ok(image) => image,
+        Err(error) => return check(&error),
+    };
+    let edits = edits(&image, input.len() as u64);
+    match rewrite(input, &edits, &Options::default()) {
+        Ok(new) => {
+            if let Err(error) = verify(&new.bytes) {
+                panic!("{error}");
+            }
+            let again = rewrite(&new.bytes, &BTreeMap::new(), &Options::default());
+            assert_eq!(again.map(|again| again.bytes).as_ref().ok(), Some(&new.bytes), "a second run");
+        }
+        Err(error) => check(&error),
+    }
+}
