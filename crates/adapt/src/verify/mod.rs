@@ -71,7 +71,9 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
             None => Ok(()),
         }
     };
-    functions.par_iter().map(check).collect::<Result<Vec<()>, Fault>>().map(drop).map_err(failed)
+    // All of them, then the first in the order of the code: which thread is ahead must not show.
+    let checked: Vec<Result<(), Fault>> = functions.par_iter().map(check).collect();
+    checked.into_iter().collect::<Result<(), Fault>>().map_err(failed)
 }
 
 /// The number of the new function, if something of the old one is changed.
