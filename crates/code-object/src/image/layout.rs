@@ -80,7 +80,7 @@ impl Layout {
         if image.kind == Kind::Linked {
             layout.place_addresses(image)?;
         }
-        layout.place_offsets(image);
+        layout.place_offsets(image)?;
         layout.place_segments(image)?;
         Ok(layout)
     }
@@ -127,7 +127,7 @@ impl Layout {
         is_padding
     }
 
-    fn place_offsets(&mut self, image: &Image<'_>) {
+    fn place_offsets(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
         let headers = image.headers_end();
         let mut end = End { old: headers, new: headers };
         // The segment that is being filled, and a section of it whose place is known.
@@ -152,7 +152,11 @@ impl Layout {
                         None => (segment.offset, segment.address),
                     };
                     if section.is_in_file() {
-                        offset + (self.addresses[number] - address)
+                        let distance = self.addresses[number].checked_sub(address).ok_or_else(|| {
+                            let what = format!("the section `{}` is out of order in its segment", section.name);
+                            malformed(section.offset as usize, what)
+                        })?;
+                        offset + distance
                     } else {
                         end.place(section.offset, section.align)
                     }
@@ -176,6 +180,7 @@ impl Layout {
             }
         }
         self.size = end.new + image.tail().len() as u64;
+        Ok(())
     }
 
     fn place_segments(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
@@ -199,7 +204,8 @@ impl Layout {
             row.memory_size = (self.addresses[*last] + self.sizes[*last] + behind).wrapping_sub(row.address);
             let in_file = all.iter().filter(covered).filter(|(_, section)| section.is_in_file());
             let Some((last, end)) = in_file.max_by_key(|(_, section)| section.address) else { continue };
-            let behind = (segment.offset + segment.file_size).checked_sub(end.offset + end.size).ok_or_else(|| {
+            let segment_end = segment.offset.checked_add(segment.file_size);
+            let behind = segment_end.and_then(|all| all.checked_sub(end.offset + end.size)).ok_or_else(|| {
                 malformed(HEADER + index * SEGMENT, format!("the segment ends inside of the section `{}`", end.name))
             })?;
             row.file_size = (self.offsets[*last] + self.sizes[*last] + behind).wrapping_sub(row.offset);
