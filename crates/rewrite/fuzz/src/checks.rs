@@ -79,8 +79,9 @@ pub(crate) fn rewritten(input: &[u8]) {
     let edits = edits(&image, input.len() as u64);
     match rewrite(input, &edits, &Options::default()) {
         Ok(new) => {
+            // Without edits the file comes back as it is, sound or not.
             if let Err(error) = verify(&new.bytes) {
-                panic!("{error}");
+                assert!(new.bytes == input, "{error}");
             }
             let again = rewrite(&new.bytes, &BTreeMap::new(), &Options::default());
             assert_eq!(again.map(|again| again.bytes).as_ref().ok(), Some(&new.bytes), "a second run");
