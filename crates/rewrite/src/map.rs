@@ -83,7 +83,8 @@ impl Map {
     fn behind(&self, count: usize, old: u64) -> Option<u64> {
         let Some(change) = count.checked_sub(1).and_then(|last| self.changes.get(last)) else { return Some(old) };
         let distance = old.checked_sub(change.old + change.removed)?;
-        Some(change.new + change.size + distance)
+        // Damaged files ask for places near the end of the address space.
+        (change.new + change.size).checked_add(distance)
     }
 
     /// Where what stands behind `old` begins. `None` if its bytes are gone.
@@ -147,6 +148,12 @@ mod tests {
         assert_eq!((map.begin(8), map.end(8), map.bytes(8)), (Some(12), Some(12), Some(24)));
         assert_eq!((map.begin(4), map.bytes(4), map.begin(12)), (Some(4), Some(4), Some(28)));
         assert_eq!(map.size(), 116);
+    }
+
+    #[test]
+    fn a_place_that_would_leave_the_address_space_is_none() {
+        let map = map(&[(8, 0, Rank::Tail, 4)]);
+        assert_eq!((map.begin(u64::MAX - 4), map.bytes(u64::MAX), map.end(u64::MAX - 3)), (Some(u64::MAX), None, None));
     }
 
     #[test]
