@@ -64,7 +64,8 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     bench.list(&ggml)?;
     bench.whole(&ggml)?;
     bench.compression(&rocrand)?;
-    bench.sizes(&ggml)?;
+    bench.sizes("GGML's library", &ggml)?;
+    bench.sizes("rocRAND", &rocrand)?;
     remove::delete(&bench.folder)?;
     if crate::bench::main(["cargo xtask bench", "coalesce"].map(str::to_owned).to_vec()).is_err() {
         bench.failed += 1;
@@ -243,33 +244,40 @@ impl Bench {
         Ok(())
     }
 
-    /// What more targets cost in bytes where the library is compressed.
-    fn sizes(&mut self, ggml: &Path) -> Outcome {
-        let path = ggml.display().to_string();
-        println!("\nsizes of GGML's library");
-        let size = |name: &str| fs::metadata(self.folder.join(name)).map(|meta| meta.len() as f64 / 1e6);
-        run::output(&mut self.hotswap(&["compress", &path, "-o", "packed.so"]))?;
-        let packed = size("packed.so")?;
-        println!("  {:<46} {:>9.3} MB", "as Debian ships it, 10 GPUs", size("lib.so")?);
-        println!("  {:<46} {packed:>9.3} MB", "compressed");
+    /// What more targets cost in bytes where the library is compressed, and what generic ones save.
+    fn sizes(&mut self, name: &str, library: &Path) -> Outcome {
+        let path = library.display().to_string();
+        println!("\nsizes of {name}: the file, and its device code");
         let common = ["--compress", "--allow-experimental", "--policy", "keep"];
         let retarget = |to: &[&str]| run::output(&mut self.hotswap(&[&["retarget", &path], to, &common].concat()));
+        run::output(&mut self.hotswap(&["compress", &path, "-o", "packed.so"]))?;
         retarget(&["--to", ALIASES, "-o", "aliases.so"])?;
-        let more = (size("aliases.so")? / packed - 1.0) * 100.0;
-        println!("  {:<46} {:>9.3} MB  {more:+.2} %", "compressed, 17 GPUs more", size("aliases.so")?);
         retarget(&["--to", GENERICS, "--drop", "covered", "-o", "lean.so"])?;
-        let (lean, device) = (size("lean.so")?, |name: &str| self.device_bytes(name));
-        let part = |now: f64, before: f64| (1.0 - now / before) * 100.0;
-        let less = part(lean, packed);
-        println!("  {:<46} {lean:>9.3} MB  {:+.2} %", "compressed, generics in place of 7 entries", -less);
-        let (before, now) = (device("packed.so")?, device("lean.so")?);
-        println!("  {:<46} {now:>9.3} MB  {:+.2} %", "its device code alone", -part(now, before));
-        run::output(&mut self.hotswap(&["compress", "lean.so", "--level", SMALL_LEVEL, "-o", "smallest.so"]))?;
-        let small = part(size("smallest.so")?, packed);
-        println!("  {:<46} {:>9.3} MB  {:+.2} %", "the same at level 9", size("smallest.so")?, -small);
-        self.limit("percent more for 17 GPUs", more, 0.7);
-        self.limit("percent less with generics, negated", -less, -20.0);
-        self.limit("percent less with generics and level 9, negated", -small, -20.0);
+        let small = ["compress", "lean.so", "--level", SMALL_LEVEL, "-o", "smallest.so"];
+        run::output(&mut self.hotswap(&small))?;
+        let mut compressed = None;
+        let mut changes = Vec::new();
+        for (what, file) in [
+            ("as Debian ships it, 10 GPUs", path.as_str()),
+            ("compressed", "packed.so"),
+            ("compressed, 17 GPUs more", "aliases.so"),
+            ("compressed, generics in place of 7 entries", "lean.so"),
+            ("the same at level 9", "smallest.so"),
+        ] {
+            let size = fs::metadata(self.folder.join(file))?.len() as f64 / 1e6;
+            let device = self.device_bytes(file)?;
+            let more = |now: f64, before: Option<f64>| before.map_or(0.0, |before| (now / before - 1.0) * 100.0);
+            let [file_more, device_more] =
+                [more(size, compressed.map(|(size, _)| size)), more(device, compressed.map(|(_, device)| device))];
+            println!("  {what:<44} {size:>9.3} MB {file_more:+7.2} %  {device:>9.3} MB {device_more:+7.2} %");
+            changes.push(device_more);
+            if file == "packed.so" {
+                compressed = Some((size, device));
+            }
+        }
+        self.limit("percent more device code for 17 GPUs", changes[2], 0.7);
+        self.limit("percent more device code with generics", changes[3], -20.0);
+        self.limit("percent more device code with generics at level 9", changes[4], -20.0);
         Ok(())
     }
 }

@@ -202,10 +202,12 @@ impl<'a> Opened<'a> {
 
     fn lay_out(&self) -> Result<New<'a>, Diagnostic> {
         match &self.content {
-            Content::Bundle(bundle) if bundle.is_changed() => {
-                let expected = bundle.compression().is_none().then(|| bundle.summary());
-                Ok((Some(bundle.to_draft(&[])?), expected))
+            Content::Bundle(bundle) if bundle.is_changed() && bundle.compression().is_some() => {
+                let bytes = bundle.to_bytes()?.into_owned();
+                bundle.check_packed(&bytes)?;
+                Ok((Some(Draft::from(bytes)), None))
             }
+            Content::Bundle(bundle) if bundle.is_changed() => Ok((Some(bundle.to_draft(&[])?), Some(bundle.summary()))),
             Content::Bundle(_) | Content::Offload(_, false) => Ok((None, None)),
             // An empty container goes from its section.
             Content::Offload(binary, true) if binary.images.is_empty() => Ok((Some(Draft::default()), None)),
