@@ -16,9 +16,9 @@ use std::process::Command;
 /// Measures what HotSwap costs. Other load on the machine spoils the figures.
 #[derive(Parser)]
 struct Options {
-    /// Only the contests whose name (wrapper, interposer, device link, gemm, coalesce) contains this; `fat` for those of
-    /// whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of up to 30 million
-    /// instructions.
+    /// Only the contests whose name (wrapper, interposer, device link, stepping link, gemm, coalesce) contains this;
+    /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
+    /// up to 30 million instructions.
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
@@ -82,11 +82,12 @@ impl Inside {
 
     fn measure(&self, options: &Options) -> Outcome {
         type Maker = fn(&Inside) -> Outcome<Contest>;
-        let contests: [(&str, Maker); 5] = [
+        let contests: [(&str, Maker); 6] = [
             ("wrapper", Self::wrapper),
             ("interposer", Self::interposer),
             ("device link", Self::device_link),
             ("gemm", Self::gemm),
+            ("stepping link", Self::stepping_link),
             ("coalesce", Self::coalesce),
         ];
         let mut failed = 0;
@@ -171,6 +172,25 @@ impl Inside {
         })
     }
 
+    /// The same for another stepping: code with sites is laid out anew.
+    fn stepping_link(&self) -> Outcome<Contest> {
+        fs::write(self.folder.join("large.bin"), noise(LARGE))?;
+        fs::write(self.folder.join("stepping.hip"), format!("{LARGE_SOURCE}{SITES_SOURCE}"))?;
+        self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1250 -O1 -fgpu-rdc -c stepping.hip -o stepping.o"))?;
+        let words = "--offload-arch=gfx1250 -fgpu-rdc --hip-link stepping.o -lamdhip64";
+        let retarget = "-Xoffload-linker '--hotswap-retarget=gfx1250=>gfx1250-strict'";
+        let hotswap = self.installed("bin/hotswap-clang++");
+        Ok(Contest {
+            question: "device link with another stepping: 20 MB of device data, code that is rewritten",
+            limit: Limit::Ratio(1.5),
+            rounds: 11,
+            contestants: vec![
+                Self::contestant("clang++", &format!("{LLVM}/clang++ {words} -o plain")),
+                Self::contestant("hotswap-clang++, 1 stepping", &format!("{hotswap} {words} {retarget} -o retargeted")),
+            ],
+        })
+    }
+
     /// Sources of examples/gemm for siblings, compiled once.
     fn coalesce(&self) -> Outcome<Contest> {
         let seven = "--offload-arch=gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
@@ -235,6 +255,16 @@ __device__ const unsigned char table[] = {
 };
 __global__ void look_up(unsigned char *out, unsigned at) { *out = table[at]; }
 int main() { look_up<<<1, 1>>>(nullptr, 0); return hipDeviceSynchronize() == hipSuccess; }
+"#;
+/// Loads and stores at two addresses at once, which gfx1250-strict has not.
+const SITES_SOURCE: &str = r#"
+__global__ void turn(double *data, int stride) {
+  __shared__ double tile[512];
+  tile[threadIdx.x] = data[threadIdx.x];
+  tile[threadIdx.x + 256] = data[threadIdx.x + stride];
+  __syncthreads();
+  data[threadIdx.x] = tile[255 - threadIdx.x] + tile[511 - threadIdx.x];
+}
 "#;
 
 /// Bytes without a pattern that anything could shorten; the same in every run.
