@@ -1,6 +1,7 @@
 //! What a family may ask about a site, answered by the program.
 
-use crate::flight::{Flight, Flights};
+use crate::flight::{Flight, UnderWay};
+use crate::lives::Lives;
 use crate::reach::{Room, SGPRS};
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::code::{Scheduling, Surroundings};
@@ -8,7 +9,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
-use hotswap_program::{Dead, Exit, Live, Liveness};
+use hotswap_program::{Dead, Exit, Live};
 use std::cell::OnceCell;
 
 /// What the sites of one function share.
@@ -17,53 +18,32 @@ pub(crate) struct Scene<'u, 'a> {
     pub(crate) number: usize,
     pub(crate) room: Room,
     pub(crate) scheduling: Scheduling,
-    liveness: OnceCell<(Liveness, bool)>,
-    flights: OnceCell<Flights>,
+    lives: Lives<'u, 'a>,
+    under_way: UnderWay<'u, 'a>,
 }
 
 impl<'u, 'a> Scene<'u, 'a> {
-    pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling) -> Self {
-        Self { unit, number, room, scheduling, liveness: OnceCell::new(), flights: OnceCell::new() }
+    /// `sites` are the places that are looked at; rising.
+    pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling, sites: &[u32]) -> Self {
+        let lives = Lives::new(unit, number, sites.to_vec());
+        Self { unit, number, room, scheduling, lives, under_way: UnderWay::new(unit, number) }
     }
 
     /// What is live before and behind an instruction.
     pub(crate) fn live(&self, offset: u32) -> (Live, Live) {
-        let (liveness, _) = self.liveness.get_or_init(|| self.unit.liveness(self.number));
-        let around = liveness.around(&self.unit.program, self.unit.summaries(), &self.unit.banks, offset);
-        around.unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
+        self.lives.around(offset)
     }
 
     /// Whether an answer about what is live took the calling convention for granted.
     pub(crate) fn trusts_convention(&self) -> bool {
         let function = &self.unit.program.functions[self.number];
         let returns = || function.blocks.iter().any(|block| matches!(block.exit, Exit::Return | Exit::Tail));
-        self.liveness.get().is_some_and(|(_, convention)| *convention) && returns()
+        self.lives.trusts_convention() && returns()
     }
 
     /// What is under way before the instruction at an offset.
     pub(crate) fn flight_at(&self, offset: u32) -> Option<Flight> {
-        let function = &self.unit.program.functions[self.number];
-        let block = function.block_at(offset)?;
-        let mut before = Vec::new();
-        let mut at = function.blocks[block].start;
-        while at < offset {
-            let inst = self.unit.program.decode(at)?;
-            at += u32::from(inst.len());
-            before.push(inst);
-        }
-        Some(self.flight(block, &before))
-    }
-
-    /// What is under way before an instruction of a block.
-    fn flight(&self, block: usize, before: &[Inst]) -> Flight {
-        let flights = self.flights.get_or_init(|| Flights::of(self.unit, self.number));
-        let known = flights.at_block(block).unwrap_or_else(|| Flight::everything(self.unit.isa()));
-        let (mut flight, mut banks) = (known, self.unit.banks.at_block(self.number, block));
-        for inst in before {
-            flight.pass(inst, self.unit.isa(), banks);
-            banks = banks.after(inst, self.unit.isa());
-        }
-        flight
+        self.under_way.before(offset)
     }
 }
 
@@ -71,7 +51,6 @@ impl<'u, 'a> Scene<'u, 'a> {
 pub(crate) struct Around<'s, 'u, 'a> {
     scene: &'s Scene<'u, 'a>,
     offset: u32,
-    block: usize,
     /// The block up to the site.
     before: &'s [Inst],
     inst: Inst,
@@ -81,15 +60,8 @@ pub(crate) struct Around<'s, 'u, 'a> {
 }
 
 impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
-    pub(crate) fn new(
-        scene: &'s Scene<'u, 'a>,
-        offset: u32,
-        block: usize,
-        before: &'s [Inst],
-        inst: Inst,
-        banks: VgprBanks,
-    ) -> Self {
-        Self { scene, offset, block, before, inst, banks, live: OnceCell::new(), flight: OnceCell::new() }
+    pub(crate) fn new(scene: &'s Scene<'u, 'a>, offset: u32, before: &'s [Inst], inst: Inst, banks: VgprBanks) -> Self {
+        Self { scene, offset, before, inst, banks, live: OnceCell::new(), flight: OnceCell::new() }
     }
 
     fn live(&self) -> &(Live, Live) {
@@ -97,7 +69,8 @@ impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
     }
 
     fn flight(&self) -> &Flight {
-        self.flight.get_or_init(|| self.scene.flight(self.block, self.before))
+        let all = || Flight::everything(self.scene.unit.isa());
+        self.flight.get_or_init(|| self.scene.flight_at(self.offset).unwrap_or_else(all))
     }
 
     /// What replaces these works in active lanes alone; matrix instructions write all lanes.

@@ -79,13 +79,6 @@ fn bytes(code: &[Inst]) -> Vec<u8> {
     code.iter().flat_map(|inst| inst.bytes().into_iter().take(usize::from(inst.len()))).collect()
 }
 
-/// A block as it becomes, with where each instruction comes from.
-struct Body {
-    code: Vec<Inst>,
-    /// Offset of the instruction in whose place it stands, and the number among those there.
-    places: Vec<(u32, usize)>,
-}
-
 /// Asks the families of scope `Function`, each about what the ones before have put in. Gives the families that put in
 /// something, with the number of places.
 pub(crate) fn function_families(
@@ -102,14 +95,15 @@ pub(crate) fn function_families(
         .map(|block| function.successors(block).iter().map(|next| *next as usize).collect())
         .collect();
     let mut bodies = self::bodies(unit, number, changes);
-    for family in rewriter.functions() {
+    let mut families = rewriter.functions().peekable();
+    while let Some(family) = families.next() {
         let blocks: Vec<Block<'_>> = function
             .blocks
             .iter()
             .zip(&bodies)
             .enumerate()
             .map(|(block, (line, body))| Block {
-                code: &body.code,
+                code: body,
                 banks: unit.banks.at_block(number, block),
                 successors: &successors[block],
                 leaves: matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown),
@@ -121,51 +115,75 @@ pub(crate) fn function_families(
         let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
         if !found.is_empty() {
             counts.push((family.name, found.len() as u64));
-            insert(unit, &bodies, found, changes);
-            bodies = self::bodies(unit, number, changes);
+            insert(unit, number, found, changes);
+            if families.peek().is_some() {
+                bodies = self::bodies(unit, number, changes);
+            }
         }
     }
     Ok(counts)
 }
 
-fn bodies(unit: &Unit<'_>, number: usize, changes: &Changes) -> Vec<Body> {
+/// The instructions of each block as it becomes.
+fn bodies(unit: &Unit<'_>, number: usize, changes: &Changes) -> Vec<Vec<Inst>> {
     let body = |block: &hotswap_program::Block| {
-        let mut body = Body { code: Vec::new(), places: Vec::new() };
-        let mut at = block.start;
-        while at < block.end {
-            let Some(inst) = unit.program.decode(at) else { break };
-            match changes.lines.get(&at) {
-                Some((_, new)) => {
-                    body.places.extend((0..new.len()).map(|place| (at, place)));
-                    body.code.extend_from_slice(new);
-                }
-                None => {
-                    body.places.push((at, 0));
-                    body.code.push(inst);
-                }
-            }
-            at += u32::from(inst.len());
-        }
+        // Most instructions have eight bytes.
+        let mut body = Vec::with_capacity((block.end - block.start) as usize / 6 + 1);
+        each(unit, block, changes, |_, inst, new| match new {
+            Some(new) => body.extend_from_slice(new),
+            None => body.push(inst),
+        });
         body
     };
     unit.program.functions[number].blocks.iter().map(body).collect()
 }
 
-fn insert(unit: &Unit<'_>, bodies: &[Body], mut insertions: Vec<Insertion>, changes: &mut Changes) {
+/// The instructions of a block: the offset of each, itself, and what stands in its place.
+fn each(
+    unit: &Unit<'_>,
+    block: &hotswap_program::Block,
+    changes: &Changes,
+    mut each: impl FnMut(u32, Inst, Option<&[Inst]>),
+) {
+    let mut at = block.start;
+    let mut changed = changes.lines.range(block.start..block.end.max(block.start)).peekable();
+    while at < block.end {
+        let Some(inst) = unit.program.decode(at) else { break };
+        while changed.next_if(|(offset, _)| **offset < at).is_some() {}
+        let new = changed.next_if(|(offset, _)| **offset == at).map(|(_, (_, new))| &new[..]);
+        each(at, inst, new);
+        at += u32::from(inst.len());
+    }
+}
+
+/// For each instruction of a block as it becomes the offset of the one in whose place it stands, and its number among
+/// those there.
+fn places(unit: &Unit<'_>, block: &hotswap_program::Block, changes: &Changes) -> Vec<(u32, usize)> {
+    let mut places = Vec::new();
+    each(unit, block, changes, |at, _, new| places.extend((0..new.map_or(1, <[Inst]>::len)).map(|place| (at, place))));
+    places
+}
+
+fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, changes: &mut Changes) {
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
-    // From the last on, so that the places of the others stay.
-    for Insertion { block, before, code } in insertions.into_iter().rev() {
-        let body = &bodies[block];
-        let place = match body.places.get(before) {
-            Some(place) => Some(*place),
-            // Behind the last instruction of the block.
-            None => body.places.last().map(|(offset, place)| (*offset, place + 1)),
+    for group in insertions.chunk_by(|one, next| one.block == next.block) {
+        let Some(block) = group.first().and_then(|one| unit.program.functions[number].blocks.get(one.block)) else {
+            continue;
         };
-        let Some((offset, place)) = place else { continue };
-        let Some(old) = unit.program.decode(offset) else { continue };
-        let (_, line) = changes.lines.entry(offset).or_insert_with(|| (old, vec![old]));
-        let place = place.min(line.len());
-        line.splice(place..place, code);
+        let places = self::places(unit, block, changes);
+        // From the last on, so that the places of the others stay.
+        for Insertion { before, code, .. } in group.iter().rev() {
+            let place = match places.get(*before) {
+                Some(place) => Some(*place),
+                // Behind the last instruction of the block.
+                None => places.last().map(|(offset, place)| (*offset, place + 1)),
+            };
+            let Some((offset, place)) = place else { continue };
+            let Some(old) = unit.program.decode(offset) else { continue };
+            let (_, line) = changes.lines.entry(offset).or_insert_with(|| (old, vec![old]));
+            let place = place.min(line.len());
+            line.splice(place..place, code.iter().copied());
+        }
     }
 }
 

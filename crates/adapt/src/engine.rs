@@ -168,7 +168,7 @@ fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) 
     let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
-        let plan = verify::plan(one.outcomes.iter().map(|outcome| &outcome.changes));
+        let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
         let images = (image, &new_image);
         verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target: task.target })?;
     }
@@ -342,7 +342,7 @@ fn long_branch(work: &[Work<'_>], branch: &LongBranch) -> Option<u8> {
     if !function.is_instruction(at) || !function.is_instruction(target) {
         return None;
     }
-    let scene = Scene::new(&one.unit, number, room, Scheduling::Hardware);
+    let scene = Scene::new(&one.unit, number, room, Scheduling::Hardware, &[]);
     let (live, _) = scene.live(target);
     if !live.is_dead(Reg::special(Special::Scc, 1), Dead::InAllLanes) {
         return None;

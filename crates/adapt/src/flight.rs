@@ -11,8 +11,9 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Feature, Inst, Isa, Name};
+use hotswap_isa::{Feature, Flag, Inst, Isa, Name};
 use hotswap_program::{Callee, Exit};
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 
 /// The counters of what writes registers, in the order of the sets.
@@ -66,7 +67,11 @@ impl Flight {
     }
 
     /// One more instruction.
-    pub(crate) fn pass(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
+    fn pass(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
+        // Most instructions only compute: they raise no counter, and waits are scalar ones.
+        if inst.is(Flag::Valu) && !RAISES.iter().any(|flag| inst.is(*flag)) {
+            return;
+        }
         let counters = inst.counters(isa);
         if !counters.is_empty() {
             let mut written = inst.written_set(isa, banks);
@@ -92,6 +97,10 @@ impl Flight {
     }
 }
 
+/// One of these has every instruction that raises a counter of memory.
+const RAISES: [Flag; 8] =
+    [Flag::VmCnt, Flag::LgkmCnt, Flag::Ldsdir, Flag::AsyncCnt, Flag::TensorCnt, Flag::Exp, Flag::Gws, Flag::Ds];
+
 /// Registers that are written in a bank that is not known: in each of them.
 fn unresolved(inst: &Inst, isa: Isa, banks: VgprBanks) -> impl Iterator<Item = Reg> {
     let unknown = inst.writes(isa).filter(move |effect| banks.resolve(effect.reg, effect.role).is_none());
@@ -109,7 +118,7 @@ impl Flights {
         Self::solve(unit, function, unit.returns(), &unit.callers().flight(unit, function)).0
     }
 
-    pub(crate) fn at_block(&self, block: usize) -> Option<Flight> {
+    fn at_block(&self, block: usize) -> Option<Flight> {
         self.blocks.get(block).cloned()
     }
 
@@ -159,6 +168,53 @@ impl Flights {
             }
         }
         (Self { blocks }, returned)
+    }
+}
+
+/// What is under way before places of one function; those of a block are best asked for in their order.
+pub(crate) struct UnderWay<'u, 'a> {
+    unit: &'u Unit<'a>,
+    number: usize,
+    flights: OnceCell<Flights>,
+    last: RefCell<Option<Passed>>,
+}
+
+/// A block, up to an offset.
+struct Passed {
+    block: usize,
+    at: u32,
+    banks: VgprBanks,
+    flight: Flight,
+}
+
+impl<'u, 'a> UnderWay<'u, 'a> {
+    pub(crate) fn new(unit: &'u Unit<'a>, number: usize) -> Self {
+        Self { unit, number, flights: OnceCell::new(), last: RefCell::new(None) }
+    }
+
+    /// Before the instruction at an offset; `None` if it is in no block.
+    pub(crate) fn before(&self, offset: u32) -> Option<Flight> {
+        let function = &self.unit.program.functions[self.number];
+        let block = function.block_at(offset)?;
+        let mut last = self.last.borrow_mut();
+        let known = last.take().filter(|last| last.block == block && last.at <= offset);
+        let mut passed = match known {
+            Some(passed) => passed,
+            None => {
+                let flights = self.flights.get_or_init(|| Flights::of(self.unit, self.number));
+                let banks = self.unit.banks.at_block(self.number, block);
+                Passed { block, at: function.blocks[block].start, banks, flight: flights.at_block(block)? }
+            }
+        };
+        while passed.at < offset {
+            let Some(inst) = self.unit.program.decode(passed.at) else { break };
+            passed.flight.pass(&inst, self.unit.isa(), passed.banks);
+            passed.banks = passed.banks.after(&inst, self.unit.isa());
+            passed.at += u32::from(inst.len());
+        }
+        let flight = passed.flight.clone();
+        *last = Some(passed);
+        Some(flight)
     }
 }
 

@@ -18,6 +18,7 @@ mod engine;
 mod flight;
 mod grant;
 mod lines;
+mod lives;
 mod order;
 mod reach;
 mod refusal;

@@ -50,7 +50,7 @@ pub(crate) fn function(
     reasons: &[u32],
 ) -> Outcome {
     let room = crate::reach::room(unit, kernels, number);
-    let scene = Scene::new(unit, number, room.clone(), task.scheduling);
+    let scene = Scene::new(unit, number, room.clone(), task.scheduling, sites);
     let mut outcome = Outcome { number, room, ..Outcome::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
     if let Some((at, reason)) = body::unreadable(unit, number) {
@@ -123,7 +123,7 @@ fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, ou
     let function = &unit.program.functions[number];
     let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
     line.advance(unit, number, block, offset);
-    let around = Around::new(scene, offset, block, &line.code, inst, line.banks);
+    let around = Around::new(scene, offset, &line.code, inst, line.banks);
     let question = Site { source: unit.isa(), target: task.target, inst: &inst };
     match task.rewriter.rewrite(&question, &around) {
         Ok(None) | Ok(Some((_, Answer::NotMine))) => {}

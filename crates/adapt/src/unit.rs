@@ -72,6 +72,14 @@ impl<'a> Unit<'a> {
 
     /// Whether the bank mode of a block is only what the calling convention says.
     pub(crate) fn trusts_convention(&self, function: usize, block: usize) -> bool {
+        let one = &self.program.functions[function];
+        // Where a kernel calls nobody and nobody calls it, there is no convention to keep.
+        let is_alone = one.entries.iter().all(hotswap_program::Entry::is_kernel)
+            && one.calls.is_empty()
+            && self.program.callers(function).next().is_none();
+        if is_alone {
+            return false;
+        }
         let proven = self.proven.get_or_init(|| BankMap::of(&self.program));
         proven.at_block(function, block).mode().is_none() && self.banks.at_block(function, block).mode().is_some()
     }

@@ -7,17 +7,17 @@ use super::{Fault, Pair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
 use hotswap_program::{Callee, FixupKind, MarkKind, PcValue};
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Where everything is now.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     /// Old offsets, rising, and where what begins there begins now; up to the next one both run alike.
     steps: Vec<(u32, u32)>,
-    /// Instructions that stand behind new ones put before them: where they are themselves.
-    moved: BTreeMap<u32, u32>,
-    /// Planned places: the old offset, and begin and end of what stands there.
-    pub(super) places: BTreeMap<u32, (u32, u32)>,
+    /// Instructions that stand behind new ones put before them: where they are themselves; rising.
+    moved: Vec<(u32, u32)>,
+    /// Planned places: the old offset, and begin and end of what stands there; rising.
+    places: Vec<(u32, (u32, u32))>,
 }
 
 impl Followed {
@@ -30,7 +30,20 @@ impl Followed {
 
     /// Where an old instruction itself is.
     pub(super) fn at(&self, old: u32) -> Option<u32> {
-        self.moved.get(&old).copied().or_else(|| self.begin(old))
+        let found = self.moved.binary_search_by_key(&old, |(offset, _)| *offset);
+        found.ok().map(|found| self.moved[found].1).or_else(|| self.begin(old))
+    }
+
+    /// Begin and end of what stands at a planned place.
+    pub(super) fn place(&self, old: u32) -> Option<(u32, u32)> {
+        let found = self.places.binary_search_by_key(&old, |(offset, _)| *offset);
+        found.ok().map(|found| self.places[found].1)
+    }
+
+    /// Puts what was found last in its order.
+    fn sort(&mut self) {
+        self.moved.sort_unstable();
+        self.places.sort_unstable();
     }
 }
 
@@ -120,13 +133,12 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
 
     /// Functions without a symbol in which something changes: their callers lead to them.
     fn without_names(&mut self) -> Result<(), Fault> {
-        let missing = |offset: &&u32| !self.followed.places.contains_key(offset);
         let functions: BTreeSet<usize> = self
             .pair
             .plan
-            .keys()
-            .filter(missing)
-            .filter_map(|offset| Some(self.pair.old.program.function_at(*offset)?.0))
+            .offsets()
+            .filter(|offset| self.followed.place(*offset).is_none())
+            .filter_map(|offset| Some(self.pair.old.program.function_at(offset)?.0))
             .collect();
         for number in functions {
             let (old, new) = (&self.pair.old.program, &self.pair.new.program);
@@ -148,6 +160,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             self.followed.steps.push((start, found));
             self.stretch(end_of_code(self.pair, start))?;
             self.followed.steps.extend(later.into_iter().filter(|step| step.0 >= self.old));
+            self.followed.sort();
         }
         Ok(())
     }
@@ -166,10 +179,10 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
 
     fn stretch(&mut self, end: u32) -> Result<(), Fault> {
         let isa = self.pair.old.isa();
-        let mut planned = self.pair.plan.range(self.old..end.max(self.old)).peekable();
+        let mut planned = self.pair.plan.range(self.old..end.max(self.old)).iter().peekable();
         while self.old < end {
-            while planned.next_if(|(offset, _)| **offset < self.old).is_some() {}
-            if let Some((_, (_, code))) = planned.next_if(|(offset, _)| **offset == self.old) {
+            while planned.next_if(|(offset, ..)| *offset < self.old).is_some() {}
+            if let Some((_, _, code)) = planned.next_if(|(offset, ..)| *offset == self.old) {
                 self.place(code)?;
                 continue;
             }
@@ -196,7 +209,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         let kept = code.iter().position(|inst| inst.words() == old.words());
         for (number, inst) in code.iter().enumerate() {
             if kept == Some(number) {
-                self.followed.moved.insert(at, self.new);
+                self.followed.moved.push((at, self.new));
                 self.old = at;
                 self.same(&old, self.pair.old.isa())?;
                 continue;
@@ -207,7 +220,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             self.new += u32::from(inst.len());
         }
         self.old = at + u32::from(old.len());
-        self.followed.places.insert(at, (begin, self.new));
+        self.followed.places.push((at, (begin, self.new)));
         self.followed.steps.push((self.old, self.new));
         Ok(())
     }
@@ -221,6 +234,12 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     /// An instruction that stays.
     fn same(&mut self, old: &Inst, isa: Isa) -> Result<(), Fault> {
         let new = self.legal(self.new)?;
+        // Branches, clauses and delays are scalar instructions.
+        if old.words() == new.words() && old.entry() == new.entry() && !old.is(Flag::Salu) {
+            self.old += u32::from(old.len());
+            self.new += u32::from(new.len());
+            return Ok(());
+        }
         let target = old.branch_target(u64::from(self.old), isa);
         if let Some(target) = target.filter(|_| !self.is_linked_later()) {
             return self.branch(old, &new, target as u32);
@@ -278,7 +297,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             return self.fault("a clause has grown");
         }
         for _ in 0..members(new) {
-            if self.pair.plan.contains_key(&at) {
+            if self.pair.plan.contains(at) {
                 return self.fault("a clause holds a new instruction");
             }
             let Some(inst) = self.pair.old.program.decode(at) else { break };
@@ -341,8 +360,8 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
 
 /// Every planned place was met.
 fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
-    match pair.plan.keys().find(|offset| !followed.places.contains_key(offset)) {
-        Some(offset) => Err((*offset, "a change is missing".to_owned())),
+    match pair.plan.offsets().find(|offset| followed.place(*offset).is_none()) {
+        Some(offset) => Err((offset, "a change is missing".to_owned())),
         None => Ok(()),
     }
 }

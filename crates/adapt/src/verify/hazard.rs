@@ -7,10 +7,11 @@ use super::Fault;
 use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
-use hotswap_isa::reg::RegFile;
+use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
-use hotswap_program::{Exit, Function};
+use hotswap_program::{Block, Exit, Function};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 /// Vector instructions before a vector one that touches the registers, and before a matrix one that reads the result.
@@ -46,13 +47,13 @@ struct Producer {
 /// Checks a function of the new program.
 pub(super) fn function(unit: &Unit<'_>, number: usize, isa: Isa) -> Result<(), Fault> {
     let function = &unit.program.functions[number];
-    let code: Vec<Vec<Step>> = (0..function.blocks.len()).map(|block| steps(unit, number, block)).collect();
-    for (block, steps) in code.iter().enumerate() {
-        for (index, step) in steps.iter().enumerate() {
+    let code = Code { unit, number, blocks: function.blocks.iter().map(|_| OnceCell::new()).collect() };
+    for block in (0..function.blocks.len()).filter(|block| has_matrix(unit, &function.blocks[*block])) {
+        for (index, step) in code.block(block).iter().enumerate() {
             let Some(needs) = needs(&step.inst) else { continue };
             let result = named(step, isa, &[Name::Vdst]);
             let mut all = result;
-            all.union_with(&inputs(step, isa));
+            all.union_with(step.inputs(isa));
             let walk = Walk { function, code: &code, isa, producer: Producer { needs, result, all } };
             walk.from(block, index)?;
         }
@@ -60,19 +61,52 @@ pub(super) fn function(unit: &Unit<'_>, number: usize, isa: Isa) -> Result<(), F
     Ok(())
 }
 
+fn has_matrix(unit: &Unit<'_>, line: &Block) -> bool {
+    let mut at = line.start;
+    while at < line.end {
+        let Some(inst) = unit.program.decode(at) else { break };
+        if needs(&inst).is_some() {
+            return true;
+        }
+        at += u32::from(inst.len());
+    }
+    false
+}
+
+/// The code of a function; blocks that no way from a matrix instruction comes to are not made.
+struct Code<'c, 'a> {
+    unit: &'c Unit<'a>,
+    number: usize,
+    blocks: Vec<OnceCell<Vec<Step>>>,
+}
+
+impl Code<'_, '_> {
+    fn block(&self, block: usize) -> &[Step] {
+        self.blocks[block].get_or_init(|| steps(self.unit, self.number, block))
+    }
+}
+
 struct Step {
     at: u32,
     inst: Inst,
     banks: VgprBanks,
+    /// Of a matrix instruction.
+    inputs: OnceCell<Box<RegSet>>,
+}
+
+impl Step {
+    fn inputs(&self, isa: Isa) -> &RegSet {
+        self.inputs.get_or_init(|| Box::new(inputs(self, isa)))
+    }
 }
 
 fn steps(unit: &Unit<'_>, number: usize, block: usize) -> Vec<Step> {
     let line = unit.program.functions[number].blocks[block];
     let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
-    let mut steps = Vec::new();
+    let mut steps = Vec::with_capacity((line.end - line.start) as usize / 6 + 1);
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
-        steps.push(Step { at, inst, banks });
+        steps.push(Step { at, inst, banks, inputs: OnceCell::new() });
         banks = banks.after(&inst, unit.isa());
         at += u32::from(inst.len());
     }
@@ -103,14 +137,14 @@ fn named(step: &Step, isa: Isa, names: &[Name]) -> RegSet {
     set
 }
 
-struct Walk<'w> {
+struct Walk<'w, 'a> {
     function: &'w Function,
-    code: &'w [Vec<Step>],
+    code: &'w Code<'w, 'a>,
     isa: Isa,
     producer: Producer,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// All ways from behind a matrix instruction, each block again if it is come to with less distance.
     fn from(&self, block: usize, index: usize) -> Result<(), Fault> {
         let mut least: HashMap<usize, u8> = HashMap::new();
@@ -131,9 +165,10 @@ impl Walk<'_> {
     /// Goes through a block; `None` when it is far enough.
     fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, Fault> {
         let leaves = matches!(self.function.blocks[block].exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown);
-        for (number, step) in self.code[block].iter().enumerate().skip(first) {
+        let code = self.code.block(block);
+        for (number, step) in code.iter().enumerate().skip(first) {
             let needed = self.needed(step);
-            let last = leaves && number + 1 == self.code[block].len();
+            let last = leaves && number + 1 == code.len();
             let needed = if last { needed.max(self.producer.needs.1) } else { needed };
             if since < needed {
                 let what = format!(
@@ -155,13 +190,28 @@ impl Walk<'_> {
     fn needed(&self, step: &Step) -> u8 {
         let (vector, matrix) = self.producer.needs;
         if is_matrix(&step.inst) {
-            return if inputs(step, self.isa).intersects(&self.producer.result) { matrix } else { 0 };
+            return if step.inputs(self.isa).intersects(&self.producer.result) { matrix } else { 0 };
         }
         if !step.inst.is(Flag::Valu) || step.inst.memory().is_some() {
             return 0;
         }
-        let reads = step.inst.read_set(self.isa, step.banks).intersects(&self.producer.result);
-        let writes = step.inst.written_set(self.isa, step.banks).intersects(&self.producer.all);
-        if reads || writes { vector } else { 0 }
+        if step.inst.is(Flag::Indexed) || self.touches(step) { vector } else { 0 }
+    }
+
+    /// Whether an instruction reads the result, or writes what must not change yet.
+    fn touches(&self, step: &Step) -> bool {
+        let mut touches = false;
+        // What is touched without being named are no vector registers.
+        step.inst.visit(self.isa, |effect| {
+            let watched = if effect.written() { &self.producer.all } else { &self.producer.result };
+            match step.banks.resolve(effect.reg(), effect.role()) {
+                Some(reg) => touches |= watched.touches(reg),
+                None => {
+                    let mut banks = (0..4).map(|bank| Reg { index: effect.reg().index + 256 * bank, ..effect.reg() });
+                    touches |= banks.any(|reg| watched.touches(reg));
+                }
+            }
+        });
+        touches
     }
 }

@@ -26,10 +26,34 @@ use hotswap_code_object::image::Image;
 use hotswap_isa::{Inst, Isa};
 use hotswap_report::{Diagnostic, codes};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// What was to be changed in a unit: by the offset of the old instruction, it and what is to stand there.
-pub(crate) type Plan<'p> = BTreeMap<u32, (&'p Inst, &'p [Inst])>;
+/// What was to be changed in a unit: offsets of old instructions, rising, these, and what is to stand there.
+#[derive(Default)]
+pub(crate) struct Plan<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
+
+impl<'p> Plan<'p> {
+    /// The changes of all functions.
+    pub(crate) fn of(changes: impl Iterator<Item = &'p Changes>) -> Self {
+        let mut all: Vec<(u32, &Inst, &[Inst])> = changes.flat_map(Changes::iter).collect();
+        all.sort_by_key(|(offset, ..)| *offset);
+        Self(all)
+    }
+
+    fn range(&self, range: Range<u32>) -> &[(u32, &'p Inst, &'p [Inst])] {
+        let first = self.0.partition_point(|(offset, ..)| *offset < range.start);
+        let rest = &self.0[first..];
+        &rest[..rest.partition_point(|(offset, ..)| *offset < range.end)]
+    }
+
+    fn contains(&self, offset: u32) -> bool {
+        self.0.binary_search_by_key(&offset, |(offset, ..)| *offset).is_ok()
+    }
+
+    fn offsets(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|(offset, ..)| *offset)
+    }
+}
 
 /// A unit before and after.
 pub(crate) struct Pair<'p, 'a, 'b> {
@@ -42,11 +66,6 @@ pub(crate) struct Pair<'p, 'a, 'b> {
 
 /// Something that is not as planned: offset in the new section, and what.
 type Fault = (u32, String);
-
-/// The plan of some changes.
-pub(crate) fn plan<'p>(changes: impl Iterator<Item = &'p Changes>) -> Plan<'p> {
-    changes.flat_map(Changes::iter).map(|(offset, old, new)| (offset, (old, new))).collect()
-}
 
 /// Checks one unit.
 ///
@@ -79,7 +98,7 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
 /// The number of the new function, if something of the old one is changed.
 fn changed(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Option<usize> {
     let function = &pair.old.program.functions[number];
-    pair.plan.range(function.start..function.end).next()?;
+    pair.plan.range(function.start..function.end).first()?;
     Some(pair.new.program.function_at(followed.begin(function.start)?)?.0)
 }
 

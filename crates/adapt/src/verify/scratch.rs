@@ -6,40 +6,86 @@
 
 use super::follow::Followed;
 use super::{Fault, Pair};
-use crate::flight::Flights;
+use crate::flight::UnderWay;
+use crate::lives::Lives;
 use crate::reach;
 use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Name, Value};
-use hotswap_program::{Dead, Live, Liveness};
-use std::cell::OnceCell;
+use hotswap_program::Dead;
+use std::ops::Range;
 
 /// Checks the changed places of a function: its number before and after.
 pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, old: usize, new: usize) -> Result<(), Fault> {
     let before = &pair.old.program.functions[old];
-    let function = Function { unit: pair.new, number: new, liveness: OnceCell::new(), flights: OnceCell::new() };
+    let places = places(pair, followed, before.start..before.end);
+    let lasts = places.iter().map(|(_, place)| place.last()).collect();
+    let function =
+        Function { unit: pair.new, lives: Lives::new(pair.new, new, lasts), under_way: UnderWay::new(pair.new, new) };
     let granted = granted(pair, old, new);
-    let lanes: OnceCell<(Liveness, bool)> = OnceCell::new();
-    for (offset, (inst, code)) in pair.plan.range(before.start..before.end) {
-        let Some((start, end)) = followed.places.get(offset).copied() else { continue };
-        // What is only waited for overwrites nothing.
-        if code.iter().all(|new| new.words() == inst.words() || is_idle(new)) {
-            continue;
-        }
+    let all_lanes_at = places.iter().filter(|(_, place)| !keeps_lanes(place.code)).map(|(offset, _)| *offset);
+    let lanes = Lives::new(pair.old, old, all_lanes_at.collect());
+    let (mut line, mut old_line) = (Line::new(pair.new, new), Line::new(pair.old, old));
+    for (offset, place) in &places {
         // Nobody comes here.
-        let Some(banks) = pair.new.banks.before(&pair.new.program, start) else { continue };
-        let place = Place { start, end, old: inst, code };
-        check(&function, &place, banks, granted)?;
+        let Some(banks) = line.banks(place.start) else { continue };
+        check(&function, place, banks, granted)?;
         // Matrix instructions read and write all lanes, also those of their scratch that nobody has written: whether other lanes
         // hold something is for the program to say in which no such instruction reads them.
-        if !keeps_lanes(code) {
-            let (liveness, _) = lanes.get_or_init(|| pair.old.liveness(old));
-            all_lanes(pair, liveness, *offset, &place, granted)?;
+        if !keeps_lanes(place.code)
+            && let Some(banks) = old_line.banks(*offset)
+        {
+            all_lanes(pair, &lanes, *offset, place, banks, granted)?;
         }
     }
     Ok(())
+}
+
+/// The changed places of a function, each with its old offset. What is only waited for overwrites nothing.
+fn places<'p>(pair: &Pair<'p, '_, '_>, followed: &Followed, range: Range<u32>) -> Vec<(u32, Place<'p>)> {
+    let plan = pair.plan.range(range).iter();
+    let writes = plan.filter(|(_, old, code)| !code.iter().all(|new| new.words() == old.words() || is_idle(new)));
+    let place = |&(offset, old, code): &(u32, &'p Inst, &'p [Inst])| {
+        let (start, end) = followed.place(offset)?;
+        Some((offset, Place { start, end, old, code }))
+    };
+    writes.filter_map(place).collect()
+}
+
+/// The bank mode along a block.
+struct Line<'u, 'a> {
+    unit: &'u Unit<'a>,
+    number: usize,
+    block: usize,
+    at: u32,
+    banks: VgprBanks,
+}
+
+impl<'u, 'a> Line<'u, 'a> {
+    fn new(unit: &'u Unit<'a>, number: usize) -> Self {
+        Self { unit, number, block: usize::MAX, at: 0, banks: VgprBanks::UNKNOWN }
+    }
+
+    /// Before an instruction; `None` where there is none. Cheap for one behind the last one.
+    fn banks(&mut self, offset: u32) -> Option<VgprBanks> {
+        let (program, function) = (&self.unit.program, &self.unit.program.functions[self.number]);
+        if !(function.start..function.end).contains(&offset) {
+            return self.unit.banks.before(program, offset);
+        }
+        let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
+        if self.block != block || self.at > offset {
+            let banks = self.unit.banks.at_block(self.number, block);
+            (self.block, self.at, self.banks) = (block, function.blocks[block].start, banks);
+        }
+        while function.sets_banks() && self.at < offset {
+            let inst = program.decode(self.at)?;
+            self.banks = self.banks.after(&inst, program.source.isa);
+            self.at += u32::from(inst.len());
+        }
+        Some(self.banks)
+    }
 }
 
 fn is_idle(inst: &Inst) -> bool {
@@ -71,35 +117,20 @@ impl Granted {
     }
 }
 
+/// The new function.
 struct Function<'u, 'a> {
     unit: &'u Unit<'a>,
-    number: usize,
-    liveness: OnceCell<(Liveness, bool)>,
-    flights: OnceCell<Flights>,
+    lives: Lives<'u, 'a>,
+    under_way: UnderWay<'u, 'a>,
 }
 
 impl Function<'_, '_> {
-    fn behind(&self, last: u32) -> Live {
-        let (liveness, _) = self.liveness.get_or_init(|| self.unit.liveness(self.number));
-        let around = liveness.around(&self.unit.program, self.unit.summaries(), &self.unit.banks, last);
-        around.map_or(Live::EVERYTHING, |(_, behind)| behind)
-    }
-
     /// Registers that work under way may write before an offset.
     fn under_way(&self, offset: u32) -> RegSet {
-        let flights = self.flights.get_or_init(|| Flights::of(self.unit, self.number));
         let mut set = RegSet::EMPTY;
-        let function = &self.unit.program.functions[self.number];
-        let Some(block) = function.block_at(offset) else { return set };
-        let Some(mut flight) = flights.at_block(block) else { return set };
-        let (mut at, mut banks) = (function.blocks[block].start, self.unit.banks.at_block(self.number, block));
-        while at < offset {
-            let Some(inst) = self.unit.program.decode(at) else { break };
-            flight.pass(&inst, self.unit.isa(), banks);
-            banks = banks.after(&inst, self.unit.isa());
-            at += u32::from(inst.len());
+        if let Some(flight) = self.under_way.before(offset) {
+            flight.add_to(&mut set);
         }
-        flight.add_to(&mut set);
         set
     }
 }
@@ -110,6 +141,13 @@ struct Place<'p> {
     end: u32,
     old: &'p Inst,
     code: &'p [Inst],
+}
+
+impl Place<'_> {
+    /// The last new instruction.
+    fn last(&self) -> u32 {
+        self.end - self.code.last().map_or(0, |inst| u32::from(inst.len()))
+    }
 }
 
 /// What new code writes and the old instruction did not, and the bank mode behind it.
@@ -128,7 +166,7 @@ fn overwritten(place: &Place<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, Vg
 
 fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, granted: Granted) -> Result<(), Fault> {
     let isa = function.unit.isa();
-    let Place { start, end, old, code } = *place;
+    let Place { start, old, code, .. } = *place;
     let wanted = banks.after(old, isa).mode();
     let (written, after) = overwritten(place, banks, isa);
     if after.mode() != wanted {
@@ -137,8 +175,7 @@ fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, grant
     if written.is_empty() {
         return Ok(());
     }
-    let last = end - code.last().map_or(0, |inst| u32::from(inst.len()));
-    let (behind, mut under_way) = (function.behind(last), function.under_way(start));
+    let ((_, behind), mut under_way) = (function.lives.around(place.last()), function.under_way(start));
     // What the old instruction reads is there.
     under_way.subtract(&old.read_set(isa, banks));
     for reg in &written {
@@ -159,18 +196,16 @@ fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, grant
 /// No other lane of what is overwritten holds anything.
 fn all_lanes(
     pair: &Pair<'_, '_, '_>,
-    liveness: &Liveness,
+    lives: &Lives<'_, '_>,
     offset: u32,
     place: &Place<'_>,
+    banks: VgprBanks,
     granted: Granted,
 ) -> Result<(), Fault> {
-    let unit = pair.old;
-    let around = liveness.around(&unit.program, unit.summaries(), &unit.banks, offset);
-    let Some(banks) = unit.banks.before(&unit.program, offset) else { return Ok(()) };
-    let (_, behind) = around.unwrap_or((Live::EVERYTHING, Live::EVERYTHING));
-    let (written, _) = overwritten(place, banks, unit.isa());
+    let (isa, (_, behind)) = (pair.old.isa(), lives.around(offset));
+    let (written, _) = overwritten(place, banks, isa);
     let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, Dead::InAllLanes);
-    let live = |reg: &Reg| held(reg) && !comes_back(place.code, *reg, unit.isa());
+    let live = |reg: &Reg| held(reg) && !comes_back(place.code, *reg, isa);
     match written.iter().find(live) {
         Some(reg) => {
             Err((place.start, format!("new code overwrites all lanes of {}, some of which are read later", name(reg))))

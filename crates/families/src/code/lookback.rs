@@ -6,9 +6,9 @@
 
 use super::site::{Site, Surroundings};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::{Flow, ImplicitSet, role};
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Inst, Isa, Name, Value};
+use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 
 /// How many instructions back one register is followed, and through how many operations.
 const REACH: usize = 64;
@@ -42,18 +42,38 @@ impl<'a> Look<'a> {
         let vector = reg.file == RegFile::Vgpr;
         let start = end.saturating_sub(REACH);
         for (index, inst) in self.before.get(start..end)?.iter().enumerate().rev() {
+            // Of vector instructions most write other registers, and no set of them is needed to say so.
+            if vector && inst.is(Flag::Valu) && !inst.is(Flag::Indexed) && self.writes_others(inst, reg) {
+                continue;
+            }
             let written = inst.written_set(self.isa, self.banks);
             if written.touches(reg) {
                 return Some((start + index, inst));
             }
             let exec = written.touches(Reg::special(Special::ExecLo, 1));
             if vector && (exec || written.touches(Reg::special(Special::Mode, 1)))
-                || inst.flow(0, self.isa) != hotswap_isa::effects::Flow::Next
+                || inst.flow(0, self.isa) != Flow::Next
             {
                 return None;
             }
         }
         None
+    }
+
+    /// Whether a vector instruction writes nothing but vector registers, and none of `reg`'s.
+    fn writes_others(&self, inst: &Inst, reg: Reg) -> bool {
+        let mut others = true;
+        let own = reg.index..reg.index + u16::from(reg.count);
+        let implicit = inst.visit(self.isa, |effect| {
+            if !effect.written() || effect.is_none() {
+                return;
+            }
+            others &= self.banks.resolve(effect.reg(), effect.role()).is_some_and(|written| {
+                let end = written.index + u16::from(written.count);
+                written.file == RegFile::Vgpr && (end <= own.start || own.end <= written.index)
+            });
+        });
+        others && implicit.writes == ImplicitSet::default() && inst.flow(0, self.isa) == Flow::Next
     }
 
     /// Low bits of `reg` before number `end` that are zero.

@@ -8,9 +8,10 @@
 use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Refusal, Spacing, Touch, counts, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
+use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Entry, Flag, Inst};
-use std::collections::BTreeMap;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -22,24 +23,21 @@ fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
     );
 }
 
-/// Matrix instructions that can still matter, by block and number, with the instructions that count since them.
-type State = BTreeMap<(usize, usize), u8>;
+/// Matrix instructions that can still matter, by their numbers, which rise, with the instructions that count since them.
+type State = Vec<(u32, u8)>;
 
 fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
-    let hazards = hazards(flow);
-    if hazards.is_empty() {
+    let matrices = Matrices::of(flow);
+    if matrices.all.is_empty() {
         return Ok(Vec::new());
     }
-    let before = fixed_point(flow, &hazards);
+    let missing = missing(flow, &matrices);
     let nop = no_operation(flow.target)?;
-    let mut all = Vec::new();
-    for (number, state) in before.iter().enumerate() {
-        let mut state = state.clone();
-        through(flow, &hazards, number, &mut state, |before, missing| {
-            all.push(Insertion { block: number, before, code: vec![nop; usize::from(missing)] });
-        });
-    }
-    Ok(all)
+    let in_block = |(block, missing): (usize, Vec<(usize, u8)>)| {
+        let code = move |(before, count)| Insertion { block, before, code: vec![nop; usize::from(count)] };
+        missing.into_iter().map(code)
+    };
+    Ok(missing.into_iter().enumerate().flat_map(in_block).collect())
 }
 
 fn is_matrix(entry: Entry) -> bool {
@@ -50,29 +48,64 @@ fn needs_distance(inst: &Inst) -> bool {
     Spacing::after(inst).is_some()
 }
 
-fn hazards(flow: &Flow<'_>) -> BTreeMap<(usize, usize), Hazard> {
-    let mut hazards = BTreeMap::new();
-    for (number, block) in flow.blocks.iter().enumerate() {
-        let mut banks = block.banks;
-        for (index, inst) in block.code.iter().enumerate() {
-            if let Some(hazard) = Hazard::of(inst, flow.target, banks) {
-                hazards.insert((number, index), hazard);
-            }
-            banks = banks.after(inst, flow.target);
-        }
-    }
-    hazards
+/// A matrix instruction: its number in the block, its registers, and the bank mode behind it.
+struct Matrix {
+    index: usize,
+    hazard: Hazard,
+    behind: VgprBanks,
 }
 
-/// The state before each block. A state only ever loses distance, so this ends.
-fn fixed_point(flow: &Flow<'_>, hazards: &BTreeMap<(usize, usize), Hazard>) -> Vec<State> {
+/// The matrix instructions of a function.
+struct Matrices {
+    all: Vec<Matrix>,
+    /// For each block where its own begin in the list; at the end the length of the list.
+    first: Vec<u32>,
+}
+
+impl Matrices {
+    fn of(flow: &Flow<'_>) -> Self {
+        let mut found = Self { all: Vec::new(), first: Vec::with_capacity(flow.blocks.len() + 1) };
+        for block in flow.blocks {
+            found.first.push(found.all.len() as u32);
+            let mut banks = block.banks;
+            for (index, inst) in block.code.iter().enumerate() {
+                let hazard = Hazard::of(inst, flow.target, banks);
+                banks = banks.after(inst, flow.target);
+                found.all.extend(hazard.map(|hazard| Matrix { index, hazard, behind: banks }));
+            }
+        }
+        found.first.push(found.all.len() as u32);
+        found
+    }
+
+    fn hazard(&self, number: u32) -> &Hazard {
+        &self.all[number as usize].hazard
+    }
+
+    /// The numbers of those of a block.
+    fn in_block(&self, block: usize) -> Range<u32> {
+        self.first[block]..self.first[block + 1]
+    }
+}
+
+/// For each block the instructions before which some are missing, and how many. The state before a block only ever loses
+/// distance, so this ends; what counts is what was found with the last one.
+fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     let mut before = vec![State::new(); flow.blocks.len()];
+    let mut missing = vec![Vec::new(); flow.blocks.len()];
     let mut work: VecDeque<usize> = (0..flow.blocks.len()).collect();
     let mut waiting = vec![true; flow.blocks.len()];
+    let mut touch = Touch::default();
     while let Some(number) = work.pop_front() {
         waiting[number] = false;
-        let mut state = before[number].clone();
-        through(flow, hazards, number, &mut state, |_, _| {});
+        // Most blocks have no matrix instruction, nor one before them that matters.
+        if before[number].is_empty() && matrices.in_block(number).is_empty() {
+            continue;
+        }
+        let mut line = Line { flow, matrices, state: before[number].clone(), missing: Vec::new() };
+        line.block(number, &mut touch);
+        missing[number] = line.missing;
+        let state = line.state;
         for &next in flow.blocks[number].successors {
             let Some(known) = before.get_mut(next) else { continue };
             if join(known, &state) && !waiting[next] {
@@ -81,68 +114,84 @@ fn fixed_point(flow: &Flow<'_>, hazards: &BTreeMap<(usize, usize), Hazard>) -> V
             }
         }
     }
-    before
+    missing
 }
 
 /// Takes over what is nearer; says whether anything was.
 fn join(known: &mut State, other: &State) -> bool {
     let mut changed = false;
-    for (&hazard, &distance) in other {
-        let old = known.entry(hazard).or_insert(u8::MAX);
-        changed |= distance < *old;
-        *old = distance.min(*old);
+    for &(matrix, distance) in other {
+        match known.binary_search_by_key(&matrix, |(known, _)| *known) {
+            Ok(found) => {
+                changed |= distance < known[found].1;
+                known[found].1 = distance.min(known[found].1);
+            }
+            Err(place) => {
+                known.insert(place, (matrix, distance));
+                changed = true;
+            }
+        }
     }
     changed
 }
 
-/// Goes through a block; `missing` gets the number of the instruction and how many must come before it.
-fn through(
-    flow: &Flow<'_>,
-    hazards: &BTreeMap<(usize, usize), Hazard>,
-    number: usize,
-    state: &mut State,
-    mut missing: impl FnMut(usize, u8),
-) {
-    // Most blocks have no matrix instruction, nor one before them that matters.
-    if state.is_empty() && hazards.range((number, 0)..(number + 1, 0)).next().is_none() {
-        return;
-    }
-    let Block { code, leaves, mut banks, .. } = flow.blocks[number].clone();
-    for (index, inst) in code.iter().enumerate() {
-        // Most of the code has no matrix instruction before it that matters.
-        let mut needed = match state.is_empty() {
-            true => 0,
-            false => {
-                let touch = Touch::of(inst, flow.target, banks);
-                most_missing(state, |hazard| hazards[hazard].distance(&touch))
+/// A way through a block.
+struct Line<'f> {
+    flow: &'f Flow<'f>,
+    matrices: &'f Matrices,
+    state: State,
+    /// Numbers of instructions, and how many must come before each.
+    missing: Vec<(usize, u8)>,
+}
+
+impl Line<'_> {
+    fn block(&mut self, number: usize, touch: &mut Touch) {
+        let Block { code, leaves, mut banks, .. } = self.flow.blocks[number];
+        let mut own = self.matrices.in_block(number).peekable();
+        let mut index = 0;
+        while index < code.len() {
+            // Most of the code has no matrix instruction before it that matters.
+            if self.state.is_empty() {
+                let Some(next) = own.next() else { return };
+                let matrix = &self.matrices.all[next as usize];
+                self.state.push((next, 0));
+                (index, banks) = (matrix.index + 1, matrix.behind);
+                continue;
             }
-        };
-        if index + 1 == code.len() && leaves {
-            needed = needed.max(most_missing(state, |hazard| hazards[hazard].spacing.matrix));
+            let inst = &code[index];
+            touch.set(inst, self.flow.target, banks);
+            let mut needed = self.most_missing(|hazard| hazard.distance(touch));
+            if index + 1 == code.len() && leaves {
+                needed = needed.max(self.most_missing(|hazard| hazard.spacing.matrix));
+            }
+            if needed > 0 {
+                self.missing.push((index, needed));
+            }
+            self.pass(needed + u8::from(counts(inst)));
+            if let Some(matrix) = own.next_if(|matrix| self.matrices.all[*matrix as usize].index == index) {
+                let place = self.state.partition_point(|(known, _)| *known < matrix);
+                match self.state.get_mut(place).filter(|(known, _)| *known == matrix) {
+                    Some((_, since)) => *since = 0,
+                    None => self.state.insert(place, (matrix, 0)),
+                }
+            }
+            banks = banks.after(inst, self.flow.target);
+            index += 1;
         }
-        if needed > 0 {
-            missing(index, needed);
-            pass(state, hazards, needed);
-        }
-        if counts(inst) {
-            pass(state, hazards, 1);
-        }
-        if hazards.contains_key(&(number, index)) {
-            state.insert((number, index), 0);
-        }
-        banks = banks.after(inst, flow.target);
     }
-}
 
-/// The most instructions that are missing.
-fn most_missing(state: &State, distance: impl Fn(&(usize, usize)) -> u8) -> u8 {
-    state.iter().map(|(hazard, since)| distance(hazard).saturating_sub(*since)).max().unwrap_or(0)
-}
+    /// The most instructions that are missing.
+    fn most_missing(&self, distance: impl Fn(&Hazard) -> u8) -> u8 {
+        let missing = |(matrix, since): &(u32, u8)| distance(self.matrices.hazard(*matrix)).saturating_sub(*since);
+        self.state.iter().map(missing).max().unwrap_or(0)
+    }
 
-/// That many instructions go by; what cannot matter any more is forgotten.
-fn pass(state: &mut State, hazards: &BTreeMap<(usize, usize), Hazard>, count: u8) {
-    state.retain(|hazard, since| {
-        *since = since.saturating_add(count);
-        *since < hazards[hazard].spacing.matrix
-    });
+    /// That many instructions go by; what cannot matter any more is forgotten.
+    fn pass(&mut self, count: u8) {
+        let matrices = self.matrices;
+        self.state.retain_mut(|(matrix, since)| {
+            *since = since.saturating_add(count);
+            *since < matrices.hazard(*matrix).spacing.matrix
+        });
+    }
 }

@@ -81,18 +81,36 @@ impl Liveness {
     ) -> Option<(Live, Live)> {
         let function = program.functions.get(self.function)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
+        let (_, before, behind) = self.around_all(program, summaries, banks, block, &[offset]).pop()?;
+        Some((before, behind))
+    }
+
+    /// The same for several instructions of one block, whose offsets rise; each with its offset, those that there are.
+    #[must_use]
+    pub fn around_all(
+        &self,
+        program: &Program<'_>,
+        summaries: &Summaries,
+        banks: &BankMap,
+        block: usize,
+        offsets: &[u32],
+    ) -> Vec<(u32, Live, Live)> {
         let mut solver = Solver::with_layout(program, self.function, summaries, banks, self.returned, self.layout);
         let mut after = solver.behind(block, &self.rows);
-        let mut found = None;
+        let (mut left, mut found) = (offsets, Vec::with_capacity(offsets.len()));
         solver.walk_back(block, &mut after, |at, live, before| {
-            if at == offset {
-                match (before, &mut found) {
-                    (false, found) => *found = Some((*live, *live)),
-                    (true, Some(found)) => found.0 = *live,
-                    (true, None) => {}
-                }
+            while let Some((_, rest)) = left.split_last().filter(|(last, _)| **last > at) {
+                left = rest;
+            }
+            if left.last() != Some(&at) {
+                return;
+            }
+            match found.last_mut() {
+                Some((_, found, _)) if before => *found = *live,
+                _ => found.push((at, *live, *live)),
             }
         });
+        found.reverse();
         found
     }
 }

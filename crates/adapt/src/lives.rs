@@ -1,0 +1,59 @@
+//! What is live around places of one function.
+//!
+//! Invariants: the answer is that of [`Liveness::around`]; a block is gone through once for all its places, as long as these
+//! are asked for in their order.
+
+use crate::unit::Unit;
+use hotswap_program::{Live, Liveness};
+use std::cell::{OnceCell, RefCell};
+
+/// What is live around some places.
+pub(crate) struct Lives<'u, 'a> {
+    unit: &'u Unit<'a>,
+    number: usize,
+    /// Those that are likely to be asked for; rising.
+    places: Vec<u32>,
+    liveness: OnceCell<(Liveness, bool)>,
+    /// What is known of one block: before and behind its places.
+    last: RefCell<(usize, Vec<(u32, Live, Live)>)>,
+}
+
+impl<'u, 'a> Lives<'u, 'a> {
+    pub(crate) fn new(unit: &'u Unit<'a>, number: usize, places: Vec<u32>) -> Self {
+        Self { unit, number, places, liveness: OnceCell::new(), last: RefCell::new((usize::MAX, Vec::new())) }
+    }
+
+    /// What is live before the instruction at an offset, and behind it; everything where there is none.
+    pub(crate) fn around(&self, offset: u32) -> (Live, Live) {
+        self.find(offset).unwrap_or((Live::EVERYTHING, Live::EVERYTHING))
+    }
+
+    /// Whether an answer has taken the calling convention for granted.
+    pub(crate) fn trusts_convention(&self) -> bool {
+        self.liveness.get().is_some_and(|(_, convention)| *convention)
+    }
+
+    fn find(&self, offset: u32) -> Option<(Live, Live)> {
+        let (liveness, _) = self.liveness.get_or_init(|| self.unit.liveness(self.number));
+        let (program, banks) = (&self.unit.program, &self.unit.banks);
+        let function = program.functions.get(self.number)?;
+        let block = function.block_at(offset)?;
+        let mut last = self.last.borrow_mut();
+        let find = |known: &[(u32, Live, Live)]| {
+            let found = known.binary_search_by_key(&offset, |(place, ..)| *place).ok()?;
+            known.get(found).map(|(_, before, behind)| (*before, *behind))
+        };
+        if last.0 == block
+            && let Some(found) = find(&last.1)
+        {
+            return Some(found);
+        }
+        let line = &function.blocks[block];
+        let first = self.places.partition_point(|place| *place < line.start);
+        let count = self.places[first..].partition_point(|place| *place < line.end);
+        let own = &self.places[first..first + count];
+        let offsets = if own.binary_search(&offset).is_ok() { own } else { &[offset] };
+        *last = (block, liveness.around_all(program, self.unit.summaries(), banks, block, offsets));
+        find(&last.1)
+    }
+}
