@@ -39,22 +39,31 @@ pub(crate) struct Change {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Map {
     changes: Vec<Change>,
+    /// For each [`STEP`] of old bytes how many changes stand before it.
+    steps: Vec<u32>,
     /// The new size of the section.
     size: u64,
 }
+
+/// Old bytes for which the changes before them are counted, as a power of two: few lie between two of these places.
+const STEP: u32 = 10;
 
 impl Map {
     /// A map of changes sorted by place and rank; their new places are set here. `old_size` is that of the section.
     pub(crate) fn new(mut changes: Vec<Change>, old_size: u64, mut size_of: impl FnMut(&Change, u64) -> u64) -> Self {
         let (mut old, mut new) = (0, 0);
-        for change in &mut changes {
+        let mut steps = Vec::with_capacity((old_size >> STEP) as usize + 2);
+        for (number, change) in changes.iter_mut().enumerate() {
+            while (steps.len() as u64) << STEP <= change.old {
+                steps.push(number as u32);
+            }
             new += change.old - old;
             change.new = new;
             change.size = size_of(change, new);
             new += change.size;
             old = change.old + change.removed;
         }
-        Self { changes, size: new + (old_size - old) }
+        Self { changes, steps, size: new + (old_size - old) }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -76,7 +85,11 @@ impl Map {
 
     /// The changes up to a place and rank, those included.
     fn up_to(&self, old: u64, rank: Rank) -> usize {
-        self.changes.partition_point(|change| (change.old, change.rank) <= (old, rank))
+        let step = usize::try_from(old >> STEP).unwrap_or(usize::MAX);
+        let all = self.changes.len();
+        let first = self.steps.get(step).map_or(all, |first| *first as usize);
+        let end = self.steps.get(step.saturating_add(1)).map_or(all, |end| *end as usize);
+        first + self.changes[first..end].partition_point(|change| (change.old, change.rank) <= (old, rank))
     }
 
     /// Behind so many changes.
@@ -148,6 +161,20 @@ mod tests {
         assert_eq!((map.begin(8), map.end(8), map.bytes(8)), (Some(12), Some(12), Some(24)));
         assert_eq!((map.begin(4), map.bytes(4), map.begin(12)), (Some(4), Some(4), Some(28)));
         assert_eq!(map.size(), 116);
+    }
+
+    #[test]
+    fn places_far_from_each_other_are_found_as_by_looking_at_all_changes() {
+        let spread = [0, 4, 1020, 1024, 1028, 2048, 9000, 9004, 9004, 70_000];
+        let change = |old: u64| Change { old, removed: 0, rank: Rank::Lead, new: 0, size: 4, content: 0 };
+        let map = Map::new(spread.map(change).to_vec(), 80_000, |change, _| change.size);
+        let places = (0..80_000).step_by(4).chain([u64::MAX - 3]);
+        for old in places {
+            for rank in [Rank::Tail, Rank::Lead, Rank::Swap] {
+                let all = map.changes.iter().filter(|change| (change.old, change.rank) <= (old, rank)).count();
+                assert_eq!(map.up_to(old, rank), all, "{old:#x}");
+            }
+        }
     }
 
     #[test]

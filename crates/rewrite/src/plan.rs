@@ -3,7 +3,7 @@
 //! Invariants: a branch that was made long stays long, so the rounds end; kernels begin at multiples of 256 bytes.
 
 use crate::code::Marks;
-use crate::edit::{Edits, Where};
+use crate::edit::{Edit, Edits, Where};
 use crate::known::Known;
 use crate::map::{Change, Map, Rank};
 use crate::padding::{Behind, Habit, Padding};
@@ -13,6 +13,7 @@ use crate::rewrite::Registers;
 use crate::scan::{Branch, Computation, Extent, Placed, Reach, Scan, Scanner, Split};
 use hotswap_code_object::image::Image;
 use hotswap_report::Diagnostic;
+use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
 mod long;
@@ -86,18 +87,14 @@ impl<'e> CodePlan<'e> {
         let part = &context.image.sections[section];
         let known = context.known.get(&section);
         let (extents, mut paddings) = cover(context, part.bytes, &functions, known);
-        let mut order: Vec<(usize, crate::edit::Edit)> = edits.rows.iter().copied().enumerate().collect();
+        let mut order: Vec<(usize, Edit)> = edits.rows.iter().copied().enumerate().collect();
         order.sort_by_key(|(_, edit)| (edit.offset, edit.place == Where::After));
-        let mut scanner = Scanner::new(context.marks, part.bytes, part.offset, &order, edits, known);
-        for extent in &extents {
-            scanner.extent(extent)?;
-        }
-        if let Some(offset) = scanner.left_over() {
-            return Err(refuse(part.offset + offset, "an edit stands in no function"));
-        }
-        let Scan { mut branches, computations, mut placed, mut loops, words } = scanner.found;
+        let scanner = |order| Scanner::new(context.marks, part.bytes, part.offset, order, edits, known);
+        let Scan { mut branches, computations, mut placed, mut loops, words } = scan(&extents, &order, &scanner)?;
         placed.sort_by_key(|place| place.old);
-        branches.retain(|branch| !relocated.contains(&branch.at));
+        if !relocated.is_empty() {
+            branches.retain(|branch| !relocated.contains(&branch.at));
+        }
         // Several branches may go back to one begin.
         loops.sort_by_key(|padding| padding.start);
         loops.dedup();
@@ -202,18 +199,29 @@ impl<'e> CodePlan<'e> {
         context: &Context<'_>,
         long: &HashSet<usize>,
     ) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
+        let piece = |(number, branches): (usize, &[Branch])| {
+            let (mut far, mut bad) = (Vec::new(), Vec::new());
+            for (number, branch) in (number * BRANCHES..).zip(branches) {
+                let Some(at) = self.map.bytes(branch.at) else { continue };
+                let target = self.target(branch)?;
+                let distance = target.wrapping_sub(at + u64::from(branch.size)) as i64;
+                if !branch.reach.holds(distance) && !long.contains(&number) {
+                    far.push(number);
+                }
+                let is_bad = context.marks.bad_distance.is_some_and(|bad| distance == bad * 4);
+                if is_bad && branch.reach == Reach::Short && !long.contains(&number) {
+                    bad.push(number);
+                }
+            }
+            Ok((far, bad))
+        };
+        let pieces: Vec<Result<(Vec<usize>, Vec<usize>), Diagnostic>> =
+            self.branches.par_chunks(BRANCHES).enumerate().map(piece).collect();
         let (mut far, mut bad) = (Vec::new(), Vec::new());
-        for (number, branch) in self.branches.iter().enumerate() {
-            let Some(at) = self.map.bytes(branch.at) else { continue };
-            let target = self.target(branch)?;
-            let distance = target.wrapping_sub(at + u64::from(branch.size)) as i64;
-            if !branch.reach.holds(distance) && !long.contains(&number) {
-                far.push(number);
-            }
-            let is_bad = context.marks.bad_distance.is_some_and(|bad| distance == bad * 4);
-            if is_bad && branch.reach == Reach::Short && !long.contains(&number) {
-                bad.push(number);
-            }
+        for piece in pieces {
+            let (mut more, mut worse) = piece?;
+            far.append(&mut more);
+            bad.append(&mut worse);
         }
         Ok((far, bad))
     }
@@ -251,6 +259,46 @@ impl<'e> CodePlan<'e> {
     fn is_conditional(&self, branch: &Branch) -> bool {
         self.forms.is_conditional(branch.word)
     }
+}
+
+/// Branches that one task looks at.
+const BRANCHES: usize = 1 << 14;
+/// Bytes of code that one task scans.
+const PIECE: u64 = 1 << 20;
+
+/// Everything that stands in some code, which is cut between functions.
+fn scan<'a>(
+    extents: &[Extent<'_>],
+    order: &'a [(usize, Edit)],
+    scanner: &(impl Fn(&'a [(usize, Edit)]) -> Scanner<'a> + Sync),
+) -> Result<Scan, Diagnostic> {
+    let one = |extents: &[Extent<'_>], order: &'a [(usize, Edit)]| {
+        let mut scanner = scanner(order);
+        extents.iter().try_for_each(|extent| scanner.extent(extent))?;
+        match scanner.left_over() {
+            Some(offset) => Err(refuse(scanner.file() + offset, "an edit stands in no function")),
+            None => Ok(scanner.found),
+        }
+    };
+    let mut rest = order;
+    let mut pieces = Vec::new();
+    let mut left = extents;
+    while let Some(first) = left.first() {
+        let count = left.partition_point(|extent| extent.start < first.start + PIECE).max(1);
+        let (own, behind) = left.split_at(count);
+        let end = behind.first().map_or(u64::MAX, |next| next.start);
+        let (edits, more) = rest.split_at(rest.partition_point(|(_, edit)| edit.offset < end));
+        pieces.push((own, edits));
+        (left, rest) = (behind, more);
+    }
+    let found: Option<Vec<Scan>> = pieces.into_par_iter().map(|(extents, edits)| one(extents, edits).ok()).collect();
+    let Some(found) = found.filter(|_| rest.is_empty()) else {
+        // What is said about a fault does not depend on where the code was cut.
+        return one(extents, order);
+    };
+    let mut all = Scan::default();
+    found.into_iter().for_each(|scan| all.append(scan));
+    Ok(all)
 }
 
 impl Reach {

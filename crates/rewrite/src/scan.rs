@@ -102,6 +102,17 @@ pub(crate) struct Scan {
     pub(crate) words: Vec<Split>,
 }
 
+impl Scan {
+    /// Adds what stands behind.
+    pub(crate) fn append(&mut self, mut behind: Self) {
+        self.branches.append(&mut behind.branches);
+        self.computations.append(&mut behind.computations);
+        self.placed.append(&mut behind.placed);
+        self.loops.append(&mut behind.loops);
+        self.words.append(&mut behind.words);
+    }
+}
+
 /// Bytes of loops whose begin LLVM aligns on targets that fetch instructions ahead by a setting.
 const LOOP_SIZES: std::ops::RangeInclusive<u64> = 65..=192;
 
@@ -348,6 +359,11 @@ impl<'a> Scanner<'a> {
             return Err(refuse(self.file + at, what));
         }
         Ok(removed)
+    }
+
+    /// Offset of the section in the file.
+    pub(crate) fn file(&self) -> u64 {
+        self.file
     }
 
     /// An edit that no extent took.

@@ -1,11 +1,12 @@
 //! Reading a result again.
 
 use crate::code::{Mark, Marks};
-use crate::place::functions;
+use crate::place::{Function, functions};
 use hotswap_code_object::image::Image;
 use hotswap_code_object::{CodeObject, Kind};
 use hotswap_isa::{Isa, Target};
 use hotswap_report::{Diagnostic, codes};
+use rayon::prelude::*;
 
 fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).at(offset)
@@ -44,11 +45,14 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     let Some(target) = Target::find(image.flags.target_id().processor.name) else { return Ok(()) };
     let marks = Marks::new(Isa::new(target));
     for (section, functions) in image.sections.iter().zip(functions(&image, &symbols)) {
-        for function in &functions {
+        let wrong = |function: &Function| {
             let bytes = &section.bytes[function.start as usize..function.end as usize];
-            branches(&marks, bytes).map_err(|(at, what)| {
-                failed(section.offset + function.start + at, format!("{what} in `{}`", function.name))
-            })?;
+            let (at, what) = branches(&marks, bytes).err()?;
+            Some(failed(section.offset + function.start + at, format!("{what} in `{}`", function.name)))
+        };
+        // The first one, whichever is found first.
+        if let Some(error) = functions.par_iter().find_map_first(wrong) {
+            return Err(error);
         }
     }
     Ok(())

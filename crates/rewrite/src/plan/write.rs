@@ -2,29 +2,69 @@
 
 use super::{CodePlan, Content};
 use crate::edit::Edit;
+use crate::map::Change;
 use crate::refuse;
 use crate::scan::{Branch, Reach};
 use hotswap_report::Diagnostic;
+use rayon::prelude::*;
+
+/// Changes that one task writes.
+const CHANGES: usize = 1 << 12;
+
+/// Behind some changes, in the old section and in the new one.
+#[derive(Clone, Copy, Default)]
+struct End {
+    old: u64,
+    new: u64,
+}
 
 impl CodePlan<'_> {
     /// Writes the section; `out` has its new size.
     pub(crate) fn write(&self, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
-        let (mut from, mut to) = (0, 0);
-        for change in self.map.changes() {
-            let size = (change.old - from) as usize;
-            out[to..to + size].copy_from_slice(&old[from as usize..][..size]);
-            let new = change.new as usize;
-            self.content(change.content, change.new, &mut out[new..new + change.size as usize])?;
-            from = change.old + change.removed;
-            to = new + change.size as usize;
+        let mut pieces = Vec::new();
+        let (mut from, mut rest) = (End::default(), &mut *out);
+        let mut left = self.map.changes();
+        loop {
+            let (own, behind) = left.split_at(left.len().min(CHANGES));
+            // The last piece goes to the end of the section.
+            let end = match (own.last(), behind.is_empty()) {
+                (Some(last), false) => End { old: last.old + last.removed, new: last.new + last.size },
+                _ => End { old: old.len() as u64, new: self.map.size() },
+            };
+            let (part, more) = rest.split_at_mut((end.new - from.new) as usize);
+            pieces.push((own, from, end.old, part));
+            if behind.is_empty() {
+                break;
+            }
+            (from, rest, left) = (end, more, behind);
         }
-        out[to..].copy_from_slice(&old[from as usize..]);
+        let written: Vec<Result<(), Diagnostic>> = pieces
+            .into_par_iter()
+            .map(|(changes, from, end, out)| self.piece(changes, from, &old[..end as usize], out))
+            .collect();
+        written.into_iter().collect::<Result<(), Diagnostic>>()?;
         for split in &self.words {
             if let Some(at) = self.map.bytes(split.at) {
                 out[at as usize..at as usize + 4].copy_from_slice(&split.word.to_le_bytes());
             }
         }
         self.branches.iter().try_for_each(|branch| self.branch(branch, out))
+    }
+
+    /// Changes next to each other, and the old bytes between and behind them, up to the end of `old`. `out` begins at
+    /// `from`.
+    fn piece(&self, changes: &[Change], from: End, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+        let (mut at, mut to) = (from.old as usize, 0);
+        for change in changes {
+            let size = change.old as usize - at;
+            out[to..to + size].copy_from_slice(&old[at..][..size]);
+            let new = (change.new - from.new) as usize;
+            to = new + change.size as usize;
+            self.content(change.content, change.new, &mut out[new..to])?;
+            at = (change.old + change.removed) as usize;
+        }
+        out[to..].copy_from_slice(&old[at..]);
+        Ok(())
     }
 
     fn content(&self, content: usize, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
