@@ -9,21 +9,34 @@ use hotswap_families::code::{Block, Flow, Insertion, Refusal, Scheduling};
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{Exit, Reason};
 use hotswap_rewrite::Edits;
-use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Changed instructions of a function: the offset of each, and what stands there now.
+/// Changed instructions of a function: the offset of each, rising, itself, and what stands there now.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Changes {
-    lines: BTreeMap<u32, (Inst, Vec<Inst>)>,
+    lines: Vec<(u32, Inst, Vec<Inst>)>,
 }
 
 impl Changes {
     pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: Vec<Inst>) {
-        self.lines.insert(offset, (old, new));
+        match self.find(offset) {
+            Ok(found) => self.lines[found] = (offset, old, new),
+            Err(place) => self.lines.insert(place, (offset, old, new)),
+        }
+    }
+
+    fn find(&self, offset: u32) -> Result<usize, usize> {
+        self.lines.binary_search_by_key(&offset, |(offset, ..)| *offset)
+    }
+
+    fn range(&self, range: Range<u32>) -> &[(u32, Inst, Vec<Inst>)] {
+        let first = self.lines.partition_point(|(offset, ..)| *offset < range.start);
+        let rest = &self.lines[first..];
+        &rest[..rest.partition_point(|(offset, ..)| *offset < range.end)]
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
-        self.lines.iter().map(|(offset, (old, new))| (*offset, old, &new[..]))
+        self.lines.iter().map(|(offset, old, new)| (*offset, old, &new[..]))
     }
 
     /// Bytes that came to the function.
@@ -54,7 +67,7 @@ impl Changes {
 impl Changes {
     /// Makes them wrong: without one of the instructions that were put in, and with v20 where v0 was free.
     pub(crate) fn spoil(&mut self) {
-        for (old, new) in self.lines.values_mut() {
+        for (_, old, new) in &mut self.lines {
             if new.first().is_some_and(|inst| inst.mnemonic() == "v_nop") {
                 new.remove(0);
             }
@@ -146,11 +159,11 @@ fn each(
     mut each: impl FnMut(u32, Inst, Option<&[Inst]>),
 ) {
     let mut at = block.start;
-    let mut changed = changes.lines.range(block.start..block.end.max(block.start)).peekable();
+    let mut changed = changes.range(block.start..block.end).iter().peekable();
     while at < block.end {
         let Some(inst) = unit.program.decode(at) else { break };
-        while changed.next_if(|(offset, _)| **offset < at).is_some() {}
-        let new = changed.next_if(|(offset, _)| **offset == at).map(|(_, (_, new))| &new[..]);
+        while changed.next_if(|(offset, ..)| *offset < at).is_some() {}
+        let new = changed.next_if(|(offset, ..)| *offset == at).map(|(_, _, new)| &new[..]);
         each(at, inst, new);
         at += u32::from(inst.len());
     }
@@ -166,6 +179,7 @@ fn places(unit: &Unit<'_>, block: &hotswap_program::Block, changes: &Changes) ->
 
 fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, changes: &mut Changes) {
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
+    let mut fresh: Vec<(u32, Inst, Vec<Inst>)> = Vec::new();
     for group in insertions.chunk_by(|one, next| one.block == next.block) {
         let Some(block) = group.first().and_then(|one| unit.program.functions[number].blocks.get(one.block)) else {
             continue;
@@ -179,12 +193,21 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
                 None => places.last().map(|(offset, place)| (*offset, place + 1)),
             };
             let Some((offset, place)) = place else { continue };
-            let Some(old) = unit.program.decode(offset) else { continue };
-            let (_, line) = changes.lines.entry(offset).or_insert_with(|| (old, vec![old]));
+            if changes.find(offset).is_err() && fresh.last().is_none_or(|(last, ..)| *last != offset) {
+                let Some(old) = unit.program.decode(offset) else { continue };
+                fresh.push((offset, old, vec![old]));
+            }
+            let line = match changes.find(offset) {
+                Ok(found) => changes.lines.get_mut(found),
+                Err(_) => fresh.last_mut(),
+            };
+            let Some((_, _, line)) = line else { continue };
             let place = place.min(line.len());
             line.splice(place..place, code.iter().copied());
         }
     }
+    changes.lines.append(&mut fresh);
+    changes.lines.sort_by_key(|(offset, ..)| *offset);
 }
 
 /// Why what is known of a function is not enough to change it.

@@ -18,8 +18,8 @@ const DEPTH: usize = 24;
 /// What is known of each function of a unit, as far as somebody asked.
 #[derive(Debug)]
 pub(crate) struct Callers {
-    functions: Vec<OnceLock<(Live, bool)>>,
-    flights: Vec<OnceLock<Flight>>,
+    functions: Vec<OnceLock<Box<(Live, bool)>>>,
+    flights: Vec<OnceLock<Box<Flight>>>,
     /// For each function how many calls lead from a kernel to it at most; none where functions call each other.
     depth: Vec<Option<usize>>,
 }
@@ -42,15 +42,18 @@ impl Callers {
 
     /// What is live when a function returns, and whether that is what the convention says.
     pub(crate) fn returned(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
-        *self.functions[number].get_or_init(|| self.find(unit, number))
+        match self.are_known(unit, number) {
+            true => **self.functions[number].get_or_init(|| Box::new(self.find(unit, number))),
+            false => (by_convention(), true),
+        }
     }
 
     /// What memory instructions may still write when a function is called.
     pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> Flight {
+        if !self.are_known(unit, number) {
+            return Flight::everything(unit.isa());
+        }
         let find = || {
-            if !self.are_known(unit, number) {
-                return Flight::everything(unit.isa());
-            }
             let mut all = Flight::NOTHING;
             for (caller, call) in unit.program.callers(number) {
                 let block = unit.program.functions[caller].block_at(call.offset).unwrap_or(usize::MAX);
@@ -59,9 +62,9 @@ impl Callers {
                     block => Flights::of(unit, caller).before_last(unit, caller, block),
                 });
             }
-            all
+            Box::new(all)
         };
-        self.flights[number].get_or_init(find).clone()
+        Flight::clone(self.flights[number].get_or_init(find))
     }
 
     /// Whether all callers are known, and the way to each of them is not too long.
@@ -72,10 +75,8 @@ impl Callers {
         !open && called && self.depth[number].is_some_and(|depth| depth <= DEPTH)
     }
 
+    /// Where all callers are known.
     fn find(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
-        if !self.are_known(unit, number) {
-            return (by_convention(), true);
-        }
         let (mut live, mut trusts) = (Live::NOTHING, false);
         for (caller, call) in unit.program.callers(number) {
             let (returned, convention) = self.returned(unit, caller);

@@ -208,7 +208,8 @@ impl Work<'_> {
         let program = &self.unit.program;
         let mut functions: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
         for (kind, offsets) in [&self.suspects.sites, &self.suspects.reasons].into_iter().enumerate() {
-            for offset in offsets {
+            let mut rest = &offsets[..];
+            while let Some((offset, others)) = rest.split_first() {
                 // What stands behind a function without a name of its own is in question if that one is.
                 let behind = || {
                     let before =
@@ -221,10 +222,14 @@ impl Work<'_> {
                     let is_code = |mark: &Mark<'_>| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function);
                     (!function.is_closed() && !between.any(is_code)).then_some(before)
                 };
-                let holder = program.function_at(*offset).map(|(number, _)| number).or_else(behind);
-                if let Some(number) = holder {
-                    functions.entry(number).or_default()[kind].push(*offset);
+                // All that one function holds at once.
+                let found = program.function_at(*offset);
+                let count = found.map_or(0, |(_, function)| others.partition_point(|other| *other < function.end));
+                let (own, others) = rest.split_at(count + 1);
+                if let Some(number) = found.map(|(number, _)| number).or_else(behind) {
+                    functions.entry(number).or_default()[kind].extend_from_slice(own);
                 }
+                rest = others;
             }
         }
         let functions: Vec<(usize, [Vec<u32>; 2])> = functions.into_iter().collect();

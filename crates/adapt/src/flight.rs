@@ -242,7 +242,7 @@ struct Left {
 /// What functions leave under way when they return.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Returns {
-    functions: Vec<Option<Left>>,
+    functions: Vec<Option<Box<Left>>>,
 }
 
 impl Returns {
@@ -259,7 +259,7 @@ impl Returns {
                 let own = Flights::solve(unit, number, &returns, &Flight::NOTHING).1;
                 let with = Flights::solve(unit, number, &returns, &sample).1;
                 let passes = std::array::from_fn(|set| with.sets[set].touches(MARK));
-                returns.functions[number] = Some(Left { own, passes });
+                returns.functions[number] = Some(Box::new(Left { own, passes }));
             }
         }
         returns

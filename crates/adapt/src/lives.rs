@@ -7,6 +7,9 @@ use crate::unit::Unit;
 use hotswap_program::{Live, Liveness};
 use std::cell::{OnceCell, RefCell};
 
+/// An offset, and what is live before and behind it.
+type Known = (u32, Live, Live);
+
 /// What is live around some places.
 pub(crate) struct Lives<'u, 'a> {
     unit: &'u Unit<'a>,
@@ -15,7 +18,7 @@ pub(crate) struct Lives<'u, 'a> {
     places: Vec<u32>,
     liveness: OnceCell<(Liveness, bool)>,
     /// What is known of one block: before and behind its places.
-    last: RefCell<(usize, Vec<(u32, Live, Live)>)>,
+    last: RefCell<(usize, Vec<Known>)>,
 }
 
 impl<'u, 'a> Lives<'u, 'a> {
@@ -39,7 +42,7 @@ impl<'u, 'a> Lives<'u, 'a> {
         let function = program.functions.get(self.number)?;
         let block = function.block_at(offset)?;
         let mut last = self.last.borrow_mut();
-        let find = |known: &[(u32, Live, Live)]| {
+        let find = |known: &[Known]| {
             let found = known.binary_search_by_key(&offset, |(place, ..)| *place).ok()?;
             known.get(found).map(|(_, before, behind)| (*before, *behind))
         };

@@ -91,6 +91,7 @@ impl<'e> CodePlan<'e> {
         order.sort_by_key(|(_, edit)| (edit.offset, edit.place == Where::After));
         let scanner = |order| Scanner::new(context.marks, part.bytes, part.offset, order, edits, known);
         let Scan { mut branches, computations, mut placed, mut loops, words } = scan(&extents, &order, &scanner)?;
+        drop(order);
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
             branches.retain(|branch| !relocated.contains(&branch.at));
@@ -163,15 +164,16 @@ impl<'e> CodePlan<'e> {
                     "an edit stands in bytes that another one or padding takes",
                 ));
             }
-            self.map = Map::new(changes.clone(), size, |change, new| self.size_of(change, new));
-            let (far, bad) = self.far_branches(context, &long)?;
-            let before = changes.len();
-            for number in bad.into_iter().filter(|number| padded.insert(*number)) {
+            self.map = Map::new(changes, size, |change, new| self.size_of(change, new));
+            let (far, mut bad) = self.far_branches(context, &long)?;
+            bad.retain(|number| padded.insert(*number));
+            if far.is_empty() && bad.is_empty() {
+                return Ok(());
+            }
+            changes = self.map.changes().to_vec();
+            for number in bad {
                 let (old, content) = (self.branches[number].at + 4, self.add(Content::Nop));
                 changes.push(Change { old, removed: 0, rank: Rank::Tail, new: 0, size: 0, content });
-            }
-            if far.is_empty() && changes.len() == before {
-                return Ok(());
             }
             for number in far {
                 let registers = self.ask(context, number)?;
@@ -200,7 +202,7 @@ impl<'e> CodePlan<'e> {
         long: &HashSet<usize>,
     ) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
         let piece = |(number, branches): (usize, &[Branch])| {
-            let (mut far, mut bad) = (Vec::new(), Vec::new());
+            let (mut far, mut bad): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
             for (number, branch) in (number * BRANCHES..).zip(branches) {
                 let Some(at) = self.map.bytes(branch.at) else { continue };
                 let target = self.target(branch)?;
@@ -215,8 +217,7 @@ impl<'e> CodePlan<'e> {
             }
             Ok((far, bad))
         };
-        let pieces: Vec<Result<(Vec<usize>, Vec<usize>), Diagnostic>> =
-            self.branches.par_chunks(BRANCHES).enumerate().map(piece).collect();
+        let pieces: Vec<Result<_, Diagnostic>> = self.branches.par_chunks(BRANCHES).enumerate().map(piece).collect();
         let (mut far, mut bad) = (Vec::new(), Vec::new());
         for piece in pieces {
             let (mut more, mut worse) = piece?;
