@@ -16,6 +16,8 @@ use crate::{Class, Feature, Flag, Inst, Isa, Name};
 
 /// Number of MODE in the operand of `s_setreg`.
 const HWREG_MODE: u32 = 1;
+/// The highest four bits of SOPP, SOPK and SOP1.
+const CHANGES: u32 = 0b1011;
 /// Lowest bit of the banks in MODE.
 const MODE_SHIFT: u32 = 12;
 
@@ -95,16 +97,31 @@ impl VgprBanks {
         Self { value: self.value & known, known, after_setreg: self.after_setreg || other.after_setreg }
     }
 
+    /// The mode after an instruction that neither changes modes nor calls.
+    #[must_use]
+    pub const fn after_other(self) -> Self {
+        Self { after_setreg: false, ..self }
+    }
+
     /// The mode after `inst`, on the path that goes on behind it.
+    #[inline]
     #[must_use]
     pub fn after(self, inst: &Inst, isa: Isa) -> Self {
         if !isa.has(Feature::N1024AddressableVgprs) {
             return self;
         }
-        let before = Self { after_setreg: false, ..self };
+        // Almost every instruction: what changes the mode, or calls, has one of the scalar encodings that begin so.
+        if inst.words()[0] >> 28 != CHANGES {
+            return self.after_other();
+        }
+        self.after_scalar(inst, isa)
+    }
+
+    fn after_scalar(self, inst: &Inst, isa: Isa) -> Self {
         if inst.entry().is(Flag::Call) {
             return Self::UNKNOWN;
         }
+        let before = self.after_other();
         match Change::of(inst) {
             None => before,
             Some(Change::Banks(mode)) if self.after_setreg => before.join(Self::of_mode(mode)),
@@ -231,5 +248,21 @@ impl ModePart {
     /// The same where the field does not count.
     fn whole(&self) -> (u32, Option<u32>) {
         (Self::BANKS, self.value.map(|value| value & Self::BANKS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Entry;
+
+    #[test]
+    fn what_may_change_the_mode_begins_as_it_should() {
+        let may = |entry: &Entry| matches!(entry.class(), Some(Class::Sopp | Class::Sopk)) || entry.is(Flag::Call);
+        assert!(Entry::all().filter(may).count() > 100);
+        for entry in Entry::all().filter(may) {
+            let (value, mask) = entry.fixed();
+            assert_eq!((mask as u32 >> 28, value as u32 >> 28), (0xf, CHANGES), "{entry:?}");
+        }
     }
 }

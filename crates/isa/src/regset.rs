@@ -7,6 +7,7 @@
 //!
 //! Absent on purpose: lanes. Whether a write under a partial EXEC keeps old lanes alive is for the caller to say.
 
+use crate::effects::EffectBits;
 use crate::reg::{Reg, RegFile, Special};
 
 /// 24 are used; a power of two needs no comparison to be indexed.
@@ -25,6 +26,18 @@ const fn place(file: RegFile) -> (usize, usize) {
         RegFile::Special => (23, 64),
     }
 }
+
+/// For each number of a file the bits with which it begins and ends; where single names decide it ends at 0.
+pub(crate) const FILE_BITS: [(u16, u16); 8] = {
+    let mut all = [(0, 0); 8];
+    let mut number = 0;
+    while number < FILES.len() - 1 {
+        let (start, registers) = place(FILES[number]);
+        all[FILES[number] as usize] = (start as u16 * 64, (start * 64 + registers) as u16);
+        number += 1;
+    }
+    all
+};
 
 /// The files in the order of their bits.
 const FILES: [RegFile; 5] = [RegFile::Vgpr, RegFile::Agpr, RegFile::Sgpr, RegFile::Ttmp, RegFile::Special];
@@ -60,6 +73,14 @@ impl RegSet {
     #[inline]
     pub fn insert(&mut self, reg: Reg) {
         let (word, low, high) = bits(reg);
+        self.words[word & 31] |= low;
+        self.words[(word + 1) & 31] |= high;
+    }
+
+    /// Adds the register of an effect; an empty one changes nothing.
+    #[inline(always)]
+    pub fn insert_effect(&mut self, effect: EffectBits) {
+        let (word, low, high) = effect.set_bits();
         self.words[word & 31] |= low;
         self.words[(word + 1) & 31] |= high;
     }

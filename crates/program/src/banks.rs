@@ -9,18 +9,20 @@ use crate::bits::Bits;
 use crate::block::Exit;
 use crate::calls::Callee;
 use crate::function::Function;
-use crate::ops::Op;
 use crate::problem::Reason;
 use crate::program::Program;
 use hotswap_isa::Feature;
 use hotswap_isa::bank::VgprBanks;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// The bank mode everywhere in a program.
 #[derive(Debug, Clone)]
 pub struct BankMap {
-    /// For each function the mode at the start of each block; empty where it is the first bank everywhere.
+    /// For each function the mode at the start of each block; empty where it is that of a kernel's entry.
     blocks: Vec<Vec<VgprBanks>>,
+    /// Functions that have the first bank for every role everywhere.
+    plain: Bits,
 }
 
 impl BankMap {
@@ -39,29 +41,47 @@ impl BankMap {
     fn solve(program: &Program<'_>, outside: VgprBanks) -> Self {
         let isa = program.source.isa;
         if !isa.has(Feature::N1024AddressableVgprs) {
-            return Self { blocks: vec![Vec::new(); program.functions.len()] };
+            return Self {
+                blocks: vec![Vec::new(); program.functions.len()],
+                plain: Bits::full(program.functions.len()),
+            };
         }
         let mut solver = Solver::new(program, outside);
         solver.run();
         let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
         let blocks = solver.states.into_iter().zip(&program.functions).map(|(states, function)| match states {
+            // A jump to an unknown place may go to any block of its function.
+            _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.blocks.len()],
             States::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
             States::Same(state) => vec![known(state); function.blocks.len()],
-            States::Blocks(states)
-                if !function.banked && states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) =>
-            {
-                Vec::new()
-            }
+            States::Blocks(states) if states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) => Vec::new(),
             States::Blocks(states) => states.into_iter().map(known).collect(),
         });
-        let mut map = Self { blocks: blocks.collect() };
-        // A jump to an unknown place may go to any block of its function.
-        for (function, states) in program.functions.iter().zip(&mut map.blocks) {
-            if function.problems.iter().any(|problem| problem.reason == Reason::UnknownJump) {
-                *states = vec![VgprBanks::UNKNOWN; function.blocks.len()];
+        let mut map = Self { blocks: blocks.collect(), plain: Bits::new(program.functions.len()) };
+        for number in 0..program.functions.len() {
+            if map.keeps_first_bank(program, number) {
+                map.plain.set(number);
             }
         }
         map
+    }
+
+    fn keeps_first_bank(&self, program: &Program<'_>, number: usize) -> bool {
+        let function = &program.functions[number];
+        let is_first = |banks: &VgprBanks| banks.mode() == Some(0);
+        if !self.blocks[number].iter().all(is_first) {
+            return false;
+        }
+        let (mut next, mut stays) = (0, true);
+        while let Some(offset) = function.modes.get(next).filter(|_| stays) {
+            let Some(block) = function.block_at(*offset) else { return false };
+            let line = &function.blocks[block];
+            through(program, function, line.start..line.end, self.at_block(number, block), |banks| {
+                stays &= is_first(&banks);
+                next += 1;
+            });
+        }
+        stays
     }
 
     /// The mode at the start of a block.
@@ -73,9 +93,9 @@ impl BankMap {
         }
     }
 
-    /// Whether a function has the first bank for every role everywhere, as far as its own instructions go.
+    /// Whether a function has the first bank for every role everywhere.
     pub(crate) fn is_plain(&self, function: usize) -> bool {
-        self.blocks.get(function).is_some_and(Vec::is_empty)
+        self.plain.get(function)
     }
 
     /// The mode before the instruction at an offset; `None` where no instruction begins.
@@ -83,15 +103,32 @@ impl BankMap {
     pub fn before(&self, program: &Program<'_>, offset: u32) -> Option<VgprBanks> {
         let (number, function) = program.function_at(offset)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
-        let mut banks = self.at_block(number, block);
-        let mut at = function.blocks[block].start;
-        while function.banked && at < offset {
-            let inst = program.decode(at)?;
-            banks = banks.after(&inst, program.source.isa);
-            at += u32::from(inst.len());
-        }
-        Some(banks)
+        let code = function.blocks[block].start..offset;
+        Some(through(program, function, code, self.at_block(number, block), |_| {}))
     }
+}
+
+/// The mode behind some instructions of one block; `each` gets it behind each of those that may change it.
+fn through(
+    program: &Program<'_>,
+    function: &Function,
+    code: Range<u32>,
+    mut banks: VgprBanks,
+    mut each: impl FnMut(VgprBanks),
+) -> VgprBanks {
+    let mut at = code.start;
+    for offset in function.modes_in(code.start, code.end) {
+        let before = if *offset == at { banks } else { banks.after_other() };
+        let inst = program.decode(*offset);
+        banks = inst.map_or(VgprBanks::UNKNOWN, |inst| before.after(&inst, program.source.isa));
+        at = offset + inst.map_or(4, |inst| u32::from(inst.len()));
+        each(banks);
+    }
+    if at == code.end { banks } else { banks.after_other() }
+}
+
+fn has_unknown_jump(function: &Function) -> bool {
+    function.problems.iter().any(|problem| problem.reason == Reason::UnknownJump)
 }
 
 struct Solver<'p, 'a> {
@@ -202,7 +239,9 @@ impl<'p, 'a> Solver<'p, 'a> {
         let function = &program.functions[number];
         let Some(entry) = self.state(number, block) else { return };
         let line = function.blocks[block];
-        let mut banks = self.through(function, line.start, line.end, entry);
+        // What a call leaves is its callee's business.
+        let end = if line.exit == Exit::Call { line.last } else { line.end };
+        let mut banks = through(program, function, line.start..end, entry, |_| {});
         let may_call = matches!(line.exit, Exit::Call | Exit::Tail | Exit::Unknown);
         let call = may_call.then(|| function.call_at(line.last)).flatten();
         if let Some(call) = call {
@@ -230,21 +269,6 @@ impl<'p, 'a> Solver<'p, 'a> {
         for to in function.successors(block) {
             self.meet(number, *to as usize, banks);
         }
-    }
-
-    /// The mode behind instructions of one block.
-    fn through(&self, function: &Function, start: u32, end: u32, mut banks: VgprBanks) -> VgprBanks {
-        let program = self.program;
-        let mut at = start;
-        while function.banked && at < end {
-            let Some(inst) = program.decode(at) else { break };
-            at += u32::from(inst.len());
-            // What a call leaves is its callee's business.
-            if !matches!(program.ops.of(&inst), Op::SwapPc | Op::Call) {
-                banks = banks.after(&inst, program.source.isa);
-            }
-        }
-        banks
     }
 
     /// A function returns with this mode: everything behind calls of it is to be looked at again.

@@ -11,6 +11,13 @@ impl Bits {
         Self { words: vec![0; count.div_ceil(64)] }
     }
 
+    /// So many, and all are set.
+    pub(crate) fn full(count: usize) -> Self {
+        let mut bits = Self::new(count);
+        bits.words.fill(u64::MAX);
+        bits
+    }
+
     /// All clear, and room for so many; the memory is used again.
     pub(crate) fn reset(&mut self, count: usize) {
         self.words.clear();
@@ -68,9 +75,68 @@ impl Bits {
     }
 }
 
+/// Bits that are set in two sets, numbered from the first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ranks {
+    /// The bits of a word, and how many come before it.
+    words: Vec<(u64, u32)>,
+}
+
+impl Ranks {
+    pub(crate) fn of(one: &Bits, other: &Bits) -> Self {
+        let mut before = 0;
+        let number = |(one, other): (&u64, &u64)| {
+            let word = (one & other, before);
+            before += word.0.count_ones();
+            word
+        };
+        Self { words: one.words.iter().zip(&other.words).map(number).collect() }
+    }
+
+    /// The number of the bit `at`, if it is set.
+    pub(crate) fn number(&self, at: usize) -> Option<usize> {
+        let (word, before) = self.words.get(at / 64)?;
+        let bit = 1 << (at % 64);
+        (word & bit != 0).then(|| *before as usize + (word & (bit - 1)).count_ones() as usize)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.words.last().map_or(0, |(word, before)| *before as usize + word.count_ones() as usize)
+    }
+
+    /// The bits, rising.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.words.iter().enumerate().flat_map(|(number, (word, _))| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                (left != 0).then(|| {
+                    left &= left - 1;
+                    number * 64 + bit
+                })
+            })
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_number_what_is_in_both() {
+        let (mut one, mut other) = (Bits::new(200), Bits::new(200));
+        for at in [0, 3, 63, 64, 130, 191] {
+            one.set(at);
+        }
+        for at in [3, 4, 64, 130, 190, 191] {
+            other.set(at);
+        }
+        let ranks = Ranks::of(&one, &other);
+        assert_eq!((ranks.count(), ranks.iter().collect::<Vec<_>>()), (4, vec![3, 64, 130, 191]));
+        let numbers = [0, 3, 4, 64, 130, 191, 9999].map(|at| ranks.number(at));
+        assert_eq!(numbers, [None, Some(0), None, Some(1), Some(2), Some(3), None]);
+    }
 
     #[test]
     fn neighbours_are_found_across_words_and_at_the_ends() {

@@ -13,7 +13,7 @@ use crate::problem::{Problem, Reason};
 use crate::scan::{Context, Draft, RawCall, TAIL_OFFSET};
 use crate::source::{Fixup, FixupKind, MarkKind, Source};
 use crate::sweep::Sweep;
-use crate::track::Clobbers;
+use crate::track::{Clobbers, Touches};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const PRELOADED: u32 = 256;
 
 /// The functions of a section; with offsets, those that [`Program::around`](crate::Program::around) asks for.
 pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
-    let context = Context { source, ops, clobbers: Clobbers::default() };
+    let context = Context::new(source, ops);
     let mut builder = Builder::new(context);
     builder.entries_of_symbols();
     if let Some(offsets) = offsets {
@@ -198,11 +198,14 @@ impl<'s, 'a> Builder<'s, 'a> {
             let found: Vec<Found> = drafts
                 .par_iter_mut()
                 .zip(&groups)
-                .map(|(draft, group)| {
-                    let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
-                    draft.follow(context, &entries);
-                    Found::of(draft)
-                })
+                .map_init(
+                    || Touches::new(context.isa()),
+                    |touches, (draft, group)| {
+                        let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
+                        draft.follow(context, touches, &entries);
+                        Found::of(draft)
+                    },
+                )
                 .collect();
             for (group, draft) in groups.iter().zip(drafts) {
                 self.stretches[group[0].0 as usize].draft = Some(draft);
@@ -246,9 +249,10 @@ impl<'s, 'a> Builder<'s, 'a> {
             let before = unknown(self);
             let context = &self.context;
             let stretches = self.stretches.par_iter_mut();
-            stretches.filter_map(|stretch| stretch.draft.as_mut()).filter(|draft| draft.is_open()).for_each(|draft| {
-                draft.follow(context, &[]);
-            });
+            stretches
+                .filter_map(|stretch| stretch.draft.as_mut())
+                .filter(|draft| draft.is_open())
+                .for_each_init(|| Touches::new(context.isa()), |touches, draft| draft.follow(context, touches, &[]));
             let found: Vec<Found> =
                 open.iter().filter_map(|index| self.stretches[*index].draft.as_deref()).map(Found::of).collect();
             found.into_iter().for_each(|found| self.take(found));
@@ -343,6 +347,9 @@ impl Finder<'_, '_, '_> {
         let mut entries: Vec<Entry> = own.collect();
         entries.shrink_to_fit();
         let (mut blocks, mut edges) = (draft.blocks, draft.edges);
+        let mut modes = if draft.banked { draft.modes } else { Vec::new() };
+        modes.sort_unstable();
+        modes.shrink_to_fit();
         blocks.shrink_to_fit();
         edges.shrink_to_fit();
         Function {
@@ -359,6 +366,7 @@ impl Finder<'_, '_, '_> {
             reads: draft.reads,
             writes: draft.writes,
             banked: draft.banked,
+            modes,
             indexed: draft.indexed,
             escapes: draft.tracked.escapes,
         }

@@ -69,6 +69,8 @@ pub struct Function {
     pub(crate) writes: Box<RegSet>,
     /// It sets the bank mode.
     pub(crate) banked: bool,
+    /// Offsets of the instructions that may do so.
+    pub(crate) modes: Vec<u32>,
     /// It has instructions whose registers the index mode of gfx9 chooses.
     pub(crate) indexed: bool,
     /// The address of one of its instructions, or of another function, goes where it is not followed.
@@ -159,6 +161,13 @@ impl Function {
         self.banked
     }
 
+    /// The instructions that may set the bank mode between two offsets.
+    pub(crate) fn modes_in(&self, start: u32, end: u32) -> &[u32] {
+        let first = self.modes.partition_point(|offset| *offset < start);
+        let count = self.modes[first..].partition_point(|offset| *offset < end);
+        &self.modes[first..first + count]
+    }
+
     /// Whether registers are chosen by an index that is state of the wave.
     #[must_use]
     pub fn uses_index_mode(&self) -> bool {
@@ -227,6 +236,7 @@ impl Function {
             + self.calls.capacity() * size_of::<CallSite>()
             + self.problems.capacity() * size_of::<Problem>()
             + self.pc_values.capacity() * size_of::<PcValue>()
+            + self.modes.capacity() * 4
             + self.starts.bytes()
             + 2 * size_of::<RegSet>()
     }

@@ -45,34 +45,62 @@ pub(crate) enum Op {
     AndNotExec,
 }
 
+/// What is known of an instruction by its entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line {
+    pub(crate) op: Op,
+    /// It may read vector registers in lanes that are not active.
+    pub(crate) crosses: bool,
+    /// Addresses in scalar registers may come from it or go through it.
+    pub(crate) moves: bool,
+    /// It may load registers from scratch.
+    pub(crate) reloads: bool,
+    /// M0 chooses registers.
+    pub(crate) indexed: bool,
+    pub(crate) valu: bool,
+}
+
 /// The table.
 #[derive(Debug, Clone)]
 pub(crate) struct Ops {
-    /// What it is, and whether it reads vector registers in lanes that are not active.
-    table: Box<[(Op, bool)]>,
+    table: Box<[Line]>,
 }
 
 impl Ops {
     pub(crate) fn new() -> Self {
         let last = Entry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
-        let mut table = vec![(Op::Other, true); last + 1];
+        let mut table = vec![NOTHING; last + 1];
         for entry in Entry::all() {
             if let Some(slot) = table.get_mut(usize::from(entry.id())) {
-                *slot = (op(entry), crosses(entry));
+                *slot = line(entry);
             }
         }
         Self { table: table.into() }
     }
 
     #[inline]
-    pub(crate) fn of(&self, inst: &Inst) -> Op {
-        self.table.get(usize::from(inst.entry().id())).map_or(Op::Other, |line| line.0)
+    pub(crate) fn line(&self, inst: &Inst) -> Line {
+        self.table.get(usize::from(inst.entry().id())).copied().unwrap_or(NOTHING)
     }
 
-    /// Whether an instruction may read vector registers in lanes that are not active.
     #[inline]
-    pub(crate) fn crosses(&self, inst: &Inst) -> bool {
-        self.table.get(usize::from(inst.entry().id())).is_none_or(|line| line.1)
+    pub(crate) fn of(&self, inst: &Inst) -> Op {
+        self.line(inst).op
+    }
+}
+
+/// Claims nothing.
+const NOTHING: Line = Line { op: Op::Other, crosses: true, moves: false, reloads: false, indexed: false, valu: false };
+
+fn line(entry: Entry) -> Line {
+    let op = op(entry);
+    Line {
+        op,
+        crosses: crosses(entry),
+        moves: op.moves_addresses(),
+        reloads: entry.is(Flag::FlatScratch) || entry.is(Flag::Mubuf),
+        indexed: entry.is(Flag::Indexed),
+        valu: entry.is(Flag::Valu),
     }
 }
 
@@ -133,6 +161,11 @@ fn goes_elsewhere(entry: Entry) -> bool {
 }
 
 impl Op {
+    /// Whether SCC is its carry.
+    pub(crate) const fn carries(self) -> bool {
+        matches!(self, Self::Add | Self::AddSigned | Self::AddWithCarry | Self::Sub | Self::SubWithBorrow)
+    }
+
     /// Whether addresses in scalar registers may come from it or go through it.
     pub(crate) const fn moves_addresses(self) -> bool {
         matches!(

@@ -3,17 +3,17 @@
 //! Invariants: an instruction is decoded once, however many entries are added later; bytes that no path reaches are not
 //! looked at; a draft's blocks are as complete as the jumps that are known.
 
-use crate::bits::Bits;
+use crate::bits::{Bits, Ranks};
 use crate::block::{Block, Exit};
-use crate::ops::{Op, Ops};
+use crate::ops::{Line, Op, Ops};
 use crate::place::Place;
 use crate::problem::{Problem, Reason};
-use crate::source::{FixupKind, Source};
-use crate::track::{self, Clobbers, Jump, Tracked};
+use crate::source::{Fixup, FixupKind, Source};
+use crate::track::{self, Clobbers, Jump, Touches, Tracked};
 use hotswap_isa::bank::{Role, VgprBanks};
-use hotswap_isa::effects::{EffectReader, Flow};
+use hotswap_isa::effects::Flow;
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa};
+use hotswap_isa::{Flag, Inst, Isa};
 use std::collections::BTreeSet;
 
 /// Rounds of finding jumps and following them within one function.
@@ -24,9 +24,25 @@ pub(crate) struct Context<'s, 'a> {
     pub(crate) source: &'s Source<'a>,
     pub(crate) ops: &'s Ops,
     pub(crate) clobbers: Clobbers,
+    /// Numbers of the fixups of branches in a file that is not linked; most files have none.
+    branches: Vec<u32>,
 }
 
 impl<'s, 'a> Context<'s, 'a> {
+    pub(crate) fn new(source: &'s Source<'a>, ops: &'s Ops) -> Self {
+        let is_branch = |(_, fixup): &(usize, &Fixup)| fixup.kind == FixupKind::Rel16;
+        let fixups = source.fixups.iter().enumerate().filter(|_| !source.linked);
+        let branches = fixups.filter(is_branch).map(|(number, _)| number as u32).collect();
+        Self { source, ops, clobbers: Clobbers::default(), branches }
+    }
+
+    /// The fixup of the branch at an offset.
+    fn branch_fixup(&self, offset: u32) -> Option<&'s Fixup> {
+        let at = |number: &u32| self.source.fixups.get(*number as usize).map_or(u32::MAX, |fixup| fixup.offset);
+        let number = self.branches.get(self.branches.partition_point(|number| at(number) < offset))?;
+        self.source.fixups.get(*number as usize).filter(|fixup| fixup.offset - offset < 4)
+    }
+
     pub(crate) fn isa(&self) -> Isa {
         self.source.isa
     }
@@ -69,16 +85,20 @@ pub(crate) struct Draft {
     pub(crate) entries: Vec<u32>,
     pub(crate) starts: Bits,
     leaders: Bits,
+    /// Numbers of the blocks, while they are made.
+    ranks: Ranks,
     pub(crate) reads: Box<RegSet>,
     pub(crate) writes: Box<RegSet>,
     /// Registers without an operand that are in these sets.
     implicit: (u8, u8),
     pub(crate) banked: bool,
+    /// Offsets of instructions that may set the bank mode.
+    pub(crate) modes: Vec<u32>,
     pub(crate) indexed: bool,
-    /// Offsets of instructions through which addresses may go.
-    pub(crate) points: Vec<u32>,
+    /// Registers that are loaded from scratch or from lanes: it may have saved them.
+    pub(crate) restored: Box<RegSet>,
     /// It has jumps or calls to addresses in registers, or asks for the program counter.
-    tracks: bool,
+    pub(crate) tracks: bool,
     /// Code was found since the blocks were made.
     grown: bool,
     stack: Vec<u32>,
@@ -102,12 +122,14 @@ impl Draft {
             entries: Vec::new(),
             starts: Bits::new(dwords),
             leaders: Bits::new(dwords),
+            ranks: Ranks::default(),
             reads: Box::default(),
             writes: Box::default(),
             implicit: (0, 0),
             banked: false,
+            modes: Vec::new(),
             indexed: false,
-            points: Vec::new(),
+            restored: Box::default(),
             tracks: false,
             grown: true,
             stack: Vec::new(),
@@ -133,19 +155,24 @@ impl Draft {
     }
 
     /// Follows all paths from more entries.
-    pub(crate) fn follow(&mut self, context: &Context<'_, '_>, entries: &[u32]) {
+    pub(crate) fn follow(&mut self, context: &Context<'_, '_>, touches: &mut Touches, entries: &[u32]) {
+        touches.clear();
+        let mut knows_all = self.entries.is_empty();
         self.stack.extend(entries);
         self.entries.extend(entries);
         for round in 0..=ROUNDS {
-            self.run(context);
+            self.run(context, touches);
             if self.grown {
                 self.build(context);
             }
             if !self.tracks {
                 return;
             }
-            self.points.sort_unstable();
-            let tracked = track::track(context, self);
+            if !knows_all {
+                self.touch_again(context, touches);
+                knows_all = true;
+            }
+            let tracked = track::track(context, self, touches);
             let is_new = tracked.jumps != self.tracked.jumps || tracked.calls != self.tracked.calls;
             self.tracked = tracked;
             self.take_jumps(context);
@@ -164,6 +191,19 @@ impl Draft {
         }
     }
 
+    /// Writes down what all its instructions touch, those of earlier times included.
+    fn touch_again(&self, context: &Context<'_, '_>, touches: &mut Touches) {
+        touches.clear();
+        let mut next = self.starts.next(0);
+        while let Some(index) = next {
+            next = self.starts.next(index + 1);
+            let offset = self.start + index as u32 * 4;
+            if let Some(inst) = context.decode(offset) {
+                touches.read(offset, &inst, context.ops.line(&inst), |_| {});
+            }
+        }
+    }
+
     fn index(&self, offset: u32) -> usize {
         (offset - self.start) as usize / 4
     }
@@ -177,8 +217,7 @@ impl Draft {
     }
 
     /// Decodes whatever can be reached from the offsets on the stack.
-    fn run(&mut self, context: &Context<'_, '_>) {
-        let reader = EffectReader::new(context.isa());
+    fn run(&mut self, context: &Context<'_, '_>, touches: &mut Touches) {
         while let Some(offset) = self.stack.pop() {
             self.grown = true;
             let index = self.index(offset);
@@ -190,7 +229,7 @@ impl Draft {
                 self.fault(offset, Reason::Overlap);
                 continue;
             }
-            self.run_from(context, reader, offset);
+            self.run_from(context, touches, offset);
         }
     }
 
@@ -202,7 +241,7 @@ impl Draft {
         before.is_some_and(|before| context.decode(before).is_some_and(|inst| before + u32::from(inst.len()) > offset))
     }
 
-    fn run_from(&mut self, context: &Context<'_, '_>, reader: EffectReader, mut offset: u32) {
+    fn run_from(&mut self, context: &Context<'_, '_>, touches: &mut Touches, mut offset: u32) {
         let bytes = context.source.bytes;
         loop {
             let index = self.index(offset);
@@ -220,9 +259,9 @@ impl Draft {
                 return self.fault(offset, Reason::Overlap);
             }
             self.starts.set(index);
-            self.note_effects(context.isa(), reader, &inst);
-            let op = context.ops.of(&inst);
-            if op != Op::Other && !self.note(context, offset, &inst, op) {
+            let line = context.ops.line(&inst);
+            self.note_effects(context.isa(), touches, offset, &inst, line);
+            if line.op != Op::Other && !self.note(context, offset, &inst, line.op) {
                 return;
             }
             if next >= self.end {
@@ -242,15 +281,12 @@ impl Draft {
     }
 
     #[inline(always)]
-    fn note_effects(&mut self, isa: Isa, reader: EffectReader, inst: &Inst) {
+    fn note_effects(&mut self, isa: Isa, touches: &mut Touches, offset: u32, inst: &Inst, line: Line) {
         let (reads, writes) = (&mut *self.reads, &mut *self.writes);
-        let implicit =
-            reader.visit(
-                inst,
-                |effect| {
-                    if effect.written() { writes.insert(effect.reg()) } else { reads.insert(effect.reg()) }
-                },
-            );
+        let implicit = touches.read(offset, inst, line, |effect| {
+            let set = if effect.written() { &mut *writes } else { &mut *reads };
+            set.insert_effect(effect);
+        });
         // EXEC and MODE, which almost everything reads: each is added once.
         let (written, read) = (implicit.writes.bits() & !self.implicit.0, implicit.reads.bits() & !self.implicit.1);
         if written | read != 0 {
@@ -259,18 +295,24 @@ impl Draft {
                 if effect.written() { self.writes.insert(effect.reg()) } else { self.reads.insert(effect.reg()) }
             });
         }
+        if line.reloads || line.op == Op::ReadLane {
+            let restored = &mut *self.restored;
+            inst.visit(isa, |effect| {
+                if effect.written() {
+                    restored.insert_effect(effect);
+                }
+            });
+        }
     }
 
     /// Looks at an instruction of interest; whether execution goes on behind it.
     fn note(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
-        if op.moves_addresses() {
-            self.points.push(offset);
-        }
         let next = offset + u32::from(inst.len());
         match op {
             Op::Mode => {
+                self.modes.push(offset);
                 // What stands at the end counts, too: it may spoil a change of the mode that comes next.
-                self.banked |= next >= self.end || sets_banks(inst, context.isa());
+                self.banked = self.banked || next >= self.end || sets_banks(inst, context.isa());
                 self.indexed |= inst.index_mode(context.isa()) == Some(true);
             }
             Op::GetPc => self.tracks = true,
@@ -288,7 +330,12 @@ impl Draft {
                 }
                 self.lead(next);
             }
-            Op::AddPc | Op::Branch => return self.branch(context, offset, inst),
+            Op::AddPc | Op::Branch => {
+                if inst.is(Flag::Call) {
+                    self.modes.push(offset);
+                }
+                return self.branch(context, offset, inst);
+            }
             _ => {}
         }
         true
@@ -302,13 +349,14 @@ impl Draft {
 
     fn branch(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst) -> bool {
         let next = offset + u32::from(inst.len());
-        let conditional = match inst.flow(context.address(offset), context.isa()) {
+        let (conditional, target) = match inst.flow(context.address(offset), context.isa()) {
             Flow::Next => return true,
             Flow::End => return false,
-            Flow::Call { .. } => true,
-            Flow::Branch { conditional, .. } | Flow::Indirect { conditional } => conditional,
+            Flow::Call { target } => (true, target),
+            Flow::Branch { conditional, target } => (conditional, Some(target)),
+            Flow::Indirect { conditional } => (conditional, None),
         };
-        if let Some(Target::Offset(target)) = direct(context, offset, inst) {
+        if let Some(Target::Offset(target)) = resolved(context, offset, target) {
             if self.holds(target) {
                 self.stack.push(target);
             } else {
@@ -342,28 +390,21 @@ impl Draft {
         }
     }
 
-    /// The first block that begins at a dword or behind it: not where somebody leads to, but no instruction begins.
-    fn leader(&self, from: usize) -> Option<usize> {
-        let mut leader = self.leaders.next(from)?;
-        while !self.starts.get(leader) {
-            leader = self.leaders.next(leader + 1)?;
-        }
-        Some(leader)
-    }
-
     /// Makes blocks of what was decoded.
     fn build(&mut self, context: &Context<'_, '_>) {
         self.grown = false;
         self.blocks.clear();
         self.edges.clear();
         self.calls.clear();
-        let mut next = self.leader(0);
-        while let Some(leader) = next {
-            next = self.leader(leader + 1);
-            let limit = next.unwrap_or(usize::MAX);
+        // Not where somebody leads to, but no instruction begins.
+        let ranks = Ranks::of(&self.leaders, &self.starts);
+        self.blocks.reserve(ranks.count());
+        let mut heads = ranks.iter().peekable();
+        while let Some(head) = heads.next() {
+            let limit = heads.peek().copied().unwrap_or(usize::MAX);
             if let Some(last) = self.starts.previous(limit) {
                 self.blocks.push(Block {
-                    start: self.start + leader as u32 * 4,
+                    start: self.start + head as u32 * 4,
                     last: self.start + last as u32 * 4,
                     end: 0,
                     first_edge: 0,
@@ -373,9 +414,12 @@ impl Draft {
                 });
             }
         }
+        drop(heads);
+        self.ranks = ranks;
         for number in 0..self.blocks.len() {
             self.finish(context, number);
         }
+        self.ranks = Ranks::default();
     }
 
     /// How a block ends, and where it goes on.
@@ -392,6 +436,7 @@ impl Draft {
 
     fn exit(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
         match context.ops.of(inst) {
+            Op::Branch | Op::AddPc => {}
             Op::SetPc => return self.jump_exit(context, offset),
             Op::SwapPc => {
                 let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.0).ok();
@@ -409,7 +454,7 @@ impl Draft {
                 self.calls.push(RawCall { offset, to, link });
                 return (self.go_on(offset, next, Exit::Call), 255);
             }
-            _ => {}
+            _ => return (self.go_on(offset, next, Exit::Fall), 255),
         }
         let exit = match inst.flow(context.address(offset), context.isa()) {
             Flow::Next => self.go_on(offset, next, Exit::Fall),
@@ -425,13 +470,15 @@ impl Draft {
                 self.fault(offset, Reason::Exception);
                 Exit::Unknown
             }
-            Flow::Branch { conditional, .. } => self.branch_exit(context, offset, inst, conditional.then_some(next)),
+            Flow::Branch { conditional, target } => {
+                let taken = resolved(context, offset, Some(target)).unwrap_or(Target::Wrong);
+                self.branch_exit(offset, taken, conditional.then_some(next))
+            }
         };
         (exit, 255)
     }
 
-    fn branch_exit(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, next: Option<u32>) -> Exit {
-        let taken = direct(context, offset, inst).unwrap_or(Target::Wrong);
+    fn branch_exit(&mut self, offset: u32, taken: Target, next: Option<u32>) -> Exit {
         let exit = self.edge_to(offset, taken, Exit::Branch);
         match next {
             None => exit,
@@ -471,12 +518,12 @@ impl Draft {
 
     /// An edge to an offset of this function; where nothing could be decoded there is a fault already.
     fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
-        match self.blocks.binary_search_by_key(&target, |block| block.start) {
-            Ok(block) => {
+        match self.ranks.number(self.index(target)) {
+            Some(block) => {
                 self.edges.push(block as u32);
                 exit
             }
-            Err(_) => Exit::Unknown,
+            None => Exit::Unknown,
         }
     }
 
@@ -521,17 +568,18 @@ pub(crate) const TAIL_OFFSET: u32 = u32::MAX;
 
 /// Where a direct branch or call at an offset leads; `None` for other instructions.
 pub(crate) fn direct(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Option<Target> {
+    resolved(context, offset, inst.branch_target(context.address(offset), context.isa()))
+}
+
+/// Where an instruction leads that states this address.
+pub(crate) fn resolved(context: &Context<'_, '_>, offset: u32, stated: Option<u64>) -> Option<Target> {
     let source = context.source;
-    if !source.linked {
-        let fixups = source.fixups_in(offset..offset + 4);
-        if let Some(fixup) = fixups.iter().find(|fixup| fixup.kind == FixupKind::Rel16) {
-            let place = source.target(fixup)?;
-            // The distance counts from the fixup, and the hardware counts from behind the instruction.
-            return Some(source.offset_of(place).map_or(Target::Outside(place), aligned));
-        }
+    if let Some(fixup) = context.branch_fixup(offset) {
+        let place = source.target(fixup)?;
+        // The distance counts from the fixup, and the hardware counts from behind the instruction.
+        return Some(source.offset_of(place).map_or(Target::Outside(place), aligned));
     }
-    let target = inst.branch_target(context.address(offset), context.isa())?;
-    let place = Place { base: Place::CODE, at: target };
+    let place = Place { base: Place::CODE, at: stated? };
     Some(source.offset_of(place).map_or(Target::Wrong, aligned))
 }
 

@@ -6,7 +6,7 @@
 
 use crate::bits::Bits;
 use crate::ops::Op;
-use crate::scan::{Context, Target, direct};
+use crate::scan::{Context, Target, resolved};
 use hotswap_isa::Inst;
 use hotswap_isa::effects::Flow;
 
@@ -54,7 +54,7 @@ impl Sweep {
             Flow::Next => Some(true),
             Flow::End => Some(false),
             Flow::Call { .. } | Flow::Indirect { .. } => None,
-            Flow::Branch { conditional, .. } => match direct(context, at, inst) {
+            Flow::Branch { conditional, target } => match resolved(context, at, Some(target)) {
                 Some(Target::Offset(target)) if stretch.contains(&target) => {
                     self.targets.push(target);
                     Some(conditional)

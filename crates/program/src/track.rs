@@ -1,7 +1,7 @@
 //! Addresses in scalar registers: which value a jump or a call to a register goes to.
 //!
 //! Values are followed forward through the function's blocks, only in registers that a jump, a call or a program counter
-//! can get to ([`steps`]). An address is known up to where the image is loaded, so its halves are symbols of one another
+//! can get to ([`steps`]), and only instructions that touch these are looked at ([`touches`]). An address is known up to where the image is loaded, so its halves are symbols of one another
 //! ([`value`]); what two paths disagree on is not known.
 //!
 //! Evidence: a known callee leaves what neither it nor its callees write, and callee-saved registers that it writes and
@@ -11,14 +11,15 @@ mod clobbers;
 mod flow;
 mod steps;
 mod sums;
+mod touches;
 mod value;
 
 pub(crate) use clobbers::Clobbers;
+pub(crate) use touches::Touches;
 
 use crate::place::Place;
 use crate::scan::{Context, Draft};
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa};
 
 /// An address that code computes from the program counter.
@@ -55,14 +56,12 @@ pub(crate) struct Tracked {
     pub(crate) taken: Vec<u32>,
     /// An address in code goes where it is not followed, before it is one of a function.
     pub(crate) escapes: bool,
-    /// Registers that are loaded from scratch or from lanes: it may have saved them.
-    pub(crate) restored: RegSet,
 }
 
 /// Follows the addresses of a function.
-pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft) -> Tracked {
-    let steps = steps::Steps::read(context, draft);
-    flow::solve(context, draft, &steps)
+pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
+    let steps = steps::Steps::read(context, &touches.points());
+    flow::solve(context, draft, &steps, touches)
 }
 
 /// The first of the scalar registers that an instruction writes; 255 if it writes none.

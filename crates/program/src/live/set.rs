@@ -209,6 +209,34 @@ impl Layout {
         live
     }
 
+    /// Adds the set that a row holds to another.
+    pub(super) fn join(&self, row: &[u64], live: &mut Live) {
+        if row.last().is_some_and(|word| word & REST != 0) {
+            return live.union_with(&self.load(row));
+        }
+        for (word, value) in self.words.iter().zip(row) {
+            live.words[usize::from(*word)] |= value;
+        }
+    }
+
+    /// Adds to a row what a block makes of a set: what it passes on, and what it needs itself; whether that changed it.
+    pub(super) fn merge_through(&self, row: &mut [u64], live: &Live, passes: &[u64], needs: &[u64]) -> bool {
+        let mut changed = 0;
+        for (((word, value), passes), needs) in self.words.iter().zip(row).zip(passes).zip(needs) {
+            let new = live.words[usize::from(*word)] & passes | needs;
+            changed |= new & !*value;
+            *value |= new;
+        }
+        changed != 0
+    }
+
+    /// The words of a set in a row.
+    pub(super) fn store(&self, live: &Live, row: &mut [u64]) {
+        for (word, value) in self.words.iter().zip(row) {
+            *value = live.words[usize::from(*word)];
+        }
+    }
+
     /// Adds a set to a row; whether that changed it.
     pub(super) fn merge(&self, row: &mut [u64], live: &Live) -> bool {
         let mut changed = 0;

@@ -2,11 +2,11 @@
 
 use super::set::{LAST, Layout, Live, REST, VECTORS, WORDS};
 use super::step::Stepper;
-use super::summary::Summaries;
+use super::summary::{Summaries, Summary};
 use crate::banks::BankMap;
 use crate::bits::Bits;
 use crate::block::{Block, Exit};
-use crate::calls::Callee;
+use crate::calls::{CallSite, Callee};
 use crate::function::Function;
 use crate::program::Program;
 use hotswap_isa::Inst;
@@ -136,7 +136,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         banks: &'p BankMap,
         returned: Live,
     ) -> Self {
-        let layout = Layout::of(&touched(&program.functions[number], summaries, banks.is_plain(number)));
+        let layout = Layout::of(&touched(&program.functions[number], summaries, banks.is_plain(number), &returned));
         Self::with_layout(program, number, summaries, banks, returned, layout)
     }
 
@@ -149,7 +149,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         returned: &Live,
     ) -> Self {
         let function = &program.functions[number];
-        let mut words = touched(function, summaries, banks.is_plain(number));
+        let mut words = touched(function, summaries, banks.is_plain(number), returned);
         if returned.words[LAST] & REST == 0 {
             words.iter_mut().zip(&returned.words).for_each(|(word, live)| *word |= live);
         }
@@ -195,15 +195,15 @@ impl<'p, 'a> Solver<'p, 'a> {
         }
         let length = self.layout.len();
         let mut rows = vec![0; self.function.blocks.len() * length];
+        let mut transfers = Transfers::new(self.function.blocks.len(), length);
         let (mut at, mut visits) = (0, 0);
         while let Some(next) = pending.next(at) {
             pending.clear(next);
             at = next + 1;
             visits += 1;
             let block = order[next] as usize;
-            let mut live = self.behind(block, &rows);
-            self.walk_back(block, &mut live, |_, _, _| {});
-            if self.layout.merge(&mut rows[block * length..(block + 1) * length], &live) {
+            let live = self.behind(block, &rows);
+            if self.visit(block, live, &mut transfers, &mut rows[block * length..(block + 1) * length]) {
                 for before in &from[first[block] as usize..first[block + 1] as usize] {
                     let place = position[*before as usize] as usize;
                     pending.set(place);
@@ -212,6 +212,40 @@ impl<'p, 'a> Solver<'p, 'a> {
             }
         }
         Liveness { function: self.number, layout: self.layout, rows, returned: self.returned, visits }
+    }
+
+    /// Adds what is live before a block to its row, from what is live behind it; whether that changed the row.
+    ///
+    /// A block that leaves EXEC alone takes single bits out and puts others in, so its code is read once.
+    fn visit(&mut self, block: usize, mut live: Live, transfers: &mut Transfers, row: &mut [u64]) -> bool {
+        let line = self.function.blocks[block];
+        if line.exit == Exit::Call {
+            live = self.before_callee(line.last, &live);
+        }
+        let range = block * self.layout.len()..(block + 1) * self.layout.len();
+        if transfers.known.get(block) {
+            return self.layout.merge_through(row, &live, &transfers.passes[range.clone()], &transfers.needs[range]);
+        }
+        if transfers.mixed.get(block) || block >= transfers.rooms {
+            self.read(block);
+            for (_, inst, banks) in self.line.iter().rev() {
+                self.stepper.back(inst, *banks, [&mut live]);
+            }
+            return self.layout.merge(row, &live);
+        }
+        let (mut most, mut least, mut mixes) = (Live::EVERYTHING, Live::NOTHING, false);
+        self.read(block);
+        for (_, inst, banks) in self.line.iter().rev() {
+            mixes |= self.stepper.back(inst, *banks, [&mut live, &mut most, &mut least]);
+        }
+        if mixes {
+            transfers.mixed.set(block);
+        } else {
+            transfers.known.set(block);
+            self.layout.store(&most, &mut transfers.passes[range.clone()]);
+            self.layout.store(&least, &mut transfers.needs[range]);
+        }
+        self.layout.merge(row, &live)
     }
 
     /// What is live behind a block.
@@ -226,7 +260,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         };
         for to in self.function.successors(block) {
             let to = *to as usize;
-            live.union_with(&self.layout.load(&rows[to * length..(to + 1) * length]));
+            self.layout.join(&rows[to * length..(to + 1) * length], &mut live);
         }
         live
     }
@@ -235,53 +269,76 @@ impl<'p, 'a> Solver<'p, 'a> {
         let tails = self.function.calls.iter().filter(|call| call.offset == line.last && call.is_tail());
         let mut live = Live::NOTHING;
         for call in tails {
-            let known = match call.callee {
-                Callee::Function { entry, .. } => self.summaries.at(entry),
-                _ => None,
-            };
+            let known = summary(call, self.summaries);
             live.union_with(&known.map_or(Live::EVERYTHING, |known| known.before(&self.returned)));
         }
         live
+    }
+
+    /// Reads the instructions of a block.
+    fn read(&mut self, block: usize) {
+        let line = self.function.blocks[block];
+        let threads = !self.banks.is_plain(self.number);
+        let mut banks = if threads { self.banks.at_block(self.number, block) } else { VgprBanks::ENTRY };
+        let mut at = line.start;
+        self.line.clear();
+        while at < line.end {
+            let Some(inst) = self.program.decode(at) else { break };
+            self.line.push((at, inst, banks));
+            if threads {
+                banks = banks.after(&inst, self.program.source.isa);
+            }
+            at += u32::from(inst.len());
+        }
     }
 
     /// Goes from behind a block to its start; `each` sees every instruction twice: with what is live behind it, then with
     /// what is live before it.
     fn walk_back(&mut self, block: usize, live: &mut Live, mut each: impl FnMut(u32, &Live, bool)) {
         let line = self.function.blocks[block];
-        let mut banks = self.banks.at_block(self.number, block);
-        let (mut at, mut instructions) = (line.start, std::mem::take(&mut self.line));
-        instructions.clear();
-        while at < line.end {
-            let Some(inst) = self.program.decode(at) else { break };
-            instructions.push((at, inst, banks));
-            if self.function.banked {
-                banks = banks.after(&inst, self.program.source.isa);
-            }
-            at += u32::from(inst.len());
-        }
+        self.read(block);
+        let instructions = std::mem::take(&mut self.line);
         for (at, inst, banks) in instructions.iter().rev() {
             each(*at, live, false);
             if *at == line.last && line.exit == Exit::Call {
                 *live = self.before_callee(line.last, live);
             }
-            self.stepper.back(inst, *banks, live);
+            self.stepper.back(inst, *banks, [&mut *live]);
             each(*at, live, true);
         }
         self.line = instructions;
     }
 
     fn before_callee(&self, offset: u32, after: &Live) -> Live {
-        let callee = self.function.call_at(offset).map(|call| call.callee);
-        let known = match callee {
-            Some(Callee::Function { entry, .. }) => self.summaries.at(entry),
-            _ => None,
-        };
+        let known = self.function.call_at(offset).and_then(|call| summary(call, self.summaries));
         known.map_or(Live::EVERYTHING, |known| known.before(after))
     }
 }
 
+/// What blocks make of what is live behind them, as far as it is known: bits that come through, and bits that are added.
+struct Transfers {
+    passes: Vec<u64>,
+    needs: Vec<u64>,
+    known: Bits,
+    /// Blocks that change EXEC, where bits of one kind become others.
+    mixed: Bits,
+    /// Blocks with this number and higher ones have no room.
+    rooms: usize,
+}
+
+impl Transfers {
+    /// Words of each kind; a function with more than ten thousand blocks reads some of them more than once.
+    const MOST: usize = 1 << 19;
+
+    fn new(blocks: usize, length: usize) -> Self {
+        let rooms = blocks.min(Self::MOST / length.max(1));
+        let rows = || vec![0; rooms * length];
+        Self { passes: rows(), needs: rows(), known: Bits::new(blocks), mixed: Bits::new(blocks), rooms }
+    }
+}
+
 /// Words of registers that a function or its callees touch.
-fn touched(function: &Function, summaries: &Summaries, plain_banks: bool) -> [u64; WORDS] {
+fn touched(function: &Function, summaries: &Summaries, plain_banks: bool, returned: &Live) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     let mut add = |set: &RegSet| {
         for (number, word) in set.words().iter().enumerate().take(VECTORS + 4) {
@@ -298,14 +355,34 @@ fn touched(function: &Function, summaries: &Summaries, plain_banks: bool) -> [u6
     if function.indexed {
         words[..VECTORS].fill(u64::MAX);
     }
-    for call in &function.calls {
-        let known = match call.callee {
-            Callee::Function { entry, .. } => summaries.at(entry),
-            _ => None,
-        };
-        if let Some(known) = known {
-            (0..VECTORS).filter(|word| known.touches(*word)).for_each(|word| words[word] = u64::MAX);
+    let fills = may_need_everything(function, summaries, returned);
+    for known in function.calls.iter().filter_map(|call| summary(call, summaries)) {
+        // Where nothing but what is named can be live, a callee that changes EXEC brings no other registers in.
+        match fills {
+            true => (0..VECTORS).filter(|word| known.touches(*word)).for_each(|word| words[word] = u64::MAX),
+            false => words.iter_mut().zip(&known.always.words).for_each(|(word, live)| *word |= live),
         }
     }
     words
+}
+
+/// Whether every register may be live somewhere in a function.
+fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Live) -> bool {
+    let (rest, leaves) = (
+        |live: &Live| live.words[LAST] & REST != 0,
+        |exit: Exit| function.blocks.iter().any(|block| block.exit == exit),
+    );
+    let needs = |call: &CallSite| summary(call, summaries).is_none_or(|known| rest(&known.always));
+    leaves(Exit::Unknown)
+        || rest(returned) && (leaves(Exit::Return) || leaves(Exit::Tail))
+        || leaves(Exit::Tail) && !function.calls.iter().any(CallSite::is_tail)
+        || function.calls.iter().any(needs)
+}
+
+/// What is known of a callee.
+fn summary<'s>(call: &CallSite, summaries: &'s Summaries) -> Option<&'s Summary> {
+    match call.callee {
+        Callee::Function { entry, .. } => summaries.at(entry),
+        _ => None,
+    }
 }

@@ -24,22 +24,27 @@ pub(super) struct Stepper<'o> {
     reader: EffectReader,
     /// An index may choose the vector registers of every VALU instruction.
     indexed: bool,
-    /// The last combination; most instructions in a row have the same.
-    implicit: Implicit,
+    /// Some combinations; most instructions have one of few.
+    implicit: [Implicit; KINDS],
 }
 
+/// Combinations that are kept, each in a place of its own; a power of two.
+const KINDS: usize = 16;
 /// An effect is at most one of 16.
 const MOST: usize = 20;
 
 impl<'o> Stepper<'o> {
     pub(super) fn new(isa: Isa, ops: &'o Ops, indexed: bool) -> Self {
-        Self { isa, ops, reader: EffectReader::new(isa), indexed, implicit: Implicit::default() }
+        Self { isa, ops, reader: EffectReader::new(isa), indexed, implicit: [Implicit::default(); KINDS] }
     }
 
-    /// From what is live behind an instruction to what is live before it.
-    pub(super) fn back(&mut self, inst: &Inst, banks: VgprBanks, live: &mut Live) {
-        if inst.is(Flag::Indexed) || self.indexed && inst.is(Flag::Valu) {
-            return self.back_indexed(inst, banks, live);
+    /// From what is live behind an instruction to what is live before it, for several sets; whether bits of one kind
+    /// become others.
+    pub(super) fn back<const N: usize>(&mut self, inst: &Inst, banks: VgprBanks, mut lives: [&mut Live; N]) -> bool {
+        let line = self.ops.line(inst);
+        if line.indexed || self.indexed && line.valu {
+            lives.iter_mut().for_each(|live| self.back_indexed(inst, banks, live));
+            return true;
         }
         let mut reads = [EffectBits::NONE; MOST];
         let mut writes = [EffectBits::NONE; MOST];
@@ -54,27 +59,34 @@ impl<'o> Stepper<'o> {
             }
         });
         let key = u16::from(implicit.writes.bits()) << 8 | u16::from(implicit.reads.bits());
-        if key != self.implicit.key {
-            self.implicit = self.implicits(key, |each| implicit.each(self.isa, each));
+        // The multiplier spreads the bits that differ in practice: EXEC, MODE, SCC and VCC.
+        let place = usize::from(key.wrapping_mul(0x9e37) >> 8) % KINDS;
+        if key != self.implicit[place].key {
+            self.implicit[place] = self.implicits(key, |each| implicit.each(self.isa, each));
         }
+        let implicit = &self.implicit[place];
         let writes = &writes[..written.min(MOST)];
-        let exec = writes.iter().any(|effect| is_exec(effect.reg()));
-        if exec || self.implicit.exec {
-            self.change_lanes(inst, live);
+        let changes = implicit.exec || writes.iter().any(|effect| effect.is_special() && is_exec(effect.reg()));
+        for live in &mut lives {
+            if changes {
+                self.change_lanes(inst, live);
+            }
+            for (number, bits) in implicit.killed.iter().enumerate() {
+                live.words[VECTORS * 2 + number] &= !bits;
+            }
         }
-        for (number, bits) in self.implicit.killed.iter().enumerate() {
-            live.words[VECTORS * 2 + number] &= !bits;
+        for effect in writes.iter().filter(|effect| !effect.partial()) {
+            kill(*effect, banks, &mut lives);
         }
-        for effect in writes {
-            kill(*effect, banks, live);
+        for live in &mut lives {
+            for (number, bits) in implicit.read.iter().enumerate() {
+                live.words[VECTORS * 2 + number] |= bits;
+            }
         }
-        for (number, bits) in self.implicit.read.iter().enumerate() {
-            live.words[VECTORS * 2 + number] |= bits;
-        }
-        let crosses = self.ops.crosses(inst);
         for effect in &reads[..read.min(MOST)] {
-            gen_read(*effect, banks, crosses, live);
+            gen_read(*effect, banks, line.crosses, &mut lives);
         }
+        changes
     }
 
     fn implicits(&self, key: u16, each: impl FnOnce(&mut dyn FnMut(EffectBits))) -> Implicit {
@@ -149,39 +161,58 @@ fn is_exec(reg: Reg) -> bool {
     reg.is(Special::ExecLo) || reg.is(Special::ExecHi)
 }
 
-fn kill(effect: EffectBits, banks: VgprBanks, live: &mut Live) {
-    if effect.partial() {
-        return;
+/// Bits of the register of an effect as [`Live::place`] gives them; `None` where its bank is not known.
+#[inline(always)]
+fn place(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)> {
+    let (word, low, high) = effect.set_bits();
+    if !effect.is_vector() {
+        return Some((word + VECTORS, low, high));
     }
-    let Some(reg) = banks.resolve(effect.reg(), effect.role()) else { return };
-    let (word, low, high) = Live::place(reg);
-    live.take((word, low, high));
-    if is_vector(reg) && !effect.masked() {
-        live.take((word + VECTORS, low, high));
+    if banks == VgprBanks::ENTRY {
+        return Some((word, low, high));
+    }
+    banks.resolve(effect.reg(), effect.role()).map(Live::place)
+}
+
+#[inline(always)]
+fn kill<const N: usize>(effect: EffectBits, banks: VgprBanks, lives: &mut [&mut Live; N]) {
+    let Some((word, low, high)) = place(effect, banks) else { return };
+    for live in lives {
+        live.take((word, low, high));
+        if effect.is_vector() && !effect.masked() {
+            live.take((word + VECTORS, low, high));
+        }
     }
 }
 
-fn gen_read(effect: EffectBits, banks: VgprBanks, crosses: bool, live: &mut Live) {
-    let named = effect.reg();
-    if named.file == RegFile::Special {
-        live.add(Live::place(named));
-        for (alias, meant) in ALIASES {
-            if named.is(alias) {
-                live.add(Live::place(meant));
+#[inline(always)]
+fn gen_read<const N: usize>(effect: EffectBits, banks: VgprBanks, crosses: bool, lives: &mut [&mut Live; N]) {
+    if effect.is_special() {
+        return lives.iter_mut().for_each(|live| read_special(effect.reg(), live));
+    }
+    let mut add = |(word, low, high)| {
+        for live in &mut *lives {
+            live.add((word, low, high));
+            if crosses && effect.is_vector() {
+                live.add((word + VECTORS, low, high));
             }
         }
-        return;
-    }
-    let mut add = |reg: Reg| {
-        let (word, low, high) = Live::place(reg);
-        live.add((word, low, high));
-        if crosses && is_vector(reg) {
-            live.add((word + VECTORS, low, high));
-        }
     };
-    match banks.resolve(named, effect.role()) {
-        Some(reg) => add(reg),
-        None => (0..4).for_each(|bank| add(Reg { index: named.index + 256 * bank, ..named })),
+    match place(effect, banks) {
+        Some(place) => add(place),
+        None => {
+            let named = effect.reg();
+            (0..4).for_each(|bank| add(Live::place(Reg { index: named.index + 256 * bank, ..named })));
+        }
+    }
+}
+
+fn read_special(named: Reg, live: &mut Live) {
+    live.add(Live::place(named));
+    for (alias, meant) in ALIASES {
+        if named.is(alias) {
+            live.add(Live::place(meant));
+        }
     }
 }
 

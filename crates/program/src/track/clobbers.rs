@@ -67,9 +67,11 @@ impl Clobbers {
             }
         }
         // What it writes and loads again it saved, if the convention asks for that.
-        let mut saved = draft.tracked.restored;
-        saved.subtract(&self.convention);
-        own.subtract(&saved);
+        if draft.tracks {
+            let mut saved = *draft.restored;
+            saved.subtract(&self.convention);
+            own.subtract(&saved);
+        }
         set.union_with(&own);
     }
 

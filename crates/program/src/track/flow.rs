@@ -4,50 +4,81 @@
 //! nothing is claimed.
 
 use super::steps::{From, Key, Step, Steps, vgpr_of};
+use super::touches::{Kind, Touches, scalars};
 use super::value::{Carry, Value};
 use super::{Jump, Tracked};
+use crate::bits::Bits;
 use crate::ops::Op;
 use crate::place::Place;
 use crate::scan::{Context, Draft, Target, direct};
-use hotswap_isa::Flag;
-use hotswap_isa::effects::EffectReader;
-use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::regset::RegSet;
-use std::collections::HashMap;
+use hotswap_isa::effects::{EffectBits, EffectReader};
+use hotswap_isa::reg::{Reg, RegFile};
 
 /// Every value changes at most twice; loops in loops need a round each.
 const ROUNDS: usize = 64;
 
 /// What is known at a point: a value for each followed register.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) struct State {
     values: Vec<Value>,
     pub(super) carry: Carry,
 }
 
-impl State {
-    fn join(&mut self, other: &Self) -> bool {
+/// What is known at the start of each block.
+struct States {
+    /// A row for each block.
+    values: Vec<Value>,
+    carries: Vec<Carry>,
+    /// Blocks that a path comes to.
+    reached: Bits,
+    /// Values in a row.
+    width: usize,
+}
+
+impl States {
+    fn row(&self, block: usize) -> std::ops::Range<usize> {
+        block * self.width..(block + 1) * self.width
+    }
+
+    /// What is known there, if a path comes there.
+    fn load(&self, block: usize, state: &mut State) -> bool {
+        if self.reached.get(block) {
+            state.values.copy_from_slice(&self.values[self.row(block)]);
+            state.carry = self.carries[block];
+        }
+        self.reached.get(block)
+    }
+
+    /// Another path comes there; whether that tells less than was known.
+    fn merge(&mut self, block: usize, state: &State) -> bool {
+        let row = self.row(block);
+        let (row, carry) = (&mut self.values[row], &mut self.carries[block]);
+        if self.reached.set(block) {
+            row.copy_from_slice(&state.values);
+            *carry = state.carry;
+            return true;
+        }
         let mut changed = false;
-        for (mine, theirs) in self.values.iter_mut().zip(&other.values) {
+        for (mine, theirs) in row.iter_mut().zip(&state.values) {
             let joined = mine.join(*theirs);
             changed |= joined != *mine;
             *mine = joined;
         }
-        let carry = self.carry.join(other.carry);
-        changed |= carry != self.carry;
-        self.carry = carry;
+        let joined = carry.join(state.carry);
+        changed |= joined != *carry;
+        *carry = joined;
         changed
     }
 }
 
-/// Something that happens to followed registers.
-#[derive(Debug, Clone, Copy)]
+/// Something that happens to followed registers; of one instruction in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Step(u32),
-    /// Registers are overwritten by an instruction that is no step.
-    Write(u64),
     /// Registers are read by an instruction that is no step.
     Read(u64),
+    /// Registers are overwritten by such an instruction.
+    Write(u64),
     /// SCC is overwritten by such an instruction.
     Scc,
 }
@@ -56,49 +87,29 @@ pub(super) struct Solver<'c, 's, 'a> {
     pub(super) context: &'c Context<'s, 'a>,
     draft: &'c Draft,
     pub(super) steps: &'c Steps,
-    /// A bit for each followed register of a bit of a [`RegSet`], by register number.
-    scalars: [u64; 128],
-    vectors: HashMap<u16, u64>,
-    /// Every followed lane.
-    lanes: u64,
-    events: Vec<Event>,
+    /// Scalar registers that are followed, a bit for each.
+    scalars: u128,
+    /// By offset.
+    events: Vec<(u32, Event)>,
     /// Where the events of each block begin.
     first: Vec<u32>,
     pub(super) found: Option<Tracked>,
-    restored: RegSet,
 }
 
-pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps) -> Tracked {
-    let mut solver = Solver {
-        context,
-        draft,
-        steps,
-        scalars: [0; 128],
-        vectors: HashMap::new(),
-        lanes: 0,
-        events: Vec::new(),
-        first: Vec::new(),
-        found: None,
-        restored: RegSet::EMPTY,
-    };
-    for (key, number) in &steps.keys {
-        match vgpr_of(*key) {
-            Some(vgpr) => *solver.vectors.entry(vgpr).or_default() |= 1 << number,
-            None => solver.scalars[(*key & 127) as usize] |= 1 << number,
-        }
-    }
-    solver.lanes = solver.vectors.values().fold(0, |all, bits| all | bits);
-    solver.collect();
+pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, touches: &Touches) -> Tracked {
+    let scalars = steps.keys.iter().filter(|(_, key)| *key < 128).fold(0, |all, (_, key)| all | 1 << key);
+    let mut solver = Solver { context, draft, steps, scalars, events: Vec::new(), first: Vec::new(), found: None };
+    solver.collect(touches);
     let states = solver.fix();
     solver.found = Some(Tracked::default());
-    for (block, state) in states.into_iter().enumerate() {
-        if let Some(mut state) = state {
+    let mut state = solver.state();
+    for block in 0..draft.blocks.len() {
+        if solver.happens(block) && states.load(block, &mut state) {
             solver.pass(block, &mut state);
         }
     }
     let mut found = solver.found.unwrap_or_default();
     found.escapes |= steps.overflows;
-    found.restored = solver.restored;
     found.jumps.sort_by_key(|jump| jump.0);
     found.calls.sort_by_key(|call| call.0);
     found.values.sort_by_key(|value| (value.high, value.low));
@@ -108,134 +119,132 @@ pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps) -> 
 
 impl Solver<'_, '_, '_> {
     /// What happens in each block, in order.
-    fn collect(&mut self) {
-        let reader = EffectReader::new(self.context.isa());
-        let mut step = 0;
-        for block in &self.draft.blocks {
-            self.first.push(self.events.len() as u32);
-            let mut offset = block.start;
-            while offset < block.end {
-                let Some(inst) = self.context.decode(offset) else { break };
-                while self.steps.steps.get(step).is_some_and(|step| step.offset < offset) {
-                    step += 1;
+    fn collect(&mut self, touches: &Touches) {
+        let steps = &self.steps.steps;
+        let is_step = |offset: u32| steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
+        self.events.extend(steps.iter().enumerate().map(|(number, step)| (step.offset, Event::Step(number as u32))));
+        let carries = steps.iter().any(|step| step.op.carries());
+        for touch in touches.iter() {
+            match touch.kind {
+                Kind::Other => self.other(touch.offset, touch.effect),
+                Kind::Scc if carries && !is_step(touch.offset) => self.events.push((touch.offset, Event::Scc)),
+                Kind::Indexed => {
+                    self.events.extend([(touch.offset, Event::Write(u64::MAX)), (touch.offset, Event::Scc)]);
                 }
-                if self.steps.steps.get(step).is_some_and(|step| step.offset == offset) {
-                    self.events.push(Event::Step(step as u32));
-                    let step = &self.steps.steps[step];
-                    if let (Op::ReadLane, Some(key)) = (step.op, step.to) {
-                        self.restored.insert(Reg::new(RegFile::Sgpr, key as u16, 1));
-                    }
-                } else {
-                    self.effects(reader, &inst);
-                }
-                offset += u32::from(inst.len());
+                Kind::Scc | Kind::Step | Kind::Seed | Kind::Always | Kind::Lane => {}
             }
+        }
+        if self.steps.keys.iter().any(|(_, key)| vgpr_of(key).is_some()) {
+            self.collect_lanes();
+        }
+        self.events.sort_unstable();
+        let mut at = 0;
+        for block in &self.draft.blocks {
+            at += self.events[at..].iter().take_while(|(offset, _)| *offset < block.start).count();
+            self.first.push(at as u32);
         }
         self.first.push(self.events.len() as u32);
     }
 
-    fn effects(&mut self, reader: EffectReader, inst: &hotswap_isa::Inst) {
-        let (mut written, mut read) = (0, 0);
-        let reloads = inst.is(Flag::FlatScratch) || inst.is(Flag::Mubuf);
-        let restored = &mut self.restored;
-        if reloads {
-            reader.visit(inst, |effect| {
-                if effect.written() {
-                    restored.insert(effect.reg());
-                }
-            });
-        }
-        let implicit = reader.visit(inst, |effect| {
-            let bits = self.bits(effect.reg());
-            if effect.written() { written |= bits } else { read |= bits }
-        });
-        let mut scc = inst.is(Flag::Indexed);
-        if scc {
-            written = u64::MAX;
-        }
-        implicit.each(self.context.isa(), |effect| {
-            scc |= effect.written() && effect.reg().is(Special::Scc);
-            if effect.written() {
-                written |= self.bits(effect.reg());
-            }
-        });
-        if read != 0 {
-            self.events.push(Event::Read(read));
-        }
-        if written != 0 {
-            self.events.push(Event::Write(written));
-        }
-        if scc {
-            self.events.push(Event::Scc);
+    /// An instruction that is no step reads or writes scalar registers.
+    fn other(&mut self, offset: u32, effect: EffectBits) {
+        let touched = scalars(effect) & self.scalars;
+        if touched != 0 {
+            let numbers = self.steps.keys.iter().filter(|(_, key)| *key < 128 && touched >> key & 1 != 0);
+            self.happen(offset, effect, numbers.fold(0, |bits, (number, _)| bits | 1 << number));
         }
     }
 
-    /// The followed registers among those of an operand.
-    fn bits(&self, reg: Reg) -> u64 {
-        if reg.file == RegFile::Vgpr {
-            if self.lanes == 0 {
-                return 0;
+    fn happen(&mut self, offset: u32, effect: EffectBits, bits: u64) {
+        self.events.push((offset, if effect.written() { Event::Write(bits) } else { Event::Read(bits) }));
+    }
+
+    /// Instructions that are no steps and read or write vector registers of which a lane is followed.
+    fn collect_lanes(&mut self) {
+        let reader = EffectReader::new(self.context.isa());
+        let (context, draft, steps) = (self.context, self.draft, self.steps);
+        for block in &draft.blocks {
+            let mut offset = block.start;
+            while offset < block.end {
+                let Some(inst) = context.decode(offset) else { break };
+                let is_step = steps.steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
+                if !is_step {
+                    reader.visit(&inst, |effect| {
+                        let (reg, is_vector) = (effect.reg(), effect.reg().file == RegFile::Vgpr);
+                        let held = |vgpr: u16| (reg.index..reg.index + u16::from(reg.count)).contains(&vgpr);
+                        let numbers = steps.keys.iter().filter(|(_, key)| vgpr_of(*key).is_some_and(held));
+                        let bits = numbers.fold(0, |bits, (number, _)| bits | 1 << number);
+                        if is_vector && bits != 0 {
+                            self.happen(offset, effect, bits);
+                        }
+                    });
+                }
+                offset += u32::from(inst.len());
             }
-            let all = (reg.index..reg.index + u16::from(reg.count)).filter_map(|vgpr| self.vectors.get(&vgpr));
-            return all.fold(0, |bits, more| bits | more);
         }
-        /// Words of a set with scalar registers and VCC.
-        const SCALARS: usize = 20;
-        let (word, low, high) = reg.set_bits();
-        if !(SCALARS..SCALARS + 2).contains(&word) {
-            return 0;
-        }
-        let mut bits = 0;
-        each(low, |bit| bits |= self.scalars[((word - SCALARS) * 64 + bit) & 127]);
-        if word == SCALARS {
-            each(high, |bit| bits |= self.scalars[(64 + bit) & 127]);
-        }
-        bits
+    }
+
+    /// Nothing is known.
+    fn state(&self) -> State {
+        State { values: vec![Value::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
     }
 
     /// The state at the start of each block that a path comes to.
-    fn fix(&mut self) -> Vec<Option<State>> {
-        let blocks = &self.draft.blocks;
-        let mut states: Vec<Option<State>> = vec![None; blocks.len()];
-        let mut values = vec![Value::Unknown; self.steps.keys.len()];
-        for (key, number) in &self.steps.keys {
-            if let (Some(value), Ok(register @ 0..108)) = (values.get_mut(*number), u8::try_from(*key)) {
-                *value = Value::Entry(register);
+    fn fix(&mut self) -> States {
+        let (blocks, width) = (&self.draft.blocks, self.steps.keys.len());
+        let mut states = States {
+            values: vec![Value::Unknown; blocks.len() * width],
+            carries: vec![Carry::Unknown; blocks.len()],
+            reached: Bits::new(blocks.len()),
+            width,
+        };
+        let mut state = self.state();
+        for (number, key) in self.steps.keys.iter() {
+            if let Ok(register @ 0..108) = u8::try_from(key) {
+                state.values[number] = Value::Entry(register);
             }
         }
-        let entry = State { values, carry: Carry::Unknown };
-        let mut work = std::collections::BTreeSet::new();
+        let mut pending = Bits::new(blocks.len());
         for offset in &self.draft.entries {
             if let Ok(block) = blocks.binary_search_by_key(offset, |block| block.start) {
-                merge(&mut states[block], &entry);
-                work.insert(block);
+                states.merge(block, &state);
+                pending.set(block);
             }
         }
-        let mut budget = blocks.len().saturating_mul(ROUNDS);
-        while let Some(block) = work.pop_first() {
+        let (mut budget, mut first) = (blocks.len().saturating_mul(ROUNDS), 0);
+        while let Some(block) = pending.next(first) {
+            pending.clear(block);
+            first = block + 1;
             if budget == 0 {
-                states.iter_mut().flatten().for_each(|state| state.values.fill(Value::Unknown));
+                states.values.fill(Value::Unknown);
                 break;
             }
             budget -= 1;
-            let Some(mut state) = states[block].clone() else { continue };
+            states.load(block, &mut state);
             self.pass(block, &mut state);
-            let first = self.draft.blocks[block].first_edge as usize;
-            let edges = first..first + usize::from(self.draft.blocks[block].edges);
+            let edges = blocks[block].first_edge as usize;
+            let edges = edges..edges + usize::from(blocks[block].edges);
             for to in self.draft.edges.get(edges).unwrap_or_default() {
-                if merge(&mut states[*to as usize], &state) {
-                    work.insert(*to as usize);
+                let to = *to as usize;
+                if states.merge(to, &state) {
+                    pending.set(to);
+                    first = first.min(to);
                 }
             }
         }
         states
     }
 
+    /// Whether something happens in a block.
+    fn happens(&self, block: usize) -> bool {
+        self.first[block] < self.first[block + 1]
+    }
+
     /// The state behind a block.
     fn pass(&mut self, block: usize, state: &mut State) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         for event in events {
-            match self.events[event] {
+            match self.events[event].1 {
                 Event::Step(step) => self.step(&self.steps.steps[step as usize], state),
                 Event::Write(bits) => self.forget(bits, state),
                 Event::Read(bits) => self.escape(bits, state),
@@ -278,25 +287,25 @@ impl Solver<'_, '_, '_> {
             Some(place) => self.context.clobbers.of_call(source.offset_of(place)),
             None => self.context.clobbers.of_call(None),
         };
-        for (key, number) in &self.steps.keys {
-            let reg = match vgpr_of(*key) {
+        for (number, key) in self.steps.keys.iter() {
+            let reg = match vgpr_of(key) {
                 Some(vgpr) => Reg::new(RegFile::Vgpr, vgpr, 1),
-                None => Reg::new(RegFile::Sgpr, *key as u16, 1),
+                None => Reg::new(RegFile::Sgpr, key as u16, 1),
             };
             if changed.is_none_or(|changed| changed.touches(reg)) {
-                state.values[*number] = Value::Unknown;
+                state.values[number] = Value::Unknown;
             }
         }
         state.carry = Carry::Unknown;
     }
 
     pub(super) fn value(&self, state: &State, key: Key) -> Value {
-        let number = self.steps.keys.get(&key);
-        number.and_then(|number| state.values.get(*number)).copied().unwrap_or(Value::Unknown)
+        let number = self.steps.keys.number(key);
+        number.and_then(|number| state.values.get(number)).copied().unwrap_or(Value::Unknown)
     }
 
     pub(super) fn set(&self, state: &mut State, key: Key, value: Value) {
-        if let Some(slot) = self.steps.keys.get(&key).and_then(|number| state.values.get_mut(*number)) {
+        if let Some(slot) = self.steps.keys.number(key).and_then(|number| state.values.get_mut(number)) {
             *slot = value;
         }
     }
@@ -310,7 +319,7 @@ impl Solver<'_, '_, '_> {
     }
 
     fn step(&mut self, step: &Step, state: &mut State) {
-        let followed = step.to.is_some_and(|key| self.steps.keys.contains_key(&key));
+        let followed = step.to.is_some_and(|key| self.steps.keys.has(key));
         match step.op {
             Op::SetPc | Op::SwapPc => return self.transfer(step, state),
             Op::Call => {
@@ -412,16 +421,6 @@ impl Solver<'_, '_, '_> {
         }
         if step.op == Op::SwapPc {
             self.call(to, state);
-        }
-    }
-}
-
-fn merge(slot: &mut Option<State>, state: &State) -> bool {
-    match slot {
-        Some(mine) => mine.join(state),
-        None => {
-            *slot = Some(state.clone());
-            true
         }
     }
 }

@@ -4,12 +4,11 @@
 //! from it into one that is followed; there are at most 64, the rest counts as unknown.
 
 use crate::ops::Op;
-use crate::scan::{Context, Draft};
+use crate::scan::Context;
 use crate::source::FixupKind;
 use hotswap_isa::Name;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Inst, Isa, Value as Operand};
-use std::collections::HashMap;
 
 /// A register, or a lane of a vector register, by number.
 pub(super) type Key = u32;
@@ -61,11 +60,33 @@ pub(super) struct Step {
     pub(super) b: From,
 }
 
+/// Registers that are followed, each with its number.
+#[derive(Debug, Default)]
+pub(super) struct Keys(Vec<Key>);
+
+impl Keys {
+    /// The number of a register; there are few.
+    pub(super) fn number(&self, key: Key) -> Option<usize> {
+        self.0.iter().position(|known| *known == key)
+    }
+
+    pub(super) fn has(&self, key: Key) -> bool {
+        self.0.contains(&key)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, Key)> {
+        self.0.iter().copied().enumerate()
+    }
+}
+
 /// All of them, and the registers that matter.
 pub(super) struct Steps {
     pub(super) steps: Vec<Step>,
-    /// The number of each register that is followed.
-    pub(super) keys: HashMap<Key, usize>,
+    pub(super) keys: Keys,
     /// There were too many to follow what a program counter is read into.
     pub(super) overflows: bool,
 }
@@ -75,9 +96,10 @@ const MOST: usize = 64;
 const ROUNDS: usize = 8;
 
 impl Steps {
-    pub(super) fn read(context: &Context<'_, '_>, draft: &Draft) -> Self {
-        let mut found = Self { steps: Vec::with_capacity(draft.points.len()), keys: HashMap::new(), overflows: false };
-        for offset in &draft.points {
+    /// Of the instructions at these offsets, which rise.
+    pub(super) fn read(context: &Context<'_, '_>, points: &[u32]) -> Self {
+        let mut found = Self { steps: Vec::with_capacity(points.len()), keys: Keys::default(), overflows: false };
+        for offset in points {
             let Some(inst) = context.decode(*offset) else { continue };
             found.steps.push(step(context, *offset, &inst));
         }
@@ -88,9 +110,8 @@ impl Steps {
     /// What a followed register is copied to without being followed itself counts as given away.
     fn follow(&mut self, key: Key, dwords: u32) {
         for key in key..key + dwords {
-            let number = self.keys.len();
-            if number < MOST {
-                self.keys.entry(key).or_insert(number);
+            if self.keys.len() < MOST && !self.keys.has(key) {
+                self.keys.0.push(key);
             }
         }
     }
@@ -100,7 +121,7 @@ impl Steps {
         let steps = std::mem::take(&mut self.steps);
         let counters = || steps.iter().filter(|step| step.op == Op::GetPc).filter_map(|step| step.to);
         counters().for_each(|key| self.follow(key, 2));
-        self.overflows = counters().any(|key| (key..key + 2).any(|key| !self.keys.contains_key(&key)));
+        self.overflows = counters().any(|key| (key..key + 2).any(|key| !self.keys.has(key)));
         for step in &steps {
             if let (Op::SetPc | Op::SwapPc, From::Key(key)) = (step.op, step.a) {
                 self.follow(key, 2);
@@ -109,7 +130,7 @@ impl Steps {
         for _ in 0..ROUNDS {
             let before = self.keys.len();
             for step in steps.iter().rev() {
-                let wanted = |key: Key| (key..key + u32::from(step.dwords)).any(|key| self.keys.contains_key(&key));
+                let wanted = |key: Key| (key..key + u32::from(step.dwords)).any(|key| self.keys.has(key));
                 if !step.to.is_some_and(wanted) || matches!(step.op, Op::SetPc | Op::SwapPc | Op::GetPc) {
                     continue;
                 }

@@ -1,0 +1,189 @@
+//! What the instructions of a function do to scalar registers, written down when they are read for the first time.
+//!
+//! Addresses go through a few registers of a function, so most instructions have nothing to do with them. From these
+//! lists it is found which do, without reading code again.
+//!
+//! Invariants: every scalar register and VCC that an instruction names, every VCC and SCC that it writes without naming,
+//! is there; what is not in [`Touches::points`] touches no register that a point's address can be in.
+
+use crate::ops::{Line, Op};
+use hotswap_isa::effects::{EffectBits, EffectReader, ImplicitEffects};
+use hotswap_isa::reg::{RegFile, Special};
+use hotswap_isa::{Implicit, Inst, Isa};
+
+/// Entries of one instruction at most: its effects, VCC, SCC, a mark.
+const MOST: usize = 24;
+
+/// What an entry says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A register is read or written by an instruction through which no address goes.
+    Other,
+    /// The same by one through which addresses may go.
+    Step,
+    /// The same by one that reads the program counter, or jumps or calls through registers.
+    Seed,
+    /// The instruction matters whatever it touches.
+    Always,
+    /// The same: it writes or reads a lane of a vector register.
+    Lane,
+    /// SCC is overwritten.
+    Scc,
+    /// M0 chooses what is overwritten.
+    Indexed,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Touch {
+    pub(super) offset: u32,
+    pub(super) effect: EffectBits,
+    pub(super) kind: Kind,
+}
+
+const NOTHING: Touch = Touch { offset: 0, effect: EffectBits::NONE, kind: Kind::Other };
+
+/// The list of one function; the memory is used again for the next.
+pub(crate) struct Touches {
+    isa: Isa,
+    reader: EffectReader,
+    list: Vec<Touch>,
+    count: usize,
+}
+
+/// An instruction through which addresses may go, with the scalar registers that it touches, a bit for each.
+struct Point {
+    offset: u32,
+    reads: u128,
+    writes: u128,
+    always: bool,
+    lane: bool,
+}
+
+impl Touches {
+    pub(crate) fn new(isa: Isa) -> Self {
+        Self { isa, reader: EffectReader::new(isa), list: Vec::new(), count: 0 }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Touch> {
+        self.list.iter().take(self.count)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, touch: Touch, wanted: bool) {
+        if let Some(slot) = self.list.get_mut(self.count) {
+            *slot = touch;
+            self.count += usize::from(wanted);
+        }
+    }
+
+    /// Writes down what an instruction touches; `each` sees all its effects, see [`EffectReader::visit`].
+    #[inline(always)]
+    pub(crate) fn read(
+        &mut self,
+        offset: u32,
+        inst: &Inst,
+        line: Line,
+        mut each: impl FnMut(EffectBits),
+    ) -> ImplicitEffects {
+        if self.list.len() < self.count + MOST {
+            self.list.resize((self.list.len() * 2).max(4096), NOTHING);
+        }
+        let kind = match line.op {
+            Op::GetPc | Op::SetPc | Op::SwapPc => Kind::Seed,
+            _ if line.moves => Kind::Step,
+            _ => Kind::Other,
+        };
+        let reader = self.reader;
+        let mut reads = false;
+        let implicit = reader.visit(inst, |effect| {
+            let scalar = is_scalar(effect);
+            reads |= scalar & !effect.written();
+            self.put(Touch { offset, effect, kind }, scalar);
+            each(effect);
+        });
+        let effect = EffectBits::NONE;
+        self.put(Touch { offset, effect, kind: Kind::Scc }, implicit.writes.has(Implicit::Scc));
+        if implicit.writes.has(Implicit::Vcc) {
+            implicit.each(self.isa, |effect| {
+                self.put(Touch { offset, effect, kind }, effect.written() && is_scalar(effect));
+            });
+        }
+        // A carry of two numbers has no register that tells that it is one.
+        let mark = match line.op {
+            Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call => Some(Kind::Always),
+            Op::ReadLane | Op::WriteLane => Some(Kind::Lane),
+            op => (op.carries() && !reads).then_some(Kind::Always),
+        };
+        self.put(Touch { offset, effect, kind: mark.unwrap_or(Kind::Always) }, mark.is_some());
+        self.put(Touch { offset, effect, kind: Kind::Indexed }, line.indexed && !line.moves);
+        implicit
+    }
+
+    /// Offsets, rising, of the instructions through which addresses of code may go: those that read the program counter,
+    /// jump, call or use lanes, and those that share a register with one of these, or with one that they write, and so on.
+    pub(crate) fn points(&self) -> Vec<u32> {
+        let (points, mut wanted) = self.candidates();
+        // A lane that is read may be any that is written.
+        let mut lanes = false;
+        loop {
+            let before = (wanted, lanes);
+            for point in points.iter().rev() {
+                let makes = point.writes & wanted != 0;
+                lanes |= makes && point.lane;
+                if makes || lanes && point.lane {
+                    wanted |= point.reads;
+                }
+            }
+            if (wanted, lanes) == before {
+                break;
+            }
+        }
+        let matters = |point: &&Point| point.always || point.lane || (point.reads | point.writes) & wanted != 0;
+        let mut offsets: Vec<u32> = points.iter().filter(matters).map(|point| point.offset).collect();
+        offsets.sort_unstable();
+        offsets
+    }
+
+    /// All instructions through which addresses may go, and the registers of those that make or use some.
+    fn candidates(&self) -> (Vec<Point>, u128) {
+        let (mut points, mut wanted): (Vec<Point>, u128) = (Vec::new(), 0);
+        let is_point = |kind: Kind| matches!(kind, Kind::Step | Kind::Seed | Kind::Always | Kind::Lane);
+        for touch in self.iter().filter(|touch| is_point(touch.kind)) {
+            let registers = scalars(touch.effect);
+            wanted |= if touch.kind == Kind::Seed { registers } else { 0 };
+            if points.last().is_none_or(|point| point.offset != touch.offset) {
+                points.push(Point { offset: touch.offset, reads: 0, writes: 0, always: false, lane: false });
+            }
+            if let Some(point) = points.last_mut() {
+                point.always |= touch.kind == Kind::Always;
+                point.lane |= touch.kind == Kind::Lane;
+                *(if touch.effect.written() { &mut point.writes } else { &mut point.reads }) |= registers;
+            }
+        }
+        (points, wanted)
+    }
+}
+
+/// Whether it is a scalar register or a half of VCC.
+#[inline(always)]
+fn is_scalar(effect: EffectBits) -> bool {
+    let reg = effect.reg();
+    let vcc = reg.file == RegFile::Special && reg.index <= Special::VccHi as u16;
+    reg.file == RegFile::Sgpr || vcc
+}
+
+/// The scalar registers of an effect, VCC as 106 and 107.
+pub(super) fn scalars(effect: EffectBits) -> u128 {
+    /// Words of a set with scalar registers and VCC.
+    const SCALARS: usize = 20;
+    let (word, low, high) = effect.set_bits();
+    match word.checked_sub(SCALARS) {
+        Some(0) => u128::from(low) | u128::from(high) << 64,
+        Some(1) => u128::from(low) << 64,
+        _ => 0,
+    }
+}
