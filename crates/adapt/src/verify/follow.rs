@@ -187,6 +187,10 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                 continue;
             }
             match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
+                Some(inst) if self.is_plain(&inst) => {
+                    self.old += u32::from(inst.len());
+                    self.new += u32::from(inst.len());
+                }
                 Some(inst) => self.same(&inst, isa)?,
                 None => {
                     let word = |bytes: &[u8], at: u32| bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec);
@@ -200,6 +204,14 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an instruction that says nothing about others stands there again, as one of the target: nearly all of them.
+    /// Branches, clauses and delays are scalar ones.
+    fn is_plain(&self, old: &Inst) -> bool {
+        let rest = self.pair.new.program.source.bytes.get(self.new as usize..).unwrap_or_default();
+        let same = |new: Inst| old.words() == new.words() && old.entry() == new.entry();
+        !old.is(Flag::Salu) && self.pair.target.decode(rest).is_ok_and(same)
     }
 
     /// A planned place.
@@ -234,12 +246,6 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     /// An instruction that stays.
     fn same(&mut self, old: &Inst, isa: Isa) -> Result<(), Fault> {
         let new = self.legal(self.new)?;
-        // Branches, clauses and delays are scalar instructions.
-        if old.words() == new.words() && old.entry() == new.entry() && !old.is(Flag::Salu) {
-            self.old += u32::from(old.len());
-            self.new += u32::from(new.len());
-            return Ok(());
-        }
         let target = old.branch_target(u64::from(self.old), isa);
         if let Some(target) = target.filter(|_| !self.is_linked_later()) {
             return self.branch(old, &new, target as u32);

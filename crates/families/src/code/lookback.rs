@@ -42,8 +42,8 @@ impl<'a> Look<'a> {
         let vector = reg.file == RegFile::Vgpr;
         let start = end.saturating_sub(REACH);
         for (index, inst) in self.before.get(start..end)?.iter().enumerate().rev() {
-            // Of vector instructions most write other registers, and no set of them is needed to say so.
-            if vector && inst.is(Flag::Valu) && !inst.is(Flag::Indexed) && self.writes_others(inst, reg) {
+            // Of vector and memory instructions most write other registers, and no set of them is needed to say so.
+            if vector && !inst.is(Flag::Salu) && !inst.is(Flag::Indexed) && self.writes_others(inst, reg) {
                 continue;
             }
             let written = inst.written_set(self.isa, self.banks);
@@ -60,7 +60,7 @@ impl<'a> Look<'a> {
         None
     }
 
-    /// Whether a vector instruction writes nothing but vector registers, and none of `reg`'s.
+    /// Whether an instruction writes nothing but vector registers, and none of `reg`'s.
     fn writes_others(&self, inst: &Inst, reg: Reg) -> bool {
         let mut others = true;
         let own = reg.index..reg.index + u16::from(reg.count);

@@ -11,7 +11,7 @@ use hotswap_isa::encode::{Arg, Builder, EncodeError};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Class, Entry, Flag, Inst, Isa, Name};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// Collects the instructions of a replacement.
@@ -225,9 +225,9 @@ fn is_marker(inst: &Inst) -> bool {
 
 /// The lines of the tables with that mnemonic.
 pub(crate) fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
-    static INDEX: OnceLock<BTreeMap<&'static str, Vec<Entry>>> = OnceLock::new();
+    static INDEX: OnceLock<HashMap<&'static str, Vec<Entry>>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
-        let mut index: BTreeMap<_, Vec<Entry>> = BTreeMap::new();
+        let mut index: HashMap<_, Vec<Entry>> = HashMap::new();
         Entry::all().for_each(|entry| index.entry(entry.mnemonic()).or_default().push(entry));
         index
     });
