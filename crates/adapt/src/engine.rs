@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 
 #[cfg(test)]
 mod damage;
+mod pooled;
 
 /// A unit with what happens in it.
 struct Work<'a> {
@@ -78,7 +79,14 @@ fn code(
     let one = |error: Diagnostic| vec![error];
     let image = Image::parse(object.bytes()).map_err(one)?;
     let work = planned(object, &image, task, found)?;
-    let bytes = written(object, &image, &work, record).map_err(one)?;
+    let before = record.clone();
+    let bytes = match written(object, &image, &work, &[], record) {
+        Err(error) if error.code == codes::NO_LAYOUT => {
+            *record = before;
+            return pooled::code(object, (&image, &work), task, record, error);
+        }
+        result => result.map_err(one)?,
+    };
     if bytes != object.bytes() {
         verified(&image, &work, &bytes, task).map_err(one)?;
     }
@@ -117,11 +125,12 @@ fn planned<'a>(
     Ok(work)
 }
 
-/// The file with all that, and the record of it.
+/// The file with all that, and the record of it. `free` says from where on sections may move in any case.
 fn written(
     object: &CodeObject<'_>,
     image: &Image<'_>,
     work: &[Work<'_>],
+    free: &[(usize, u64)],
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
     let mut changed = BTreeMap::new();
@@ -140,7 +149,7 @@ fn written(
     let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
     let registers = |branch: &LongBranch| long_branch(work, branch);
-    let options = Options { registers: Some(&registers), programs: &programs, contents: &contents };
+    let options = Options { registers: Some(&registers), programs: &programs, contents: &contents, free };
     let output = rewrite(&data, &edits, &options)?;
     record.grown = output.grown;
     Ok(output.bytes)
@@ -170,7 +179,7 @@ fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) 
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
         let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
         let images = (image, &new_image);
-        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target: task.target })?;
+        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target: task.target, moved: &[] })?;
     }
     again(units, found, &new_image, object.target_id().processor, task)
 }

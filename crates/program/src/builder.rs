@@ -362,6 +362,7 @@ impl Finder<'_, '_, '_> {
             calls,
             problems: problems.into_iter().collect(),
             pc_values: draft.tracked.values,
+            serving: draft.tracked.serving,
             starts: draft.starts,
             reads: draft.reads,
             writes: draft.writes,

@@ -35,6 +35,9 @@ pub fn dump(program: &Program<'_>, out: &mut impl Write) -> fmt::Result {
             }
             writeln!(out)?;
         }
+        for offset in &function.serving {
+            writeln!(out, "  fetching {offset:#x}")?;
+        }
         for problem in &function.problems {
             writeln!(out, "  problem {:#x} {}", problem.offset, problem.reason)?;
         }

@@ -62,6 +62,8 @@ pub struct Function {
     pub problems: Vec<Problem>,
     /// Addresses that it computes from the program counter, by offset.
     pub pc_values: Vec<PcValue>,
+    /// Get-PCs that serve fetching ahead alone, and what works on their results.
+    pub(crate) serving: Vec<u32>,
     /// Offsets of instructions.
     pub(crate) starts: Bits,
     /// Registers that its own instructions name, as if every bank were the first.
@@ -147,6 +149,13 @@ impl Function {
     #[must_use]
     pub fn writes(&self) -> &RegSet {
         &self.writes
+    }
+
+    /// Whether the instruction at an offset only makes, or uses, addresses from which something is fetched ahead: a get-PC,
+    /// a sum, a copy, or the fetch. Where these point changes no result.
+    #[must_use]
+    pub fn serves_fetching(&self, offset: u32) -> bool {
+        self.serving.binary_search(&offset).is_ok()
     }
 
     /// Whether an address in code goes from here to where it is not followed: then anything may be called by someone.
@@ -237,6 +246,7 @@ impl Function {
             + self.problems.capacity() * size_of::<Problem>()
             + self.pc_values.capacity() * size_of::<PcValue>()
             + self.modes.capacity() * 4
+            + self.serving.capacity() * 4
             + self.starts.bytes()
             + 2 * size_of::<RegSet>()
     }

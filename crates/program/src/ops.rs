@@ -33,6 +33,8 @@ pub(crate) enum Op {
     Absolute,
     Select,
     Load,
+    /// It fetches data or instructions ahead: a hint, which changes no result wherever it points.
+    Fetch,
     WriteLane,
     ReadLane,
     /// The lanes after it are some of those before it, whatever its operands are.
@@ -125,6 +127,7 @@ fn op(entry: Entry) -> Op {
         "s_abs_i32" => Op::Absolute,
         "s_set_vgpr_msb" | "s_setreg_b32" | "s_setreg_imm32_b32" | "s_set_gpr_idx_on" => Op::Mode,
         "s_cselect_b32" => Op::Select,
+        "s_prefetch_inst" | "s_prefetch_data" | "s_buffer_prefetch_data" => Op::Fetch,
         "v_writelane_b32" => Op::WriteLane,
         "v_readlane_b32" => Op::ReadLane,
         "s_and_b32" | "s_and_b64" => Op::AndExec,
@@ -164,6 +167,28 @@ impl Op {
     /// Whether SCC is its carry.
     pub(crate) const fn carries(self) -> bool {
         matches!(self, Self::Add | Self::AddSigned | Self::AddWithCarry | Self::Sub | Self::SubWithBorrow)
+    }
+
+    /// Whether it makes numbers in scalar registers of its sources, and does nothing else.
+    pub(crate) const fn computes_scalars(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::AddSigned
+                | Self::AddWithCarry
+                | Self::Sub
+                | Self::SubWithBorrow
+                | Self::Add64
+                | Self::Sub64
+                | Self::Move
+                | Self::Move64
+                | Self::SignExtend16
+                | Self::Absolute
+                | Self::Select
+                | Self::AndExec
+                | Self::OrExec
+                | Self::AndNotExec
+        )
     }
 
     /// Whether addresses in scalar registers may come from it or go through it.

@@ -8,6 +8,7 @@
 //! loads again ([`Clobbers`]); an unknown one leaves callee-saved registers, as LLVM's calling convention has it.
 
 mod clobbers;
+mod fetches;
 mod flow;
 mod steps;
 mod sums;
@@ -52,6 +53,8 @@ pub(crate) struct Tracked {
     /// By offset, with the first register of the return address.
     pub(crate) calls: Vec<(u32, Option<Place>, u8)>,
     pub(crate) values: Vec<PcValue>,
+    /// Get-PCs that serve fetching ahead alone, and all instructions that work on what they give; by offset.
+    pub(crate) serving: Vec<u32>,
     /// Code whose address goes where it is not followed.
     pub(crate) taken: Vec<u32>,
     /// An address in code goes where it is not followed, before it is one of a function.
@@ -60,7 +63,9 @@ pub(crate) struct Tracked {
 
 /// Follows the addresses of a function.
 pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
-    let steps = steps::Steps::read(context, &touches.points());
+    let points = touches.points();
+    let serving = fetches::serving(context, draft, &points);
+    let steps = steps::Steps::read(context, &points, serving);
     flow::solve(context, draft, &steps, touches)
 }
 

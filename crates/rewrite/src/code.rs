@@ -3,7 +3,8 @@
 //! Nearly all instructions are passed over by their length. The first sixteen bits tell those apart that have to be
 //! looked at; a table of them is made once for each target from the decoder.
 
-use hotswap_isa::{Feature, Inst, Isa, Name};
+use hotswap_isa::reg::RegFile;
+use hotswap_isa::{Feature, Inst, Isa, Name, Value};
 
 /// What the first word of an instruction announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,12 +84,19 @@ pub(crate) fn concerns_counter(inst: &Inst) -> bool {
     COUNTER.contains(&inst.mnemonic())
 }
 
-/// Whether an instruction with [`Mark::Fetch`] has a distance.
+/// Whether an instruction with [`Mark::Fetch`] has a distance from itself.
 pub(crate) fn is_relative_fetch(inst: &Inst) -> bool {
     matches!(inst.mnemonic(), "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel")
 }
 
-/// The distance of a relative fetch, in bytes from behind it.
+/// Whether it has a distance from the address in a pair of registers.
+pub(crate) fn is_fetch_from(inst: &Inst, isa: Isa, pair: u16) -> bool {
+    let base = || inst.operand(isa, Name::Sbase);
+    matches!(inst.mnemonic(), "s_prefetch_inst" | "s_prefetch_data")
+        && matches!(base(), Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr && reg.index == pair)
+}
+
+/// The distance of a fetch ahead, in bytes: from behind it, or from what is in registers.
 pub(crate) fn fetch_distance(inst: &Inst) -> Option<i64> {
     let raw = inst.raw(Name::Offset)?;
     // 24 bits with sign.

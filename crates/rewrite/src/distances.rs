@@ -5,10 +5,10 @@
 //! refused.
 
 use crate::fix::{Place, World};
-use crate::known::Known;
+use crate::known::{Known, Serves};
 use crate::plan::CodePlan;
 use crate::refuse;
-use crate::scan::{Computation, Range32};
+use crate::scan::{Computation, Fetch, Range32};
 use hotswap_code_object::image::Part;
 use hotswap_report::Diagnostic;
 use object::elf;
@@ -17,7 +17,10 @@ use std::collections::{BTreeMap, HashSet};
 /// Sections that linkers write for loaders and unwinders: code means none of them.
 const FOR_LOADERS: &[&str] = &[".eh_frame", ".eh_frame_hdr", ".relro_padding", ".interp"];
 
-fn is_data(section: &Part<'_>) -> bool {
+/// Bytes of a fetch ahead; the distance is in the low three of the second word.
+const FETCH: u64 = 8;
+
+pub(crate) fn is_data(section: &Part<'_>) -> bool {
     let kinds = [elf::SHT_PROGBITS, elf::SHT_NOBITS, elf::SHT_INIT_ARRAY, elf::SHT_FINI_ARRAY];
     section.is_loaded() && !section.is_code() && kinds.contains(&section.kind) && !FOR_LOADERS.contains(&section.name)
 }
@@ -63,7 +66,7 @@ fn between(world: &World<'_>, address: u64) -> Option<u64> {
 pub(crate) fn write(
     world: &World<'_>,
     plans: &[CodePlan<'_>],
-    known: &BTreeMap<usize, Known<'_>>,
+    (known, serves): (&BTreeMap<usize, Known<'_>>, &Serves<'_>),
     seen: &HashSet<Place>,
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
@@ -76,12 +79,35 @@ pub(crate) fn write(
             let is_dead = known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
             match computation(world, plan, known, one, out) {
                 // Nobody executes it, and what it means is not certain: it stays.
-                Err(_) if is_dead => {}
+                Err(_) if is_dead || serves(plan.section, one.at) => {}
                 result => result?,
             }
         }
+        for one in &plan.fetches {
+            let _ = fetch(world, plan, one, out);
+        }
     }
     Ok(())
+}
+
+/// Where what an address in the code's own file means has gone; where its bytes are gone, what stands in their place.
+fn near(world: &World<'_>, section: usize, address: u64) -> Option<u64> {
+    let place = if world.is_linked() { world.at(address)? } else { world.within(section, address)? };
+    world.layout.addresses[place.section].checked_add(world.maps.near(place)?)
+}
+
+/// A fetch ahead: its distance stays where it cannot be said, because it changes no result.
+fn fetch(world: &World<'_>, plan: &CodePlan<'_>, one: &Fetch, out: &mut [u8]) -> Option<()> {
+    let place = |offset| Place { section: plan.section, offset };
+    let base = world.base(plan.section) + one.from + u64::from(one.size);
+    let target = near(world, plan.section, base.wrapping_add_signed(one.distance))?;
+    let from = world.maps.bytes(place(one.from), u64::from(one.size))? + u64::from(one.size);
+    let distance = target.wrapping_sub(world.layout.addresses[plan.section] + from) as i64;
+    let at = world.file(place(one.at), FETCH)? + 4;
+    if (-(1 << 23)..1 << 23).contains(&distance) {
+        out.get_mut(at..at + 3)?.copy_from_slice(&distance.to_le_bytes()[..3]);
+    }
+    Some(())
 }
 
 fn computation(
@@ -123,7 +149,7 @@ fn computation(
 
 impl Range32 {
     /// Whether 32 bits can say that distance.
-    fn holds(self, distance: i64) -> bool {
+    pub(crate) fn holds(self, distance: i64) -> bool {
         match self {
             Self::Signed => i32::try_from(distance).is_ok(),
             Self::Positive => u32::try_from(distance).is_ok(),

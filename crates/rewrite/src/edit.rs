@@ -18,6 +18,8 @@ pub(crate) enum Where {
     After,
     /// In its place and that of those behind it, so many bytes.
     Instead(u64),
+    /// Behind everything in the section: no instruction stands there.
+    End,
 }
 
 /// One edit; bytes and fix-ups are ranges of the lists.
@@ -72,6 +74,11 @@ impl Edits {
     /// Takes the instructions in `size` bytes at `offset` away.
     pub fn remove(&mut self, offset: u64, size: u64) {
         self.push(offset, Where::Instead(size), &[], &[]);
+    }
+
+    /// Puts bytes behind all others of the section, which has `size` bytes.
+    pub(crate) fn append(&mut self, size: u64, bytes: &[u8]) {
+        self.push(size, Where::End, bytes, &[]);
     }
 
     fn push(&mut self, offset: u64, place: Where, bytes: &[u8], fixups: &[Fixup]) {

@@ -77,6 +77,14 @@ impl<'m> Maps<'m> {
         }
     }
 
+    /// The same; where the bytes are gone, what stands in their place.
+    pub(crate) fn near(&self, place: Place) -> Option<u64> {
+        match &self.inside[place.section] {
+            Inside::Code(map) => map.near(place.offset),
+            _ => self.begin(place),
+        }
+    }
+
     /// Where what stands before the place ends.
     pub(crate) fn end(&self, place: Place) -> Option<u64> {
         match &self.inside[place.section] {

@@ -9,11 +9,13 @@
 //! Assumed, because neither LLVM nor assemblers write it for AMD GPUs: distances to code as plain numbers in data that
 //! reach a jump through the arguments of a function.
 
+use crate::plan::CodePlan;
 use crate::scan::Computation;
 use hotswap_code_object::image::Image;
 use hotswap_program::{Callee, Function, Mark, MarkKind, Program, Reason, Source};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 mod pointer;
 
@@ -37,6 +39,8 @@ pub(crate) struct Bound {
     pub(crate) at: u64,
     pub(crate) function: String,
     pub(crate) why: &'static str,
+    /// It may be about where data is, too.
+    pub(crate) is_about_data: bool,
 }
 
 /// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing need not
@@ -61,6 +65,37 @@ pub(crate) fn programs<'p>(
     Ok(found)
 }
 
+/// Whether the instruction at an offset of a section serves fetching ahead alone.
+pub(crate) type Serves<'s> = dyn Fn(usize, u64) -> bool + Sync + 's;
+
+/// What program counters serve, asked where a get-PC is not explained by a sum; programs are made for the first question.
+pub(crate) struct Counters<'c> {
+    image: &'c Image<'c>,
+    known: &'c BTreeMap<usize, Known<'c>>,
+    lent: &'c [(usize, &'c Program<'c>)],
+    own: OnceLock<BTreeMap<usize, Known<'c>>>,
+}
+
+impl<'c> Counters<'c> {
+    pub(crate) fn new(
+        image: &'c Image<'c>,
+        known: &'c BTreeMap<usize, Known<'c>>,
+        lent: &'c [(usize, &'c Program<'c>)],
+    ) -> Self {
+        Self { image, known, lent, own: OnceLock::new() }
+    }
+
+    /// Whether the instruction at an offset of a section serves fetching ahead alone: a hint, wherever it points.
+    pub(crate) fn serves_fetching(&self, section: usize, at: u64) -> bool {
+        let known = match self.known.is_empty() {
+            false => self.known,
+            // What cannot be read serves nobody knows what.
+            true => self.own.get_or_init(|| programs(self.image, self.lent).unwrap_or_default()),
+        };
+        known.get(&section).is_some_and(|known| known.function(at).is_some_and(|one| one.serves_fetching(at as u32)))
+    }
+}
+
 impl<'p> Known<'p> {
     fn new(program: Held<'p>) -> Self {
         let mut known = Self { program, data: Vec::new() };
@@ -80,7 +115,7 @@ impl<'p> Known<'p> {
         self.function(at).is_some_and(|function| function.is_instruction(at as u32))
     }
 
-    fn function(&self, at: u64) -> Option<&Function> {
+    pub(crate) fn function(&self, at: u64) -> Option<&Function> {
         self.program().function_at(u32::try_from(at).ok()?).map(|(_, function)| function)
     }
 
@@ -158,34 +193,39 @@ impl<'p> Known<'p> {
         u64::from(next.into_iter().chain(executed).min().unwrap_or(end).min(end))
     }
 
-    /// Everything that cannot be explained. `computations` are those that were found in the section, sorted by place.
-    pub(crate) fn bounds(&self, computations: &[Computation]) -> Vec<Bound> {
+    /// Everything that cannot be explained, with what the plan of the section found.
+    pub(crate) fn bounds(&self, plan: &CodePlan<'_>) -> Vec<Bound> {
         let program = self.program();
         let mut found = Vec::new();
         for function in &program.functions {
-            let mut add = |at: u32, why: &'static str| {
-                found.push(Bound { at: u64::from(at), function: program.name(function), why });
+            let mut add = |at: u32, why: &'static str, is_about_data: bool| {
+                found.push(Bound { at: u64::from(at), function: program.name(function), why, is_about_data });
             };
             for problem in &function.problems {
                 match problem.reason {
                     // Whoever called put a whole address there, and nothing is executed behind the end.
                     Reason::UnknownReturn | Reason::LeavesSection => {}
                     Reason::UnknownJump if pointer::comes_whole(program, function, problem.offset) => {}
-                    reason => add(problem.offset, reason.text()),
+                    // Behind what cannot be read nobody knows what is made of the program counter.
+                    reason => add(problem.offset, reason.text(), reason != Reason::UnknownJump),
                 }
             }
             for call in &function.calls {
                 if call.callee == Callee::Unknown && !pointer::comes_whole(program, function, call.offset) {
-                    add(call.offset, "the address of the call is computed from what is not known");
+                    add(call.offset, "the address of the call is computed from what is not known", false);
                 }
             }
             if function.lets_addresses_escape() {
-                add(function.start, "an address of an instruction goes where it is not followed");
+                add(function.start, "an address of an instruction goes where it is not followed", true);
             }
             for value in &function.pc_values {
-                if !self.explains(computations, value.pc, value.low, value.to.at) {
-                    add(value.low, "it is not known how an address comes of the program counter");
+                if !self.explains(&plan.computations, value.pc, value.low, value.to.at) {
+                    add(value.low, "it is not known how an address comes of the program counter", true);
                 }
+            }
+            let own = |at: &&u64| u64::from(function.start) <= **at && **at < u64::from(function.end);
+            for at in plan.unexplained.iter().filter(own) {
+                add(*at as u32, "it is not known what it computes from the program counter", true);
             }
         }
         found

@@ -9,9 +9,10 @@
 //! a block; without edits the file comes back byte for byte; nothing is guessed: a distance whose meaning cannot be
 //! proven is a refusal that names it.
 //!
-//! Absent on purpose: what to insert and why (`hotswap-families`), register liveness, trampolines. In a file that was
-//! linked without its relocations everything moves or nothing does: where one function cannot be explained, no other can
-//! be changed in size either, because nobody knows what it counts on.
+//! In a file that was linked without its relocations everything moves or nothing does: nobody knows what a function counts
+//! on that cannot be explained. There functions that have to grow go to a [`pool`] first, behind everything else.
+//!
+//! Absent on purpose: what to insert and why (`hotswap-families`), register liveness, trampolines inside of functions.
 
 mod code;
 mod distances;
@@ -24,6 +25,7 @@ mod packed;
 mod padding;
 mod place;
 mod plan;
+mod pool;
 mod relocate;
 mod rewrite;
 mod scan;
@@ -32,6 +34,7 @@ mod verify;
 
 pub use edit::{Edits, Fixup};
 pub use plan::LongBranch;
+pub use pool::{Moved, Pooled, pool};
 pub use rewrite::{Options, Output, Registers, rewrite};
 pub use verify::verify;
 

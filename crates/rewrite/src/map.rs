@@ -79,6 +79,11 @@ impl Map {
         self.changes.iter().all(|change| change.size == change.removed)
     }
 
+    /// The same for what begins before an offset.
+    pub(crate) fn is_still_to(&self, end: u64) -> bool {
+        self.changes.iter().take_while(|change| change.old < end).all(|change| change.size == change.removed)
+    }
+
     pub(crate) fn is_identity(&self) -> bool {
         self.changes.iter().all(|change| change.size == change.removed && change.rank == Rank::Padding)
     }
@@ -107,6 +112,12 @@ impl Map {
             Some(change) => Some(change.new),
             None => self.plain(self.up_to(old, Rank::Padding), old),
         }
+    }
+
+    /// The same; where the bytes are gone, what stands in their place.
+    pub(crate) fn near(&self, old: u64) -> Option<u64> {
+        let swallowed = || self.changes.get(self.up_to(old, Rank::Swap).checked_sub(1)?).map(|change| change.new);
+        self.begin(old).or_else(swallowed)
     }
 
     /// Where what stands before `old` ends.
@@ -200,6 +211,7 @@ mod tests {
         let map = map(&[(8, 8, Rank::Swap, 4)]);
         assert_eq!((map.begin(8), map.end(8), map.begin(16), map.end(16)), (Some(8), Some(8), Some(12), Some(12)));
         assert_eq!((map.begin(12), map.bytes(8)), (None, None));
+        assert_eq!((map.near(12), map.near(4), map.near(16)), (Some(8), Some(4), Some(12)));
         assert!(!map.is_whole(4, 8) && map.is_whole(0, 8) && map.is_whole(16, 80));
     }
 }

@@ -4,14 +4,15 @@
 
 use crate::code::Marks;
 use crate::edit::{Edit, Edits, Where};
-use crate::known::Known;
+use crate::known::{Known, Serves};
 use crate::map::{Change, Map, Rank};
 use crate::padding::{Behind, Habit, Padding};
 use crate::place::{Function, SECOND_ENTRY};
 use crate::refuse;
 use crate::rewrite::Registers;
-use crate::scan::{Branch, Computation, Extent, Placed, Reach, Scan, Scanner, Split};
+use crate::scan::{Branch, Computation, Extent, Fetch, Open, Placed, Reach, Scan, Scanner, Split, fetches_from};
 use hotswap_code_object::image::Image;
+use hotswap_isa::Isa;
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
@@ -53,10 +54,12 @@ pub(crate) struct CodePlan<'e> {
     pub(crate) file: u64,
     pub(crate) map: Map,
     pub(crate) computations: Vec<Computation>,
+    pub(crate) fetches: Vec<Fetch>,
+    pub(crate) unexplained: Vec<u64>,
     edits: &'e Edits,
     contents: Vec<Content>,
     paddings: Vec<Padding>,
-    branches: Vec<Branch>,
+    pub(crate) branches: Vec<Branch>,
     words: Vec<Split>,
     forms: Forms,
 }
@@ -70,6 +73,8 @@ pub(crate) struct Context<'a> {
     pub(crate) registers: &'a Registers<'a>,
     /// For sections without relocations what is known of them.
     pub(crate) known: &'a BTreeMap<usize, Known<'a>>,
+    /// Whether an instruction serves fetching ahead alone.
+    pub(crate) serves: &'a Serves<'a>,
 }
 
 static NO_EDITS: Edits = Edits { rows: Vec::new(), bytes: Vec::new(), fixups: Vec::new() };
@@ -87,11 +92,18 @@ impl<'e> CodePlan<'e> {
         let part = &context.image.sections[section];
         let known = context.known.get(&section);
         let (extents, mut paddings) = cover(context, part.bytes, &functions, known);
-        let mut order: Vec<(usize, Edit)> = edits.rows.iter().copied().enumerate().collect();
+        let (behind, mut order): (Vec<_>, Vec<_>) =
+            edits.rows.iter().copied().enumerate().partition(|(_, edit): &(usize, Edit)| edit.place == Where::End);
         order.sort_by_key(|(_, edit)| (edit.offset, edit.place == Where::After));
         let scanner = |order| Scanner::new(context.marks, part.bytes, part.offset, order, edits, known);
-        let Scan { mut branches, computations, mut placed, mut loops, words } = scan(&extents, &order, &scanner)?;
+        let Scan { mut branches, computations, mut fetches, open, mut placed, mut loops, words } =
+            scan(&extents, &order, &scanner)?;
         drop(order);
+        let serves = |at: u64| (context.serves)(section, at);
+        let unexplained =
+            explain(context.marks.isa, (part.bytes, part.offset), open, known.is_some(), &serves, &mut fetches)?;
+        let end = |(edit, _)| Placed { old: part.size, removed: 0, rank: Rank::Lead, edit };
+        placed.extend(behind.into_iter().map(end));
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
             branches.retain(|branch| !relocated.contains(&branch.at));
@@ -108,6 +120,8 @@ impl<'e> CodePlan<'e> {
             file: part.offset,
             map: Map::default(),
             computations,
+            fetches,
+            unexplained,
             edits,
             contents: Vec::new(),
             paddings,
@@ -302,6 +316,32 @@ fn scan<'a>(
     Ok(all)
 }
 
+/// Instructions of which the scan could not say what they make of the program counter: those that serve fetching ahead do no
+/// harm. Where relocations tell the rest, others are refused; without any they matter only if something moves.
+fn explain(
+    isa: Isa,
+    (bytes, file): (&[u8], u64),
+    open: Vec<Open>,
+    is_bare: bool,
+    serves: &dyn Fn(u64) -> bool,
+    fetches: &mut Vec<Fetch>,
+) -> Result<Vec<u64>, Diagnostic> {
+    let mut unexplained = Vec::new();
+    for one in open {
+        match one.pair {
+            Some(pair) if serves(one.at) => fetches.extend(fetches_from(isa, &bytes[..one.end as usize], one.at, pair)),
+            _ if is_bare => unexplained.push(one.at),
+            _ => {
+                let what = format!("it is not known what `{}` computes from the program counter", one.name);
+                let mut error = refuse(file + one.at, what);
+                error.place.mnemonic = Some(one.mnemonic.to_owned());
+                return Err(error);
+            }
+        }
+    }
+    Ok(unexplained)
+}
+
 impl Reach {
     /// Whether the form has room for that distance in bytes from behind the instruction.
     pub(crate) fn holds(self, distance: i64) -> bool {
@@ -309,7 +349,6 @@ impl Reach {
             Self::Short => distance % 4 == 0 && i16::try_from(distance / 4).is_ok(),
             Self::Literal32 => i32::try_from(distance).is_ok(),
             Self::Literal64 => true,
-            Self::Fetch => (-(1 << 23)..1 << 23).contains(&distance),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::code::Marks;
 use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
 use crate::fix::{Chunks, Maps, Place, Replaced, World};
-use crate::known::{self, Known};
+use crate::known::{self, Counters, Known, Serves};
 use crate::plan::{CodePlan, Context, LongBranch};
 use crate::relocate::Fields;
 use crate::{distances, packed, refuse, tables, verify};
@@ -29,6 +29,9 @@ pub struct Options<'o> {
     pub programs: &'o [(usize, &'o Program<'o>)],
     /// New bytes of any size for sections that nothing points into: the metadata note.
     pub contents: &'o [(usize, &'o [u8])],
+    /// Of sections by number the offset from which on nobody counts on places whom this crate did not write: what
+    /// [`pool`](crate::pool) gave. What stands before must not move if something there cannot be explained.
+    pub free: &'o [(usize, u64)],
 }
 
 /// A new code object.
@@ -74,7 +77,9 @@ fn rewrite_plain(
         true => known::programs(image, options.programs)?,
         false => BTreeMap::new(),
     };
-    let plans = plans(image, &symbols, &relocations, &marks, edits, (options, &known))?;
+    let counters = Counters::new(image, &known, options.programs);
+    let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
+    let plans = plans(image, &symbols, &relocations, &marks, edits, (options, &known, &serves))?;
     let maps = Maps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(image, &maps, &symbols, &relocations)?;
     replaced.extend(contents(image, options)?);
@@ -83,7 +88,7 @@ fn rewrite_plain(
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
     let layout = Layout::new(image, &sizes)?;
-    prove(image, &layout, &known, &plans)?;
+    prove(image, &layout, &known, (&plans, options.free))?;
     let mut out = layout.write(image)?;
     for plan in &plans {
         plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)])?;
@@ -92,7 +97,7 @@ fn rewrite_plain(
         out[layout.range(*section)].copy_from_slice(&content.bytes);
     }
     let world = World { image, layout: &layout, maps: &maps };
-    finish(&world, &symbols, &relocations, (&plans, &known), &distances, &mut out)?;
+    finish(&world, &symbols, &relocations, (&plans, &known, &serves), &distances, &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     verify::verify(&out).map_err(|error| blame(image, error))?;
@@ -119,7 +124,7 @@ fn identity(image: &Image<'_>) -> Result<Output, Diagnostic> {
     Ok(Output { bytes, grown: 0 })
 }
 
-fn isa(image: &Image<'_>) -> Result<Isa, Diagnostic> {
+pub(crate) fn isa(image: &Image<'_>) -> Result<Isa, Diagnostic> {
     let name = image.flags.target_id().processor.name;
     let target = Target::find(name);
     target.map(Isa::new).ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
@@ -146,25 +151,37 @@ fn contents(image: &Image<'_>, options: &Options<'_>) -> Result<Vec<(usize, Repl
 }
 
 /// Whether a linked file has no relocations but the loader's.
-fn is_bare(image: &Image<'_>, relocations: &[Relocations<'_>]) -> bool {
+pub(crate) fn is_bare(image: &Image<'_>, relocations: &[Relocations<'_>]) -> bool {
     let names_code = |records: &Relocations<'_>| records.target != 0 && image.sections[records.target].is_loaded();
     image.kind == Kind::Linked && !relocations.iter().any(names_code)
 }
 
-/// Where bytes move, everything must be explained that may depend on distances.
+/// Where bytes move, everything must be explained that may depend on distances: but what is free to move, if nothing else
+/// does.
 fn prove(
     image: &Image<'_>,
     layout: &Layout,
     known: &BTreeMap<usize, Known<'_>>,
-    plans: &[CodePlan<'_>],
+    (plans, free): (&[CodePlan<'_>], &[(usize, u64)]),
 ) -> Result<(), Diagnostic> {
-    let is_still = layout.addresses.iter().zip(&image.sections).all(|(new, section)| *new == section.address);
+    let stays = |number: &usize| layout.addresses[*number] == image.sections[*number].address;
+    let is_still = (0..image.sections.len()).all(|number| stays(&number));
     if is_still && plans.iter().all(|plan| plan.map.is_still()) {
         return Ok(());
     }
+    let from = |section: usize| free.iter().find(|(number, _)| *number == section).map(|(_, from)| *from);
+    // Loaders find their own sections; an address of data or code may be anywhere in code.
+    let stand = image.sections.iter().enumerate().filter(|(_, part)| part.is_code() || distances::is_data(part));
+    let data_stays = stand.map(|(number, _)| number).all(|number| stays(&number));
+    let is_pooled =
+        plans.iter().all(|plan| from(plan.section).map_or(plan.map.is_still(), |at| plan.map.is_still_to(at)));
     for plan in plans {
         let Some(known) = known.get(&plan.section) else { continue };
-        let bounds = known.bounds(&plan.computations);
+        let mut bounds = known.bounds(plan);
+        if is_pooled {
+            let from = from(plan.section).unwrap_or(u64::MAX);
+            bounds.retain(|bound| bound.at >= from || bound.is_about_data && !data_stays);
+        }
         let Some(first) = bounds.first() else { continue };
         let more = match bounds.len() - 1 {
             0 => String::new(),
@@ -179,7 +196,8 @@ fn prove(
     Ok(())
 }
 
-fn plans<'e>(
+/// The plans of sections without changes.
+pub(crate) fn plans_of<'e>(
     image: &Image<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
@@ -187,9 +205,24 @@ fn plans<'e>(
     edits: &'e BTreeMap<usize, Edits>,
     (options, known): (&Options<'_>, &BTreeMap<usize, Known<'_>>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
+    let serves = |section: usize, at: u64| {
+        let function = known.get(&section).and_then(|known| known.function(at));
+        function.is_some_and(|function| function.serves_fetching(at as u32))
+    };
+    plans(image, symbols, relocations, marks, edits, (options, known, &serves))
+}
+
+fn plans<'e>(
+    image: &Image<'_>,
+    symbols: &[SymbolRows<'_>],
+    relocations: &[Relocations<'_>],
+    marks: &Marks,
+    edits: &'e BTreeMap<usize, Edits>,
+    (options, known, serves): (&Options<'_>, &BTreeMap<usize, Known<'_>>, &Serves<'_>),
+) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let none = |_: &LongBranch| None;
     let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
-    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none), known };
+    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none), known, serves };
     let branches = relocated_branches(image, relocations)?;
     let mut functions = crate::place::functions(image, symbols);
     let mut plans = Vec::new();
@@ -228,7 +261,7 @@ fn finish(
     world: &World<'_>,
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
-    (plans, known): (&[CodePlan<'_>], &BTreeMap<usize, Known<'_>>),
+    (plans, known, serves): (&[CodePlan<'_>], &BTreeMap<usize, Known<'_>>, &Serves<'_>),
     call_frames: &[Distance],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
@@ -238,7 +271,7 @@ fn finish(
     let (objects, descriptors) = tables::objects(world, symbols);
     let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
     let seen = fields.relocations(relocations, out)?;
-    distances::write(world, plans, known, &seen, out)?;
+    distances::write(world, plans, (known, serves), &seen, out)?;
     tables::write_dynamic(world, out)?;
     tables::write_frame_table(world, out)?;
     tables::write_descriptors(world, symbols, prefetch_mask(world.image), out)?;

@@ -3,13 +3,16 @@
 //! Invariants: an edit stands at the begin of an instruction of a function; everything that holds a distance is in one
 //! of the lists; code that no row accepts holds none that anybody could execute.
 
-use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_relative_fetch};
+use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
 use crate::edit::{Edit, Edits, Where};
 use crate::known::Known;
 use crate::map::Rank;
 use crate::padding::{NOP, Padding};
 use crate::refuse;
 use hotswap_isa::Isa;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::Flow;
+use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_report::Diagnostic;
 
 mod trace;
@@ -23,8 +26,17 @@ pub(crate) enum Reach {
     Literal32,
     /// The same, of 8 bytes.
     Literal64,
-    /// Bytes from behind the instruction, in a field of 24 bits.
-    Fetch,
+}
+
+/// A fetch ahead by a distance in 24 bits. It is a hint: wherever it points, nothing else changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fetch {
+    pub(crate) at: u64,
+    /// Behind this instruction the distance begins: the fetch itself, or a get-PC.
+    pub(crate) from: u64,
+    /// Bytes of that instruction.
+    pub(crate) size: u8,
+    pub(crate) distance: i64,
 }
 
 /// An instruction that states a distance.
@@ -91,11 +103,26 @@ pub(crate) struct Split {
     pub(crate) word: u32,
 }
 
+/// An instruction of which it is not known what it makes of the program counter.
+#[derive(Debug, Clone)]
+pub(crate) struct Open {
+    pub(crate) at: u64,
+    /// The first of the two registers that it writes, if it is a get-PC.
+    pub(crate) pair: Option<u16>,
+    /// Where its function ends.
+    pub(crate) end: u64,
+    /// The function.
+    pub(crate) name: String,
+    pub(crate) mnemonic: &'static str,
+}
+
 /// What a section holds.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) branches: Vec<Branch>,
     pub(crate) computations: Vec<Computation>,
+    pub(crate) fetches: Vec<Fetch>,
+    pub(crate) open: Vec<Open>,
     pub(crate) placed: Vec<Placed>,
     pub(crate) loops: Vec<Padding>,
     /// Words that say how many instructions they are about, and must say something else now.
@@ -107,6 +134,8 @@ impl Scan {
     pub(crate) fn append(&mut self, mut behind: Self) {
         self.branches.append(&mut behind.branches);
         self.computations.append(&mut behind.computations);
+        self.fetches.append(&mut behind.fetches);
+        self.open.append(&mut behind.open);
         self.placed.append(&mut behind.placed);
         self.loops.append(&mut behind.loops);
         self.words.append(&mut behind.words);
@@ -285,24 +314,18 @@ impl<'a> Scanner<'a> {
     fn special(&mut self, at: u64, extent: &Extent<'_>) -> Result<(), Diagnostic> {
         let rest = &self.bytes[at as usize..extent.end as usize];
         let Ok(inst) = self.marks.isa.decode(rest) else { return Ok(()) };
-        let end = at + u64::from(inst.len());
         if is_relative_fetch(&inst) {
-            let distance =
-                fetch_distance(&inst).ok_or_else(|| refuse(self.file + at, "a fetch ahead has no distance"))?;
-            let target = end.wrapping_add_signed(distance);
-            self.found.branches.push(Branch {
-                at,
-                target,
-                reach: Reach::Fetch,
-                size: inst.len(),
-                word: inst.words()[0],
-            });
+            let fetch = |distance| Fetch { at, from: at, size: inst.len(), distance };
+            self.found.fetches.extend(fetch_distance(&inst).map(fetch));
         } else if inst.mnemonic() == "s_add_pc_i64" {
             let target = inst.branch_target(at, self.marks.isa).filter(|_| inst.len() > 4);
             if target.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
                 return Ok(());
             }
-            let target = target.ok_or_else(|| self.unexplained(at, extent, inst.mnemonic()))?;
+            let Some(target) = target else {
+                self.open(at, None, extent, inst.mnemonic());
+                return Ok(());
+            };
             let reach = if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 };
             self.found.branches.push(Branch { at, target, reach, size: inst.len(), word: inst.words()[0] });
         } else if concerns_counter(&inst) {
@@ -311,17 +334,16 @@ impl<'a> Scanner<'a> {
             if found.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
                 return Ok(());
             }
-            let found = found.ok_or_else(|| self.unexplained(at, extent, inst.mnemonic()))?;
-            self.found.computations.push(found);
+            match found {
+                Some(found) => self.found.computations.push(found),
+                None => self.open(at, Some(pair as u16), extent, inst.mnemonic()),
+            }
         }
         Ok(())
     }
 
-    fn unexplained(&self, at: u64, extent: &Extent<'_>, mnemonic: &'static str) -> Diagnostic {
-        let what = format!("it is not known what `{}` computes from the program counter", extent.name);
-        let mut error = refuse(self.file + at, what);
-        error.place.mnemonic = Some(mnemonic.to_owned());
-        error
+    fn open(&mut self, at: u64, pair: Option<u16>, extent: &Extent<'_>, mnemonic: &'static str) {
+        self.found.open.push(Open { at, pair, end: extent.end, name: extent.name.to_owned(), mnemonic });
     }
 
     /// Gives the edits of one instruction their places, in the order of ranks.
@@ -336,6 +358,7 @@ impl<'a> Scanner<'a> {
                 Where::Before => (at, 0, Rank::Lead),
                 Where::After => (at + size, 0, Rank::Tail),
                 Where::Instead(removed) => (at, self.instead(at, removed, extent)?, Rank::Swap),
+                Where::End => (at, 0, Rank::Lead),
             };
             let inserted = if rank == Rank::Tail { &mut state.behind } else { &mut before };
             inserted.add(self.marks.isa, self.list.bytes_of(edit), removed > 0);
@@ -370,6 +393,24 @@ impl<'a> Scanner<'a> {
     pub(crate) fn left_over(&self) -> Option<u64> {
         self.edits.get(self.next).map(|(_, edit)| edit.offset)
     }
+}
+
+/// Fetches ahead from the get-PC at a place of some code, as far as its result stays in its registers and the code goes
+/// straight on.
+pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<Fetch> {
+    let own = Reg::new(RegFile::Sgpr, pair, 2);
+    let mut found = Vec::new();
+    for (at, inst) in isa.walk(&code[from as usize + 4..]) {
+        let Ok(inst) = inst else { break };
+        if is_fetch_from(&inst, isa, pair) {
+            let fetch = |distance| Fetch { at: from + 4 + at as u64, from, size: 4, distance };
+            found.extend(fetch_distance(&inst).map(fetch));
+        }
+        if inst.written_set(isa, VgprBanks::UNKNOWN).touches(own) || !matches!(inst.flow(0, isa), Flow::Next) {
+            break;
+        }
+    }
+    found
 }
 
 impl State {

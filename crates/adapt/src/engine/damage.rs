@@ -38,7 +38,7 @@ fn a_flipped_bit_of_code_is_found() {
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
         let work = planned(&object, &image, &task, suspects(&CodeMap::of(&object), from, &rewriter)).unwrap();
-        let made = written(&object, &image, &work, &mut ObjectRecord::default()).unwrap();
+        let made = written(&object, &image, &work, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{name}");
         let new = Image::parse(&made).unwrap();
         for mark in Source::read(&made).unwrap().iter().flat_map(|source| source.marks.clone()) {
@@ -82,7 +82,7 @@ fn a_wrong_plan_is_found() {
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
             changes.spoil();
         }
-        let made = written(&object, &image, &work, &mut ObjectRecord::default()).unwrap();
+        let made = written(&object, &image, &work, &[], &mut ObjectRecord::default()).unwrap();
         let found = verified(&image, &work, &made, &task).unwrap_err();
         assert!(found.what.contains(expected), "{name}: {found}");
     }

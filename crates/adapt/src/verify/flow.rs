@@ -1,6 +1,6 @@
 //! Entries, calls and computed addresses of a function, before and after.
 
-use super::follow::Followed;
+use super::follow::{Followed, led_on};
 use super::{Fault, Pair};
 use hotswap_program::{Callee, Place};
 
@@ -25,7 +25,9 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
             return Err((start, format!("the call at {:#x} is gone", call.offset)));
         };
         let same = match (call.callee, found.callee) {
-            (Callee::Function { entry, .. }, Callee::Function { entry: new, .. }) => followed.begin(entry) == Some(new),
+            (Callee::Function { entry, .. }, Callee::Function { entry: new, .. }) => {
+                leads(pair, new, followed.begin(entry))
+            }
             (Callee::Outside(old), Callee::Outside(new)) => place(pair, followed, old) == Some(new),
             (Callee::Unknown, Callee::Unknown) => true,
             _ => false,
@@ -39,8 +41,11 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
         let same = |new: &&hotswap_program::PcValue| {
             Some(new.pc) == at(value.pc) && Some(new.low) == at(value.low) && Some(new.high) == at(value.high)
         };
-        let found = after.pc_values.iter().find(same);
-        if found.map(|new| new.to) != place(pair, followed, value.to) {
+        let found = after.pc_values.iter().find(same).map(|new| new.to);
+        let expected = place(pair, followed, value.to);
+        let code = |place: hotswap_program::Place| new.source.offset_of(place);
+        let is_led = || leads(pair, found.and_then(code)?, expected.and_then(code)).then_some(());
+        if found != expected && is_led().is_none() {
             return Err((at(value.pc).unwrap_or(start), "an address is computed otherwise".to_owned()));
         }
     }
@@ -51,6 +56,11 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
         return Err((problem.offset, format!("less is known of the function than before: {}", problem.reason)));
     }
     Ok(())
+}
+
+/// Whether a new offset is the expected one, or leads on to it.
+fn leads(pair: &Pair<'_, '_, '_>, new: u32, expected: Option<u32>) -> bool {
+    expected == Some(new) || !pair.moved.is_empty() && expected.is_some() && led_on(pair, new) == expected
 }
 
 /// Where a place is now.

@@ -5,7 +5,7 @@
 
 use super::{Fault, Pair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
-use hotswap_program::{Callee, FixupKind, MarkKind, PcValue};
+use hotswap_program::{Callee, FixupKind, Mark, MarkKind, PcValue};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
@@ -55,7 +55,11 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         return Err((0, "symbols are missing".to_owned()));
     }
     let mut stretches: Vec<Stretch> = Vec::new();
-    for (before, after) in old.marks.iter().zip(&new.marks).filter(|(mark, _)| is_code(&mark.kind)) {
+    for (number, before) in old.marks.iter().enumerate().filter(|(_, mark)| is_code(&mark.kind)) {
+        let after = match pair.moved {
+            [] => &new.marks[number],
+            _ => moved_mark(pair, before)?,
+        };
         if before.name != after.name {
             return Err((after.offset, format!("`{}` stands where `{}` stood", after.name, before.name)));
         }
@@ -85,6 +89,25 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     planned(pair, &walk.followed)?;
     lead_where_they_led(&walk.branches, &walk.followed)?;
     Ok(walk.followed)
+}
+
+/// The symbol of a function that was moved, or not.
+fn moved_mark<'p>(pair: &'p Pair<'_, '_, '_>, before: &Mark<'_>) -> Result<&'p Mark<'p>, Fault> {
+    let at = pair.moved_to(before.offset);
+    let marks = &pair.new.program.source.marks;
+    let first = marks.partition_point(|mark| mark.offset < at);
+    let found = marks[first..].iter().take_while(|mark| mark.offset == at).find(|mark| mark.name == before.name);
+    found.ok_or_else(|| (at, format!("`{}` is nowhere", before.name)))
+}
+
+/// Where a branch, or the computation of one, at a new offset leads: what is left where a function was.
+pub(super) fn led_on(pair: &Pair<'_, '_, '_>, at: u32) -> Option<u32> {
+    let mut walk = Walk { new: at, ..Walk::new(pair) };
+    let inst = walk.legal(at).ok()?;
+    match inst.mnemonic() {
+        "s_branch" => inst.branch_target(u64::from(at), pair.target).map(|target| target as u32),
+        _ => walk.computed().ok(),
+    }
 }
 
 /// Behind the last known instruction of the function at an offset. What is left out of the program is code up to the next
@@ -170,6 +193,13 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             (self.old, self.new) = (*old, *new);
             self.followed.steps.push((*old, *new));
             self.stretch(*end)?;
+            let moved = self.pair.moved;
+            let found = moved.binary_search_by_key(&u64::from(*old), |one| one.from);
+            if let Some(one) = found.ok().map(|found| moved[found]) {
+                // Behind it everything is where it was.
+                let behind = (one.from + one.size) as u32;
+                self.followed.steps.push((behind, behind));
+            }
             if new_end.is_some_and(|end| self.new != end) {
                 return self.fault(format!("`{name}` does not end with its last instruction"));
             }
@@ -272,10 +302,9 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     fn may_differ(&self, old: &Inst, new: &Inst) -> bool {
         match old.mnemonic() {
             "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
-            // What is fetched ahead is a hint; the distance is all of the second word.
-            "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => {
-                old.mnemonic() == new.mnemonic() && old.words()[0] == new.words()[0]
-            }
+            // What is fetched ahead is a hint; the distance is in the low 24 bits of the second word.
+            "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => is_same_but(old, new, FETCH),
+            "s_prefetch_inst" | "s_prefetch_data" if self.serves(self.old) => is_same_but(old, new, FETCH),
             // Literals hold addresses, which the linker's relocations or the program's sums explain.
             _ => {
                 let whole = usize::from(old.entry().bytes()) / 4;
@@ -292,7 +321,13 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     fn is_sum(&self, old: &Inst) -> bool {
         let adds = |value: &PcValue| (value.pc..=value.low.max(value.high)).contains(&self.old);
         let found = self.pair.old.program.function_at(self.old);
-        old.is(Flag::Salu) && found.is_some_and(|(_, function)| function.pc_values.iter().any(adds))
+        self.serves(self.old)
+            || old.is(Flag::Salu) && found.is_some_and(|(_, function)| function.pc_values.iter().any(adds))
+    }
+
+    /// Whether nothing but fetching ahead depends on the instruction.
+    fn serves(&self, at: u32) -> bool {
+        self.pair.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at))
     }
 
     /// Members of a clause stand behind it as they stood, and nothing new is among them.
@@ -362,6 +397,15 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         }
         Ok(base.wrapping_add(distance) as u32)
     }
+}
+
+/// The distance of a fetch ahead, in its second word.
+const FETCH: u32 = 0xff_ffff;
+
+/// Whether two instructions of two words differ in those bits of the second at most.
+fn is_same_but(old: &Inst, new: &Inst, bits: u32) -> bool {
+    let (before, after) = (old.words(), new.words());
+    old.len() == 8 && new.len() == 8 && before[0] == after[0] && (before[1] ^ after[1]) & !bits == 0
 }
 
 /// Every planned place was met.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | instructions that nobody changed are there, in order, and each is one of the target | [`follow`] |
 //! | branches, calls, computed addresses and entries lead where they led | [`follow`], [`flow`] |
+//! | what leads to a function that was moved to a pool is led on to it | [`follow`], [`flow`] |
 //! | clauses hold their own members only | [`follow`] |
 //! | distances behind matrix instructions | [`hazard`] |
 //! | what new code overwrites held nothing, is in no load's way, and is granted; the bank mode stays | [`scratch`] |
@@ -25,6 +26,7 @@ use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_isa::{Inst, Isa};
 use hotswap_report::{Diagnostic, codes};
+use hotswap_rewrite::Moved;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -62,6 +64,20 @@ pub(crate) struct Pair<'p, 'a, 'b> {
     pub(crate) plan: Plan<'p>,
     pub(crate) images: (&'p Image<'a>, &'p Image<'b>),
     pub(crate) target: Isa,
+    /// Functions that are somewhere else; by their old places.
+    pub(crate) moved: &'p [Moved],
+}
+
+impl Pair<'_, '_, '_> {
+    /// Where a symbol at an old offset must be, if functions were moved.
+    pub(crate) fn moved_to(&self, old: u32) -> u32 {
+        moved_to(self.moved, old)
+    }
+}
+
+/// Where an offset is when functions were moved and nothing else.
+pub(crate) fn moved_to(moved: &[Moved], old: u32) -> u32 {
+    Moved::place(moved, u64::from(old)).map_or(old, |place| place as u32)
 }
 
 /// Something that is not as planned: offset in the new section, and what.

@@ -110,6 +110,7 @@ pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, tou
     }
     let mut found = solver.found.unwrap_or_default();
     found.escapes |= steps.overflows;
+    found.serving.clone_from(&steps.serving);
     found.jumps.sort_by_key(|jump| jump.0);
     found.calls.sort_by_key(|call| call.0);
     found.values.sort_by_key(|value| (value.high, value.low));
@@ -340,6 +341,10 @@ impl Solver<'_, '_, '_> {
         let a = self.read(state, step.a);
         let Some(to) = step.to else { return self.flags(step, state) };
         match step.op {
+            Op::GetPc if self.steps.serving.binary_search(&step.offset).is_ok() => {
+                self.set(state, to, Value::Unknown);
+                self.set(state, to + 1, Value::Unknown);
+            }
             Op::GetPc => {
                 let place = self.context.source.place_of(step.next);
                 self.set(state, to, Value::Low(place, step.offset));

@@ -87,6 +87,8 @@ impl Keys {
 pub(super) struct Steps {
     pub(super) steps: Vec<Step>,
     pub(super) keys: Keys,
+    /// Get-PCs that serve fetching ahead alone, and what works on their results: none of it is an address of code.
+    pub(super) serving: Vec<u32>,
     /// There were too many to follow what a program counter is read into.
     pub(super) overflows: bool,
 }
@@ -96,9 +98,10 @@ const MOST: usize = 64;
 const ROUNDS: usize = 8;
 
 impl Steps {
-    /// Of the instructions at these offsets, which rise.
-    pub(super) fn read(context: &Context<'_, '_>, points: &[u32]) -> Self {
-        let mut found = Self { steps: Vec::with_capacity(points.len()), keys: Keys::default(), overflows: false };
+    /// Of the instructions at these offsets, which rise; those that serve fetching ahead alone are no steps of addresses.
+    pub(super) fn read(context: &Context<'_, '_>, points: &[u32], serving: Vec<u32>) -> Self {
+        let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
+        let mut found = Self { steps, keys, serving, overflows: false };
         for offset in points {
             let Some(inst) = context.decode(*offset) else { continue };
             found.steps.push(step(context, *offset, &inst));
@@ -119,9 +122,11 @@ impl Steps {
     /// Follows the sources of what is followed.
     fn close(&mut self) {
         let steps = std::mem::take(&mut self.steps);
-        let counters = || steps.iter().filter(|step| step.op == Op::GetPc).filter_map(|step| step.to);
-        counters().for_each(|key| self.follow(key, 2));
-        self.overflows = counters().any(|key| (key..key + 2).any(|key| !self.keys.has(key)));
+        let is_serving = |step: &&Step| self.serving.binary_search(&step.offset).is_ok();
+        let counters: Vec<Key> =
+            steps.iter().filter(|step| step.op == Op::GetPc && !is_serving(step)).filter_map(|step| step.to).collect();
+        counters.iter().for_each(|key| self.follow(*key, 2));
+        self.overflows = counters.iter().any(|key| (*key..key + 2).any(|key| !self.keys.has(key)));
         for step in &steps {
             if let (Op::SetPc | Op::SwapPc, From::Key(key)) = (step.op, step.a) {
                 self.follow(key, 2);
@@ -183,7 +188,7 @@ fn register(value: Option<Operand>) -> Option<Key> {
     }
 }
 
-fn number(value: Option<Operand>) -> Option<u64> {
+pub(super) fn number(value: Option<Operand>) -> Option<u64> {
     match value {
         Some(Operand::Inline(inline)) => Some(inline.value as u64),
         Some(Operand::Literal(literal)) => Some(literal.value),

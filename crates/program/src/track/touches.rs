@@ -102,7 +102,8 @@ impl Touches {
         let implicit = reader.visit(inst, |effect| {
             let scalar = is_scalar(effect);
             reads |= scalar & !effect.written();
-            self.put(Touch { offset, effect, kind }, scalar);
+            // What is fetched ahead goes nowhere.
+            self.put(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
             each(effect);
         });
         let effect = EffectBits::NONE;

@@ -48,6 +48,11 @@ impl Forms {
         word >> 23 == 0x17f && [self.get, self.set, self.add, self.add_carry, self.branch].iter().all(|word| *word != 0)
     }
 
+    /// The word of a branch by so many bytes from behind it.
+    pub(crate) fn branch(&self, distance: i64) -> u32 {
+        self.branch | u32::from((distance / 4) as i16 as u16)
+    }
+
     pub(crate) fn is_conditional(&self, word: u32) -> bool {
         word >> 16 != self.branch >> 16
     }

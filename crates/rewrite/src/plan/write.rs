@@ -117,7 +117,6 @@ impl CodePlan<'_> {
             Reach::Short => out[at..at + 2].copy_from_slice(&((new as i64 / 4) as i16).to_le_bytes()),
             Reach::Literal32 => out[at + 4..at + 8].copy_from_slice(&(new as i32).to_le_bytes()),
             Reach::Literal64 => out[at + 4..at + 12].copy_from_slice(&new.to_le_bytes()),
-            Reach::Fetch => out[at + 4..at + 7].copy_from_slice(&new.to_le_bytes()[..3]),
         }
         Ok(())
     }

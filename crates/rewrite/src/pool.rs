@@ -1,0 +1,341 @@
+//! A pool at the end of a code section, for functions that have to grow where something else cannot be explained.
+//!
+//! In a file that was linked without its relocations a function whose code cannot be explained may count on every distance.
+//! So nothing that it can know moves: functions that are to grow are copied behind everything else of their section, and
+//! where one began a branch leads to its copy. The result means what the file meant; in the pool everything is free to move.
+//!
+//! Invariants: what is moved is explained itself and is entered at its begin alone; nothing else of the code changes but
+//! distances to what the loader's sections push on; what is left behind of a moved function is no instruction.
+//!
+//! Absent on purpose: files with debug information or call frames (their rows would have to part), and data that may be
+//! counted on: it must not be pushed on.
+
+use crate::code::Marks;
+use crate::edit::Edits;
+use crate::known::{self, Bound, Known};
+use crate::padding::{CODE_END, ENTRY};
+use crate::plan::{CodePlan, Forms, LongBranch};
+use crate::rewrite::{self, Options, Output};
+use crate::scan::{Computation, Reach};
+use crate::{refuse, verify};
+use hotswap_code_object::image::{Image, SymbolRow};
+use hotswap_isa::Isa;
+use hotswap_isa::effects::Flow;
+use hotswap_program::Function;
+use hotswap_report::Diagnostic;
+use object::elf;
+use std::collections::BTreeMap;
+
+/// `s_endpgm`, for targets without `s_code_end`.
+const END: u32 = 0xbf81_0000;
+/// Bytes behind the pool, so that fetching instructions ahead stays inside: as LLVM leaves behind a file's last function.
+const BEHIND: usize = 16 * 128;
+/// Where in a kernel descriptor the distance to its code is.
+const CODE: usize = 16;
+/// Bytes of a symbol.
+const SYMBOL: usize = 24;
+
+/// A function that was moved: offsets in its section, and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// Number of the section.
+    pub section: usize,
+    /// Where it was; what goes there is led on.
+    pub from: u64,
+    /// Where it is.
+    pub to: u64,
+    /// Its size, which is the same.
+    pub size: u64,
+}
+
+/// A file with pools.
+#[derive(Debug, Clone)]
+pub struct Pooled {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// For each section with a pool, by number, where that begins: for [`Options::free`].
+    pub free: Vec<(usize, u64)>,
+    /// What is in the pools, by section and old place.
+    pub moved: Vec<Moved>,
+}
+
+/// Moves functions, given by section and offset of their begin, to pools. `None` where the file's relocations explain all
+/// distances, so that nobody needs a pool.
+///
+/// # Errors
+/// What reading gives; `NO_LAYOUT` with the offset where a function cannot be moved or something must not be pushed on.
+pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> Result<Option<Pooled>, Diagnostic> {
+    let image = Image::parse(data)?;
+    let relocations = image.relocations()?;
+    if !rewrite::is_bare(&image, &relocations) {
+        return Ok(None);
+    }
+    let describes = |name: &str| [".debug", ".zdebug", ".eh_frame"].iter().any(|begin| name.starts_with(begin));
+    if let Some(part) = image.sections.iter().find(|part| describes(part.name)) {
+        let what = format!("functions that `{}` describes cannot be moved away from each other", part.name);
+        return Err(refuse(part.offset, what).advise("strip the debug information"));
+    }
+    let known = known::programs(&image, options.programs)?;
+    let marks = Marks::new(rewrite::isa(&image)?);
+    let symbols = image.symbols()?;
+    let none = Edits::new();
+    let edits: BTreeMap<usize, Edits> = functions.iter().map(|(section, _)| (*section, none.clone())).collect();
+    let plans = rewrite::plans_of(&image, &symbols, &relocations, &marks, &edits, (options, &known))?;
+    let (mut edits, mut free, mut moved) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for plan in plans.iter().filter(|plan| functions.iter().any(|(section, _)| *section == plan.section)) {
+        let Some(known) = known.get(&plan.section) else { continue };
+        let mut starts: Vec<u64> =
+            functions.iter().filter(|(section, _)| *section == plan.section).map(|(_, start)| *start).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let bytes = image.sections[plan.section].bytes;
+        let mut bounds = known.bounds(plan);
+        bounds.sort_by_key(|bound| bound.at);
+        let mut maker = Maker { plan, known, bytes, isa: marks.isa, options, bounds, moved: Vec::new() };
+        edits.insert(plan.section, maker.edits(&starts)?);
+        free.push((plan.section, bytes.len() as u64));
+        moved.append(&mut maker.moved);
+    }
+    let from: Vec<(usize, u64)> = free.clone();
+    let own = Options { registers: options.registers, programs: options.programs, free: &from, ..Options::default() };
+    let Output { mut bytes, .. } = rewrite::rewrite(data, &edits, &own)?;
+    lead(&mut bytes, &moved)?;
+    verify::verify(&bytes)?;
+    Ok(Some(Pooled { bytes, free, moved }))
+}
+
+/// Makes the pool of one section.
+struct Maker<'m, 'p> {
+    plan: &'m CodePlan<'m>,
+    known: &'m Known<'p>,
+    bytes: &'m [u8],
+    isa: Isa,
+    options: &'m Options<'m>,
+    /// What cannot be explained, by place.
+    bounds: Vec<Bound>,
+    /// By old place.
+    moved: Vec<Moved>,
+}
+
+impl Maker<'_, '_> {
+    fn refuse(&self, at: u64, what: &str) -> Diagnostic {
+        let name = self.known.function(at).map(|one| self.known.program().name(one)).unwrap_or_default();
+        refuse(self.plan.file + at, format!("`{name}` cannot be moved to where there is room: {what}"))
+    }
+
+    fn fill(&self) -> u32 {
+        let has_end = self.isa.size(&CODE_END.to_le_bytes()).is_some();
+        if has_end { CODE_END } else { END }
+    }
+
+    fn edits(&mut self, starts: &[u64]) -> Result<Edits, Diagnostic> {
+        let size = self.bytes.len() as u64;
+        let mut end = size;
+        for start in starts {
+            let length = self.check(*start)?;
+            // The same place in a line of the cache, and in what kernels are aligned to.
+            let to = end.next_multiple_of(4);
+            let to = to + (start % ENTRY + ENTRY - to % ENTRY) % ENTRY;
+            self.moved.push(Moved { section: self.plan.section, from: *start, to, size: length });
+            end = to + length;
+        }
+        let mut pool = self.fill().to_le_bytes().repeat(((end - size) as usize + BEHIND) / 4);
+        let mut edits = Edits::new();
+        for one in &self.moved {
+            let at = (one.to - size) as usize;
+            let copy = &mut pool[at..at + one.size as usize];
+            copy.copy_from_slice(&self.bytes[one.from as usize..][..one.size as usize]);
+            self.distances(one, copy)?;
+            let mut left: Vec<u8> = self.entry(one)?.iter().flat_map(|word| word.to_le_bytes()).collect();
+            left.resize(left.len().max(one.size as usize), 0);
+            if left.len() as u64 > one.size {
+                return Err(self.refuse(one.from, "it has no room for a branch to its new place"));
+            }
+            let words = self.entry(one)?.len() * 4;
+            left[words..].chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&self.fill().to_le_bytes()));
+            edits.replace(one.from, one.size, &left, &[]);
+        }
+        edits.append(size, &pool);
+        Ok(edits)
+    }
+
+    /// The size of a function that can be moved.
+    fn check(&self, start: u64) -> Result<u64, Diagnostic> {
+        let program = self.known.program();
+        let function = self.known.function(start).filter(|function| u64::from(function.start) == start);
+        let function = function.ok_or_else(|| self.refuse(start, "nobody knows where it begins"))?;
+        let bound = self.bounds.get(self.bounds.partition_point(|bound| bound.at < start));
+        if let Some(bound) = bound.filter(|bound| bound.at < u64::from(function.end)) {
+            return Err(self.refuse(bound.at, bound.why));
+        }
+        if let Some(entry) = function.entries.iter().find(|entry| entry.offset != function.start) {
+            return Err(self.refuse(u64::from(entry.offset), "it is entered elsewhere than at its begin"));
+        }
+        let marks = &program.source.marks;
+        let first = marks.partition_point(|mark| u64::from(mark.offset) < start);
+        let named = marks[first..].iter().take_while(|mark| u64::from(mark.offset) == start);
+        let code = function.blocks.iter().map(|block| block.end).max().unwrap_or(function.start);
+        let end = named.map(|mark| mark.offset.saturating_add(mark.size)).max().unwrap_or(code).max(code);
+        if end > function.end {
+            return Err(self.refuse(start, "another function begins inside of it"));
+        }
+        if self.known.last_data(start, u64::from(end)).is_some() {
+            return Err(self.refuse(start, "it holds data"));
+        }
+        self.stays_inside(function)?;
+        Ok(u64::from(end) - start)
+    }
+
+    /// Execution must not run on into what stands behind.
+    fn stays_inside(&self, function: &Function) -> Result<(), Diagnostic> {
+        let program = self.known.program();
+        for block in &function.blocks {
+            let Some(inst) = program.decode(block.last) else { continue };
+            let runs_on = match inst.flow(0, self.isa) {
+                Flow::Next | Flow::Call { .. } => true,
+                Flow::Branch { conditional, .. } => conditional,
+                Flow::Indirect { conditional } => {
+                    conditional
+                        || !matches!(
+                            block.exit,
+                            hotswap_program::Exit::Jump | hotswap_program::Exit::Return | hotswap_program::Exit::Tail
+                        )
+                }
+                Flow::End => false,
+            };
+            if runs_on && !function.is_instruction(block.end) {
+                return Err(self.refuse(u64::from(block.last), "it runs on into what stands behind it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The instructions that lead from the old place to the new one.
+    fn entry(&self, one: &Moved) -> Result<Vec<u32>, Diagnostic> {
+        let forms = Forms::new(self.isa);
+        let distance = one.to.wrapping_sub(one.from + 4) as i64;
+        if Reach::Short.holds(distance) {
+            return Ok(vec![forms.branch(distance)]);
+        }
+        let request = LongBranch { section: self.plan.section, at: one.from, target: one.from };
+        let registers = self.options.registers.and_then(|registers| registers(&request));
+        if let Some(first) = registers.filter(|first| first % 2 == 0 && *first < 106) {
+            let mut words = Vec::new();
+            forms.write(forms.branch(0), first, one.from, one.to, &mut words);
+            return Ok(words);
+        }
+        let program = self.known.program();
+        let found = program.function_at(one.from as u32);
+        let is_called = found.is_none_or(|(number, function)| {
+            program.callers(number).next().is_some() || function.entries.iter().any(|entry| !entry.is_kernel())
+        });
+        match is_called {
+            // Its descriptor leads to the new place.
+            false => Ok(Vec::new()),
+            true => Err(self.refuse(one.from, "a branch there is out of reach, and no two scalar registers are free")),
+        }
+    }
+
+    /// Distances from a copy to what does not move with it.
+    fn distances(&self, one: &Moved, copy: &mut [u8]) -> Result<(), Diagnostic> {
+        let inside = |at: u64| one.from <= at && at < one.from + one.size;
+        let first = self.plan.branches.partition_point(|branch| branch.at < one.from);
+        let own = self.plan.branches[first..].iter().take_while(|branch| inside(branch.at));
+        for branch in own.filter(|branch| !inside(branch.target)) {
+            let target = self.target(branch.at, branch.target)?;
+            let at = branch.at - one.from + one.to + u64::from(branch.size);
+            let distance = target.wrapping_sub(at) as i64;
+            if branch.reach != Reach::Short || !Reach::Short.holds(distance) {
+                return Err(self.refuse(branch.at, "a branch out of it would be out of reach"));
+            }
+            let field = (branch.at - one.from) as usize;
+            copy[field..field + 2].copy_from_slice(&((distance / 4) as i16).to_le_bytes());
+        }
+        let first = self.plan.computations.partition_point(|sum| sum.at < one.from);
+        let mut sums = self.plan.computations[first..].iter().take_while(|sum| inside(sum.at));
+        sums.try_for_each(|sum| self.sum(one, sum, copy))
+    }
+
+    /// Where something that a moved function leads to is now.
+    fn target(&self, at: u64, target: u64) -> Result<u64, Diagnostic> {
+        match holder(&self.moved, target) {
+            Some(other) if target == other.from => Ok(other.to),
+            Some(_) => Err(self.refuse(at, "it leads into the middle of another function that is moved")),
+            None => Ok(target),
+        }
+    }
+
+    fn sum(&self, one: &Moved, sum: &Computation, copy: &mut [u8]) -> Result<(), Diagnostic> {
+        let target = sum.base.wrapping_add(sum.distance);
+        let new = match one.from <= target && target < one.from + one.size {
+            true => return Ok(()),
+            false => self.target(sum.at, target)?,
+        };
+        let distance = new.wrapping_sub(sum.base - one.from + one.to);
+        if sum.high.is_none() && sum.size == 4 && !sum.range.holds(distance as i64) {
+            return Err(self.refuse(sum.at, "a distance to what it uses would not fit into its 32 bits"));
+        }
+        let mut write = |at: u64, size: usize, value: u64| {
+            let at = at.checked_sub(one.from)? as usize;
+            copy.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
+            Some(())
+        };
+        let low = write(sum.low, usize::from(sum.size), distance.wrapping_sub(i64::from(sum.bias) as u64));
+        let high = sum.high.map_or(Some(()), |high| write(high, 4, distance >> 32));
+        low.zip(high).map(drop).ok_or_else(|| self.refuse(sum.at, "a distance that it adds stands elsewhere"))
+    }
+}
+
+/// The function, of some sorted by their old places, that held an offset of their section.
+fn holder(moved: &[Moved], at: u64) -> Option<&Moved> {
+    let before = moved.partition_point(|one| one.from <= at).checked_sub(1)?;
+    moved.get(before).filter(|one| at - one.from < one.size)
+}
+
+impl Moved {
+    /// Where an offset is, if one of these, sorted by their old places in one section, held it.
+    #[must_use]
+    pub fn place(moved: &[Self], at: u64) -> Option<u64> {
+        holder(moved, at).map(|one| at - one.from + one.to)
+    }
+}
+
+/// Symbols and kernel descriptors lead to the new places.
+fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
+    let mut fields: Vec<(usize, Vec<u8>)> = Vec::new();
+    {
+        let image = Image::parse(bytes)?;
+        let sections: Vec<(u64, &[Moved])> = moved
+            .chunk_by(|a, b| a.section == b.section)
+            .map(|own| (image.sections[own[0].section].address, own))
+            .collect();
+        let new = |address: u64| {
+            sections.iter().find_map(|(start, own)| Some(Moved::place(own, address.checked_sub(*start)?)? + start))
+        };
+        for table in image.symbols()? {
+            for (number, row) in table.rows.iter().enumerate() {
+                let is_code = row.section.is_some_and(|section| image.sections[section].is_code());
+                if let Some(to) = new(row.value).filter(|_| is_code && row.kind != elf::STT_SECTION) {
+                    let at = table.at + number * SYMBOL;
+                    let mut field = bytes[at..at + SYMBOL].to_vec();
+                    SymbolRow::write(&mut field, to, row.size);
+                    fields.push((at, field));
+                }
+                fields.extend(descriptor(&image, row, &new));
+            }
+        }
+    }
+    for (at, field) in fields {
+        bytes[at..at + field.len()].copy_from_slice(&field);
+    }
+    Ok(())
+}
+
+/// The field of a kernel descriptor that leads to its code, if that has moved.
+fn descriptor(image: &Image<'_>, row: &SymbolRow<'_>, new: &dyn Fn(u64) -> Option<u64>) -> Option<(usize, Vec<u8>)> {
+    let section = &image.sections[row.section.filter(|_| row.name.ends_with(".kd"))?];
+    let at = usize::try_from(row.value.checked_sub(section.address)?).ok()?.checked_add(CODE)?;
+    let distance = i64::from_le_bytes(*section.bytes.get(at..)?.first_chunk()?);
+    let to = new(row.value.wrapping_add_signed(distance))?;
+    Some((section.offset as usize + at, to.wrapping_sub(row.value).to_le_bytes().to_vec()))
+}
