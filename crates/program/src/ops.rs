@@ -72,9 +72,14 @@ impl Ops {
     pub(crate) fn new() -> Self {
         let last = Entry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
         let mut table = vec![NOTHING; last + 1];
+        // All entries of a row have its name and its flags, and most stand beside each other.
+        let mut known = (u16::MAX, NOTHING);
         for entry in Entry::all() {
+            if entry.row() != known.0 {
+                known = (entry.row(), line(entry));
+            }
             if let Some(slot) = table.get_mut(usize::from(entry.id())) {
-                *slot = line(entry);
+                *slot = known.1;
             }
         }
         Self { table: table.into() }

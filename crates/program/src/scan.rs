@@ -9,7 +9,7 @@ use crate::ops::{Line, Op, Ops};
 use crate::place::Place;
 use crate::problem::{Problem, Reason};
 use crate::source::{Fixup, FixupKind, Source};
-use crate::track::{self, Clobbers, Jump, Touches, Tracked};
+use crate::track::{self, Clobbers, Jump, Touch, Touches, Tracked};
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::Flow;
 use hotswap_isa::regset::RegSet;
@@ -102,6 +102,8 @@ pub(crate) struct Draft {
     /// Code was found since the blocks were made.
     grown: bool,
     stack: Vec<u32>,
+    /// What its instructions touch, while it is open.
+    kept: Option<Vec<Touch>>,
     /// Targets of direct calls, wherever they are.
     pub(crate) called: BTreeSet<u32>,
     /// Targets outside of it of branches, and where it runs on into another function.
@@ -133,6 +135,7 @@ impl Draft {
             tracks: false,
             grown: true,
             stack: Vec::new(),
+            kept: None,
             called: BTreeSet::new(),
             reached: BTreeSet::new(),
             faults: BTreeSet::new(),
@@ -156,8 +159,18 @@ impl Draft {
 
     /// Follows all paths from more entries.
     pub(crate) fn follow(&mut self, context: &Context<'_, '_>, touches: &mut Touches, entries: &[u32]) {
-        touches.clear();
-        let mut knows_all = self.entries.is_empty();
+        let kept = self.kept.take();
+        let knows_all = self.entries.is_empty() || kept.is_some();
+        touches.restore(kept.unwrap_or_default());
+        self.follow_all(context, touches, entries, knows_all);
+        // It will be followed again.
+        if self.is_open() {
+            self.kept = Some(touches.keep());
+        }
+    }
+
+    /// `knows_all`: what its instructions touch is written down.
+    fn follow_all(&mut self, context: &Context<'_, '_>, touches: &mut Touches, entries: &[u32], mut knows_all: bool) {
         self.stack.extend(entries);
         self.entries.extend(entries);
         for round in 0..=ROUNDS {
@@ -242,18 +255,12 @@ impl Draft {
     }
 
     fn run_from(&mut self, context: &Context<'_, '_>, touches: &mut Touches, mut offset: u32) {
-        let bytes = context.source.bytes;
-        loop {
+        for (_, inst) in context.isa().walk(context.source.bytes.get(offset as usize..).unwrap_or_default()) {
             let index = self.index(offset);
             if self.starts.get(index) {
                 return;
             }
-            let rest = bytes.get(offset as usize..).unwrap_or_default();
-            let inst = match context.isa().decode(rest) {
-                Ok(inst) => inst,
-                Err(_) if rest.is_empty() => return self.fault(offset, Reason::LeavesSection),
-                Err(_) => return self.fault(offset, Reason::Undecodable),
-            };
+            let Ok(inst) = inst else { return self.fault(offset, Reason::Undecodable) };
             let next = offset + u32::from(inst.len());
             if (1..usize::from(inst.len()) / 4).any(|more| self.starts.get(index + more)) {
                 return self.fault(offset, Reason::Overlap);
@@ -269,6 +276,7 @@ impl Draft {
             }
             offset = next;
         }
+        self.fault(offset, Reason::LeavesSection);
     }
 
     /// Runs on behind the function's end.

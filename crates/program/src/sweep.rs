@@ -23,10 +23,13 @@ impl Sweep {
         self.starts.reset((end - start).div_ceil(4) as usize);
         self.targets.clear();
         self.targets.extend(entries);
-        let Some(bytes) = context.source.bytes.get(..end as usize) else { return false };
         let (mut at, mut goes_on) = (start, true);
-        while at < end {
-            let Ok(inst) = context.isa().decode(&bytes[at as usize..]) else { return false };
+        // What reads beyond the stretch does not end where it ends.
+        for (_, inst) in context.isa().walk(context.source.bytes.get(start as usize..).unwrap_or_default()) {
+            if at >= end {
+                break;
+            }
+            let Ok(inst) = inst else { return false };
             self.starts.set((at - start) as usize / 4);
             goes_on = match context.ops.of(&inst) {
                 Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::AddPc => return false,

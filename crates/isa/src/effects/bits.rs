@@ -5,7 +5,7 @@
 
 use super::Effect;
 use crate::bank::Role;
-use crate::reg::{Half, Reg, RegFile};
+use crate::reg::{Half, Reg, RegFile, Special};
 use crate::regset;
 
 /// An [`Effect`] in 32 bits, or none: where an instruction names a constant or NULL there is no register.
@@ -139,6 +139,14 @@ impl EffectBits {
         ((first / 64) as usize, mask << shift, mask >> 1 >> (63 - shift))
     }
 
+    /// A scalar register, or VCC or a half of it.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_scalar(self) -> bool {
+        let (file, index) = (self.part(FILE), self.part(INDEX));
+        file == RegFile::Sgpr as u32 || self.is_special() && index <= Special::VccHi as u32
+    }
+
     /// A register with a name of its own.
     #[inline]
     #[must_use]
@@ -216,7 +224,6 @@ impl EffectBits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reg::Special;
 
     #[test]
     fn set_bits_are_those_of_the_register() {

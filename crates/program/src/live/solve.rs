@@ -280,15 +280,15 @@ impl<'p, 'a> Solver<'p, 'a> {
         let line = self.function.blocks[block];
         let threads = !self.banks.is_plain(self.number);
         let mut banks = if threads { self.banks.at_block(self.number, block) } else { VgprBanks::ENTRY };
-        let mut at = line.start;
         self.line.clear();
-        while at < line.end {
-            let Some(inst) = self.program.decode(at) else { break };
-            self.line.push((at, inst, banks));
+        let source = &self.program.source;
+        // The bytes behind the block are there to be read at once with its last instructions.
+        for (at, inst) in source.isa.walk(source.bytes.get(line.start as usize..).unwrap_or_default()) {
+            let (Ok(inst), true) = (inst, line.start + (at as u32) < line.end) else { break };
+            self.line.push((line.start + at as u32, inst, banks));
             if threads {
-                banks = banks.after(&inst, self.program.source.isa);
+                banks = banks.after(&inst, source.isa);
             }
-            at += u32::from(inst.len());
         }
     }
 

@@ -30,8 +30,8 @@ pub(super) struct Stepper<'o> {
 
 /// Combinations that are kept, each in a place of its own; a power of two.
 const KINDS: usize = 16;
-/// An effect is at most one of 16.
-const MOST: usize = 20;
+/// An effect is at most one of 16; a power of two needs no division.
+const MOST: usize = 32;
 
 impl<'o> Stepper<'o> {
     pub(super) fn new(isa: Isa, ops: &'o Ops, indexed: bool) -> Self {

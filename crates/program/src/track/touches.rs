@@ -8,7 +8,6 @@
 
 use crate::ops::{Line, Op};
 use hotswap_isa::effects::{EffectBits, EffectReader, ImplicitEffects};
-use hotswap_isa::reg::{RegFile, Special};
 use hotswap_isa::{Implicit, Inst, Isa};
 
 /// Entries of one instruction at most: its effects, VCC, SCC, a mark.
@@ -16,7 +15,7 @@ const MOST: usize = 24;
 
 /// What an entry says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A register is read or written by an instruction through which no address goes.
     Other,
     /// The same by one through which addresses may go.
@@ -33,8 +32,9 @@ pub(super) enum Kind {
     Indexed,
 }
 
+/// One entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Touch {
+pub(crate) struct Touch {
     pub(super) offset: u32,
     pub(super) effect: EffectBits,
     pub(super) kind: Kind,
@@ -66,6 +66,19 @@ impl Touches {
 
     pub(crate) fn clear(&mut self) {
         self.count = 0;
+    }
+
+    /// A copy of the list.
+    pub(crate) fn keep(&self) -> Vec<Touch> {
+        self.iter().copied().collect()
+    }
+
+    /// The list is one that was kept.
+    pub(crate) fn restore(&mut self, kept: Vec<Touch>) {
+        self.count = kept.len();
+        let room = self.list.len().max(kept.len());
+        self.list.resize(room, NOTHING);
+        self.list[..kept.len()].copy_from_slice(&kept);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Touch> {
@@ -100,7 +113,7 @@ impl Touches {
         let reader = self.reader;
         let mut reads = false;
         let implicit = reader.visit(inst, |effect| {
-            let scalar = is_scalar(effect);
+            let scalar = effect.is_scalar();
             reads |= scalar & !effect.written();
             // What is fetched ahead goes nowhere.
             self.put(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
@@ -110,7 +123,7 @@ impl Touches {
         self.put(Touch { offset, effect, kind: Kind::Scc }, implicit.writes.has(Implicit::Scc));
         if implicit.writes.has(Implicit::Vcc) {
             implicit.each(self.isa, |effect| {
-                self.put(Touch { offset, effect, kind }, effect.written() && is_scalar(effect));
+                self.put(Touch { offset, effect, kind }, effect.written() && effect.is_scalar());
             });
         }
         // A carry of two numbers has no register that tells that it is one.
@@ -167,14 +180,6 @@ impl Touches {
         }
         (points, wanted)
     }
-}
-
-/// Whether it is a scalar register or a half of VCC.
-#[inline(always)]
-fn is_scalar(effect: EffectBits) -> bool {
-    let reg = effect.reg();
-    let vcc = reg.file == RegFile::Special && reg.index <= Special::VccHi as u16;
-    reg.file == RegFile::Sgpr || vcc
 }
 
 /// The scalar registers of an effect, VCC as 106 and 107.
