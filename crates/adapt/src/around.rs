@@ -73,9 +73,12 @@ impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
         self.flight.get_or_init(|| self.scene.flight_at(self.offset).unwrap_or_else(all))
     }
 
-    /// What replaces these works in active lanes alone; matrix instructions write all lanes.
+    /// Whether it works in active lanes alone: what replaces it does so, too. Matrix instructions write all lanes.
     fn keeps_to_its_lanes(&self) -> bool {
-        self.inst.is(Flag::Ds) || self.inst.mnemonic().starts_with("v_cvt_")
+        let mut written =
+            self.inst.writes(self.scene.unit.isa()).filter(|effect| effect.reg.file == RegFile::Vgpr).peekable();
+        let computes = self.inst.is(Flag::Valu) && written.peek().is_some();
+        self.inst.is(Flag::Ds) || computes && written.all(|effect| effect.masked)
     }
 
     fn vector(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
