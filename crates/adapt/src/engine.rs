@@ -4,14 +4,15 @@ use crate::MOST_REFUSALS;
 use crate::around::Scene;
 use crate::grant::{self, Grant};
 use crate::lines::Lines;
-use crate::order::{Adapted, FunctionRecord, ObjectRecord, Order, SiteCount};
+use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
+use crate::prepared::{Code, Prepared};
 use crate::reach::{self, Kernel};
 use crate::scan::{Suspects, suspects};
 use crate::sites::{self, Outcome, Task};
 use crate::unit::Unit;
 use crate::verify;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeMap, CodeObject, same_but_for_label};
+use hotswap_code_object::{CodeMap, CodeObject};
 use hotswap_families::code::Scheduling;
 use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -22,7 +23,6 @@ use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 #[cfg(test)]
@@ -37,31 +37,32 @@ struct Work<'a> {
     outcomes: Vec<Outcome>,
 }
 
-pub(crate) fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
+pub(crate) fn prepare<'a>(object: &CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
-    let object = CodeObject::parse(data).map_err(one)?;
     let source = object.target_id();
     let mut record =
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
     if source.processor == order.target.processor {
         record.labelled = true;
-        return Ok(Adapted { bytes: data.to_vec(), record });
+        return Ok(Prepared::unlabelled(Code::Same(Box::new(object.clone())), record));
     }
     let [from, to] = [source.processor.name, order.target.processor.name].map(isa);
     let (from, to) = (from.map_err(one)?, to.map_err(one)?);
     let rewriter = Registry::installed().rewriter().map_err(one)?;
-    let map = CodeMap::of(&object);
-    let found = suspects(&map, from, &rewriter);
-    let bytes = match found.iter().all(Suspects::is_empty) {
-        true => Cow::Borrowed(data),
+    let found = suspects(&CodeMap::of(object), from, &rewriter);
+    let code = match found.iter().all(Suspects::is_empty) {
+        true => Code::Same(Box::new(object.clone())),
         false => {
             let scheduled = found.iter().any(|section| section.schedules);
             let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
             let task = Task { rewriter: &rewriter, target: to, scheduling };
-            Cow::Owned(code(&object, &task, found, &mut record)?)
+            Code::New(code(object, &task, found, &mut record)?)
         }
     };
-    label(bytes, order, record).map_err(one)
+    match order.keep_machine {
+        true => Ok(Prepared::unlabelled(code, record)),
+        false => Prepared::labelled(code, order.target, record).map_err(one),
+    }
 }
 
 fn isa(name: &str) -> Result<Isa, Diagnostic> {
@@ -369,25 +370,4 @@ fn long_branch(work: &[Work<'_>], branch: &LongBranch) -> Option<u8> {
         !taken.touches(*reg) && live.is_dead(*reg, Dead::InAllLanes) && behind.is_dead(*reg, Dead::InAllLanes)
     };
     candidates.find(free).map(|reg| reg.index as u8)
-}
-
-/// Header and note name the target, unless they are to go on naming the source.
-fn label(bytes: Cow<'_, [u8]>, order: &Order, mut record: ObjectRecord) -> Result<Adapted, Diagnostic> {
-    if order.keep_machine {
-        return Ok(Adapted { bytes: bytes.into_owned(), record });
-    }
-    let (bytes, families) = {
-        let object = CodeObject::parse(&bytes)?;
-        let (made, families) = Registry::installed().apply(&object, &order.target)?;
-        let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
-        let again = CodeObject::parse(&made)?;
-        same_but_for_label(&object, &again).map_err(|what| failed(format!("the label changed {what}")))?;
-        if again.target_id().processor != order.target.processor {
-            return Err(failed(format!("the result is labelled {}", again.target_id())));
-        }
-        (made, families)
-    };
-    record.labelled = true;
-    record.families.extend(families);
-    Ok(Adapted { bytes, record })
 }

@@ -20,6 +20,7 @@ mod grant;
 mod lines;
 mod lives;
 mod order;
+mod prepared;
 mod reach;
 mod refusal;
 mod scan;
@@ -28,7 +29,9 @@ mod unit;
 mod verify;
 
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount};
+pub use prepared::Prepared;
 
+use hotswap_code_object::CodeObject;
 use hotswap_report::Diagnostic;
 
 /// Makes `data`, one device ELF (relocatable, or linked), for the target of the order.
@@ -39,7 +42,18 @@ use hotswap_report::Diagnostic;
 /// All refusals, by section and offset, each with function or kernel, section and offset, source line where the file has
 /// one, mnemonic, family, reason and advice; at most [`MOST_REFUSALS`], and one more that says how many are left out.
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
-    engine::adapt(data, order)
+    let one = |error: Diagnostic| vec![error];
+    let object = CodeObject::parse(data).map_err(one)?;
+    prepare(&object, order)?.finish().map_err(one)
+}
+
+/// As [`adapt`], for who writes large files: what stays of the input is not copied, and what was written is to be checked by
+/// [`Prepared::check`].
+///
+/// # Errors
+/// As [`adapt`].
+pub fn prepare<'a>(object: &CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+    engine::prepare(object, order)
 }
 
 /// More refusals than this are counted only.

@@ -6,11 +6,12 @@
 use hotswap_code_object::{CodeMap, Symbol, SymbolKind};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
-use hotswap_isa::{Flag, Inst, Isa, Name};
+use hotswap_isa::{Entry, Flag, Grade, Inst, Isa, Name, Piece, Sieve};
 use rayon::prelude::*;
+use std::hint::black_box;
 
 /// What a section holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Suspects {
     /// Offset of the section in the file.
     pub(crate) file: usize,
@@ -45,8 +46,48 @@ impl Suspects {
 /// Bytes that one task looks at.
 const PIECE: usize = 1 << 20;
 
+/// Bytes of code from which on a sieve is worth making (a millisecond).
+const MUCH: usize = 256 << 10;
+
+/// Class of instructions that nobody wants to see.
+const PLAIN: u8 = 0;
+/// Class of branches that state how far in the lower half of their only word.
+const BRANCH: u8 = 1;
+
+/// Passes over instructions that concern nobody; those without a class may.
+fn sieve(isa: Isa, rewriter: &Rewriter) -> Sieve {
+    Sieve::new(isa, |entry| {
+        let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
+        match rewriter.passes(entry) {
+            Some(except) => Grade { class, except },
+            None => Grade::default(),
+        }
+    })
+}
+
+fn scalar_class(entry: Entry) -> Option<u8> {
+    if !goes_elsewhere(entry) {
+        return (!sets_registers(entry)).then_some(PLAIN);
+    }
+    let lower_half = matches!(entry.branch_distance(), Some([Piece { at: 0, from: 0, width: 16 }]));
+    let plain = entry.is(Flag::Branch) && !entry.is(Flag::Call) && !entry.is(Flag::Return);
+    (plain && lower_half && entry.bytes() == 4).then_some(BRANCH)
+}
+
+/// Whether an instruction of that line may have another flow than [`Flow::Next`].
+fn goes_elsewhere(entry: Entry) -> bool {
+    [Flag::Branch, Flag::Call, Flag::Return].into_iter().any(|flag| entry.is(flag))
+}
+
+fn sets_registers(entry: Entry) -> bool {
+    matches!(entry.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
+}
+
 /// Looks through the code of a file.
 pub(crate) fn suspects(map: &CodeMap<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
+    let size: usize = map.sections.iter().map(|section| section.bytes.len()).sum();
+    let sieve = (size >= MUCH).then(|| sieve(isa, rewriter));
+    let search = Search { rewriter, isa, sieve: sieve.as_ref() };
     map.sections
         .iter()
         .map(|section| {
@@ -62,7 +103,7 @@ pub(crate) fn suspects(map: &CodeMap<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<
             starts.retain(|(start, _)| *start < section.bytes.len());
             let pieces = pieces(&starts, section.bytes.len());
             let found: Vec<Suspects> =
-                pieces.into_par_iter().map(|starts| stretches(section.bytes, starts, isa, rewriter)).collect();
+                pieces.into_par_iter().map(|starts| stretches(section.bytes, starts, search)).collect();
             let mut all = Suspects { file: section.range.start, ..Suspects::default() };
             found.into_iter().for_each(|part| all.append(part));
             all
@@ -96,14 +137,21 @@ fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
     pieces
 }
 
-fn stretches(bytes: &[u8], stretches: Vec<Stretch>, isa: Isa, rewriter: &Rewriter) -> Suspects {
+/// What is looked for, and how.
+#[derive(Clone, Copy)]
+struct Search<'s> {
+    rewriter: &'s Rewriter,
+    isa: Isa,
+    sieve: Option<&'s Sieve>,
+}
+
+fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspects {
     let mut found = Suspects::default();
     for Stretch { start, end, kernel } in stretches {
         let starts = vec![0; (end - start) / 256 + 1];
         let begin = (found.sites.len(), found.reasons.len());
         let mut look = Look {
-            rewriter,
-            isa,
+            search,
             range: (start, end),
             starts,
             opaque: false,
@@ -136,9 +184,8 @@ fn in_order(offsets: &mut Vec<u32>, begin: usize) {
     offsets.append(&mut own);
 }
 
-struct Look<'r> {
-    rewriter: &'r Rewriter,
-    isa: Isa,
+struct Look<'s> {
+    search: Search<'s>,
     /// The stretch.
     range: (usize, usize),
     /// A bit for each dword of it that was taken for the begin of an instruction.
@@ -165,68 +212,167 @@ impl Look<'_> {
     /// Goes on to the end of the stretch, or to where it was before.
     fn from(&mut self, bytes: &[u8], mut at: usize, found: &mut Suspects) {
         while at < self.range.1 && !self.is_start(at) {
-            let dword = (at - self.range.0) / 4;
-            self.starts[dword / 64] |= 1 << (dword % 64);
-            let Ok(inst) = self.isa.decode(&bytes[at..]) else {
-                // Whether somebody comes here is for the program to say; one such place is enough to ask it.
-                if !self.opaque {
-                    found.sites.push(at as u32);
-                }
-                self.opaque = true;
-                at += 4;
-                continue;
+            at = match self.search.sieve.filter(|_| !self.quiet) {
+                Some(sieve) => self.sift(sieve, bytes, at, found),
+                None => self.one(bytes, at, found),
             };
-            self.inst(at, &inst, found);
-            at += usize::from(inst.len());
         }
     }
 
+    /// Looks at instructions until 64 dwords of the stretch end, or at one that is not plain; the offset behind them.
+    fn sift(&mut self, sieve: &Sieve, bytes: &[u8], mut at: usize, found: &mut Suspects) -> usize {
+        let number = (at - self.range.0) / 256;
+        let end = (self.range.0 + (number + 1) * 256).min(self.range.1);
+        let mut starts = self.starts[number];
+        while at < end {
+            let bit = 1 << ((at - self.range.0) / 4 % 64);
+            if starts & bit != 0 {
+                break;
+            }
+            let chunk = bytes[at..].first_chunk();
+            let Some((chunk, seen)) = chunk.and_then(|chunk| Some((chunk, sieve.look(chunk)?))) else {
+                self.starts[number] = starts;
+                return self.one(bytes, at, found);
+            };
+            starts |= bit;
+            // Constants behind branches that are predicted let the next instruction begin before this length is known.
+            let next = match seen.len {
+                4 => black_box(at + 4),
+                8 => black_box(at + 8),
+                len => at + usize::from(len),
+            };
+            if seen.class == BRANCH {
+                let distance = isize::from(i16::from_le_bytes([chunk[0], chunk[1]]));
+                self.branch(next.wrapping_add_signed(distance * 4) as u64, found);
+            }
+            at = next;
+        }
+        self.starts[number] = starts;
+        at
+    }
+
+    /// Looks at one instruction; the offset behind it.
+    fn one(&mut self, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+        let dword = (at - self.range.0) / 4;
+        self.starts[dword / 64] |= 1 << (dword % 64);
+        let Ok(inst) = self.search.isa.decode(&bytes[at..]) else {
+            // Whether somebody comes here is for the program to say; one such place is enough to ask it.
+            if !self.opaque {
+                found.sites.push(at as u32);
+            }
+            self.opaque = true;
+            return at + 4;
+        };
+        self.inst(at, &inst, found);
+        at + usize::from(inst.len())
+    }
+
     fn inst(&mut self, at: usize, inst: &Inst, found: &mut Suspects) {
-        if self.rewriter.suspects(inst) {
+        if self.search.rewriter.suspects(inst) {
             found.sites.push(at as u32);
         }
         if inst.is(Flag::Salu) {
             self.scalar(at, inst, found);
         } else {
             self.quiet = false;
-            if self.rewriter.concerns_function(inst) {
+            if self.search.rewriter.concerns_function(inst) {
                 found.reasons.push(at as u32);
             }
         }
     }
 
     fn scalar(&mut self, at: usize, inst: &Inst, found: &mut Suspects) {
-        if self.rewriter.concerns_function(inst) {
+        if self.search.rewriter.concerns_function(inst) {
             if self.quiet {
                 self.early.push(at as u32);
             } else {
                 found.reasons.push(at as u32);
             }
         }
-        let sets = matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32");
-        found.schedules |= sets && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE);
-        let flow = inst.flow(at as u64, self.isa);
-        let goes_on = flow == Flow::Next;
-        self.quiet &= goes_on;
-        if let Flow::Branch { target, .. } = flow
-            && let Some(target) =
-                usize::try_from(target).ok().filter(|target| (self.range.0..self.range.1).contains(target))
-            && target.is_multiple_of(4)
-        {
-            self.targets.push(target);
+        found.schedules |=
+            sets_registers(inst.entry()) && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE);
+        if !goes_elsewhere(inst.entry()) {
+            return;
         }
-        // Somebody may come back to before the early ones.
-        if !goes_on && !self.early.is_empty() {
-            let last = self.early.last().copied().unwrap_or(0);
-            let back = match flow {
-                Flow::Branch { target, .. } => target <= u64::from(last),
-                Flow::Indirect { .. } => true,
-                _ => false,
+        self.quiet = false;
+        match inst.flow(at as u64, self.search.isa) {
+            Flow::Branch { target, .. } => self.branch(target, found),
+            Flow::Indirect { .. } => self.comes_back(found),
+            Flow::Next | Flow::Call { .. } | Flow::End => {}
+        }
+    }
+
+    /// A branch leads there.
+    fn branch(&mut self, target: u64, found: &mut Suspects) {
+        let inside = usize::try_from(target).ok().filter(|target| (self.range.0..self.range.1).contains(target));
+        self.targets.extend(inside.filter(|target| target.is_multiple_of(4)));
+        if self.early.last().is_some_and(|last| target <= u64::from(*last)) {
+            self.comes_back(found);
+        }
+    }
+
+    /// Somebody may come back to before the early ones.
+    fn comes_back(&mut self, found: &mut Suspects) {
+        if !self.early.is_empty() {
+            found.reasons.append(&mut self.early);
+            found.reasons.sort_unstable();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_families::Registry;
+    use hotswap_isa::Target;
+
+    /// Random instructions of every line, most with registers as operands, and a few words that are none.
+    fn code(isa: Isa, mut next: impl FnMut() -> u64) -> Vec<u8> {
+        let entries: Vec<Entry> = Entry::all().filter(|entry| entry.available(isa)).collect();
+        let mut bytes = Vec::new();
+        for _ in 0..100_000 {
+            let entry = entries[next() as usize % entries.len()];
+            let (value, mask) = entry.fixed();
+            let wild = u128::from(next()) << 64 | u128::from(next());
+            let tame = wild & !(0x1ff | 0x7ff_ffff << 32) | 0x101 | (0x402_0101 << 32);
+            // Branches stay near.
+            let tame = if entry.branch_distance().is_some() {
+                tame & !0xffff | wild & 0x3f | wild & 0xffc0 << 16
+            } else {
+                tame
             };
-            if back {
-                found.reasons.append(&mut self.early);
-                found.reasons.sort_unstable();
-            }
+            let random = if next() % 8 == 0 { wild } else { tame };
+            bytes.extend_from_slice(&(random & !mask | value).to_le_bytes()[..usize::from(entry.bytes())]);
         }
+        bytes
+    }
+
+    #[test]
+    fn the_sieve_changes_nothing() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            state >> 29
+        };
+        let isa = Isa::new(Target::find("gfx1250").unwrap());
+        let rewriter = Registry::installed().rewriter().unwrap();
+        let sieve = sieve(isa, &rewriter);
+        let bytes = code(isa, &mut next);
+        let mut all = Suspects::default();
+        let mut start = 0;
+        while start < bytes.len() {
+            let end = (start + 4 * (1 + next() as usize % 500)).min(bytes.len());
+            for kernel in [false, true] {
+                let look = |sieve| {
+                    let stretch = vec![Stretch { start, end, kernel }];
+                    stretches(&bytes, stretch, Search { rewriter: &rewriter, isa, sieve })
+                };
+                let (with, without) = (look(Some(&sieve)), look(None));
+                assert_eq!(with, without, "{start:#x} to {end:#x}");
+                all.append(with);
+            }
+            start = end;
+        }
+        assert!(all.sites.len() > 1000 && all.reasons.len() > 1000 && all.schedules);
     }
 }

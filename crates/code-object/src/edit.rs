@@ -5,6 +5,7 @@
 
 use crate::CodeObject;
 use crate::object_file::{ABI_VERSION, E_FLAGS};
+use crate::patch::Patch;
 use crate::relabel;
 use crate::target_text::TargetText;
 use hotswap_report::{Diagnostic, codes};
@@ -13,23 +14,26 @@ use hotswap_report::{Diagnostic, codes};
 #[derive(Debug)]
 pub struct Edit<'o, 'a> {
     object: &'o CodeObject<'a>,
-    bytes: Vec<u8>,
+    flags: u32,
+    abi_version: u8,
+    note: Patch,
 }
 
 impl<'o, 'a> Edit<'o, 'a> {
     /// A copy without a change.
     pub fn new(object: &'o CodeObject<'a>) -> Self {
-        Self { object, bytes: object.bytes().to_vec() }
+        let note = Patch::none(object.bytes().len());
+        Self { object, flags: object.e_flags(), abi_version: object.abi_version(), note }
     }
 
     /// Replaces `e_flags`.
     pub fn set_e_flags(&mut self, flags: u32) {
-        self.bytes[E_FLAGS..E_FLAGS + 4].copy_from_slice(&flags.to_le_bytes());
+        self.flags = flags;
     }
 
     /// Replaces `EI_ABIVERSION`.
     pub fn set_abi_version(&mut self, version: u8) {
-        self.bytes[ABI_VERSION] = version;
+        self.abi_version = version;
     }
 
     /// Replaces `amdhsa.target` in the note by `text` (see [`crate::Note::spell`]), whatever its
@@ -47,15 +51,25 @@ impl<'o, 'a> Edit<'o, 'a> {
         if !text.is_empty() {
             TargetText::parse(text).map_err(refuse)?;
         }
-        let mut bytes = relabel::with_target(self.object, text)?;
-        bytes[ABI_VERSION] = self.bytes[ABI_VERSION];
-        bytes[E_FLAGS..E_FLAGS + 4].copy_from_slice(&self.bytes[E_FLAGS..E_FLAGS + 4]);
-        self.bytes = bytes;
+        self.note = relabel::with_target(self.object, text)?;
         Ok(())
     }
 
     /// The changed file.
     pub fn finish(self) -> Vec<u8> {
-        self.bytes
+        let old = self.object.bytes().to_vec();
+        self.patch().apply(old)
+    }
+
+    /// What is new in the changed file.
+    pub fn patch(self) -> Patch {
+        let mut patch = self.note;
+        if self.flags != self.object.e_flags() {
+            patch.put(E_FLAGS, &self.flags.to_le_bytes());
+        }
+        if self.abi_version != self.object.abi_version() {
+            patch.put(ABI_VERSION, &[self.abi_version]);
+        }
+        patch
     }
 }

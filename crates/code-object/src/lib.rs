@@ -23,6 +23,7 @@ mod msgpack;
 mod note;
 mod note_edit;
 mod object_file;
+mod patch;
 mod relabel;
 mod same;
 mod symbols;
@@ -36,7 +37,8 @@ pub use metadata::Kernel;
 pub use note::Note;
 pub use note_edit::{KernelNumber, with_numbers};
 pub use object_file::{CodeObject, is_code_object};
-pub use same::same_but_for_label;
+pub use patch::Patch;
+pub use same::{same_but_for_label, same_but_for_patch};
 pub use symbols::{CodeMap, CodeSection, KernelFacts, Relocation, Symbol, SymbolKind};
 
 use hotswap_report::{Diagnostic, codes};

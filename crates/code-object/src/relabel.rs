@@ -15,6 +15,7 @@
 use crate::elf::{Kind, Section, Segment};
 use crate::note::respelled;
 use crate::object_file::CodeObject;
+use crate::patch::Patch;
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::ops::Range;
@@ -44,18 +45,21 @@ pub(crate) const TABLES: &[(u32, u32)] = &[
     (elf::SHT_GNU_HASH, elf::DT_GNU_HASH),
 ];
 
-/// The bytes of `object` with `text` in place of its target's name; the header stays as it is.
-pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Vec<u8>, Diagnostic> {
+/// What is new in `object` with `text` in place of its target's name; the header stays as it is.
+pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, Diagnostic> {
     let note = object.note();
-    let mut out = object.bytes().to_vec();
+    let mut out = Patch::none(object.bytes().len());
+    if text == note.target {
+        return Ok(out);
+    }
     if text.len() == note.target.len() {
-        note.target_ranges.iter().for_each(|range| out[range.clone()].copy_from_slice(text.as_bytes()));
+        note.target_ranges.iter().for_each(|range| out.put(range.start, text.as_bytes()));
         return Ok(out);
     }
     let place = Place::find(object)?;
     let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
     if new.len() == place.area.len() {
-        out[place.area.clone()].copy_from_slice(&new);
+        out.put(place.area.start, &new);
     } else if let Some(layout) = Layout::find(object, &place, new.len()) {
         layout.write(object, &place, &new, &mut out);
     } else {
@@ -103,16 +107,17 @@ impl Place {
     }
 
     /// Puts the note behind everything else, or leaves it there.
-    fn append(&self, object: &CodeObject<'_>, new: &[u8], out: &mut Vec<u8>) {
-        let is_last = self.area.end == out.len() && !self.is_loaded(object);
+    fn append(&self, object: &CodeObject<'_>, new: &[u8], out: &mut Patch) {
+        let is_last = self.area.end == out.size() && !self.is_loaded(object);
         if is_last {
-            out.truncate(self.area.start);
+            out.cut(self.area.start);
         } else {
-            out[self.area.clone()].fill(0);
-            out.resize(out.len().next_multiple_of(8), 0);
+            out.put(self.area.start, &vec![0; self.area.len()]);
+            let padding = out.size().next_multiple_of(8) - out.size();
+            out.append(&[0; 8][..padding]);
         }
-        let at = out.len() as u64;
-        out.extend_from_slice(new);
+        let at = out.size() as u64;
+        out.append(new);
         let size = new.len() as u64;
         for index in &self.segments {
             // Offset, no address, sizes in file and memory.
@@ -246,9 +251,14 @@ impl Layout {
         (self.window.start as u64 + self.bias..self.window.end as u64 + self.bias).contains(&address)
     }
 
-    fn write(&self, object: &CodeObject<'_>, place: &Place, new: &[u8], out: &mut [u8]) {
-        out[self.window.clone()].fill(0);
-        out[place.area.start..place.area.start + new.len()].copy_from_slice(new);
+    fn write(&self, object: &CodeObject<'_>, place: &Place, new: &[u8], out: &mut Patch) {
+        let mut window = vec![0; self.window.len()];
+        window[..new.len()].copy_from_slice(new);
+        for (index, at) in &self.moved {
+            let old = &object.bytes()[object.sections()[*index].range.clone()];
+            window[at - self.window.start..][..old.len()].copy_from_slice(old);
+        }
+        out.put(self.window.start, &window);
         let size = new.len() as u64;
         for index in &place.segments {
             put(out, segment_row(object, *index) + 32, size);
@@ -258,8 +268,6 @@ impl Layout {
             put(out, section_row(object, index) + 32, size);
         }
         for (index, at) in &self.moved {
-            let section = &object.sections()[*index];
-            out[*at..*at + section.range.len()].copy_from_slice(&object.bytes()[section.range.clone()]);
             put(out, section_row(object, *index) + 16, *at as u64 + self.bias);
             put(out, section_row(object, *index) + 24, *at as u64);
         }
@@ -300,6 +308,6 @@ pub(crate) fn section_row(object: &CodeObject<'_>, index: usize) -> usize {
     offset(object, SECTION_HEADERS) + index * SECTION_HEADER
 }
 
-fn put(out: &mut [u8], at: usize, value: u64) {
-    out[at..at + 8].copy_from_slice(&value.to_le_bytes());
+fn put(out: &mut Patch, at: usize, value: u64) {
+    out.put(at, &value.to_le_bytes());
 }

@@ -13,9 +13,12 @@
 
 use crate::note::respelled;
 use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
+use crate::patch::Patch;
 use crate::relabel::{Layout, Place, section_row, segment_row};
 use object::elf;
 use std::ops::Range;
+
+type Known<'k> = dyn Fn(&Range<usize>) -> bool + 'k;
 
 /// Compares; the error says what differs.
 ///
@@ -25,18 +28,33 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
     if old.bytes() == new.bytes() {
         return Ok(());
     }
+    compare(old, new, &|_| false)
+}
+
+/// As [`same_but_for_label`], for a new file that was held against the patch and the old file already: what the patch keeps
+/// is the same and is not compared once more.
+///
+/// # Errors
+/// A sentence.
+pub fn same_but_for_patch(old: &CodeObject<'_>, new: &CodeObject<'_>, patch: &Patch) -> Result<(), String> {
+    check(new.bytes().len() == patch.size(), "its size")?;
+    compare(old, new, &|range| patch.keeps(range))
+}
+
+/// `known`: whether the bytes of a range are known to be the same.
+fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Result<(), String> {
     notes(old, new)?;
     let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
     if old.note().target.len() == new.note().target.len() {
         allowed.extend(old.note().target_ranges.iter().cloned());
         check(old.bytes().len() == new.bytes().len(), "its size")?;
-        return bytes(old, new, allowed);
+        return bytes(old, new, allowed, known);
     }
     let (was, is) = (place(old)?, place(new)?);
     let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
     let is_expected = expected.is_ok_and(|bytes| bytes == new.bytes()[is.area.clone()]);
     check(is_expected, "a note's header or padding")?;
-    sections(old, new, &was)?;
+    sections(old, new, &was, known)?;
     segments(old, new, &was)?;
     allowed.push(was.area.clone());
     allowed.extend(was.segments.iter().map(|index| row(segment_row(old, *index), 8..48)));
@@ -52,7 +70,7 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
         let zeros = &new.bytes()[was.area.start..was.area.end.min(new.bytes().len())];
         check(was.area.start == is.area.start || is_zero(zeros), "the old place of its note")?;
     }
-    bytes(old, new, allowed)
+    bytes(old, new, allowed, known)
 }
 
 fn check(is_right: bool, what: &str) -> Result<(), String> {
@@ -74,17 +92,17 @@ fn row(start: usize, fields: Range<usize>) -> Range<usize> {
 /// The notes say the same, byte for byte around the target's name.
 fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     let (was, is) = (old.note(), new.note());
-    let around = |object: &CodeObject<'_>| {
+    fn around<'a>(object: &CodeObject<'a>) -> Vec<(&'a [u8], &'a [u8])> {
         let note = object.note();
         let pieces = note.ranges.iter().map(|content| {
             let inside = |range: &&Range<usize>| content.start <= range.start && range.end <= content.end;
             let string = note.target_ranges.iter().find(inside);
             let head = note.target_heads.iter().find(|head| content.contains(head));
             let (end, start) = (head.map_or(content.end, |head| *head), string.map_or(content.end, |range| range.end));
-            (object.bytes()[content.start..end].to_vec(), object.bytes()[start..content.end].to_vec())
+            (&object.bytes()[content.start..end], &object.bytes()[start..content.end])
         });
-        pieces.collect::<Vec<_>>()
-    };
+        pieces.collect()
+    }
     let is_same =
         was.version == is.version && was.kernels == is.kernels && was.target.is_empty() == is.target.is_empty();
     check(is_same && around(old) == around(new), "what its notes say of the kernels")?;
@@ -93,14 +111,15 @@ fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
 }
 
 /// All sections with their names, kinds and contents, but for the note and for addresses in `.dynamic`.
-fn sections(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place) -> Result<(), String> {
+fn sections(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, known: &Known<'_>) -> Result<(), String> {
     check(old.sections().len() == new.sections().len(), "the number of sections")?;
     for (index, (one, other)) in old.sections().iter().zip(new.sections()).enumerate() {
         let is_note = was.section == Some(index);
         let alloc = if is_note { u64::from(elf::SHF_ALLOC) } else { 0 };
         let fields = (one.name, one.kind, one.link, one.info, one.align, one.flags & !alloc)
             == (other.name, other.kind, other.link, other.info, other.align, other.flags & !alloc);
-        let content = old.bytes()[one.range.clone()] == new.bytes()[other.range.clone()];
+        let is_known = one.range == other.range && known(&one.range);
+        let content = is_known || old.bytes()[one.range.clone()] == new.bytes()[other.range.clone()];
         let may_differ = is_note || one.kind == elf::SHT_DYNAMIC && one.range == other.range;
         check(fields && (content || may_differ), &format!("section `{}`", one.name))?;
     }
@@ -146,14 +165,19 @@ fn moved(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, is: &Place) ->
 }
 
 /// Every byte up to the old end outside of the allowed ranges.
-fn bytes(old: &CodeObject<'_>, new: &CodeObject<'_>, mut allowed: Vec<Range<usize>>) -> Result<(), String> {
+fn bytes(
+    old: &CodeObject<'_>,
+    new: &CodeObject<'_>,
+    mut allowed: Vec<Range<usize>>,
+    known: &Known<'_>,
+) -> Result<(), String> {
     let end = old.bytes().len().min(new.bytes().len());
     allowed.push(end..end);
     allowed.sort_by_key(|range| range.start);
     let mut at = 0;
     for range in allowed {
         let outside = at..range.start.clamp(at, end);
-        if old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {
+        if !known(&outside) && old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {
             return Err(format!("a byte between {:#x} and {:#x} differs", outside.start, outside.end));
         }
         at = at.max(range.end).min(end);

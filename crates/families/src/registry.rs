@@ -13,12 +13,12 @@
 //!
 //! Absent on purpose: families loaded at run time; choosing families (the plan does).
 
-use crate::code::{Answer, Flow, FunctionFamily, Insertion, InstructionFamily, Refusal, Site, Surroundings};
+use crate::code::{Answer, Flow, FunctionFamily, Insertion, InstructionFamily, Refusal, Site, Surroundings, Suspects};
 use crate::selection::ASKED_FOR;
 use crate::table::{FAMILIES, Family, Scope, Slot};
 use crate::third_party::{self, ThirdParty};
-use hotswap_code_object::{CodeObject, Edit};
-use hotswap_isa::{Entry, Inst};
+use hotswap_code_object::{CodeObject, Edit, Patch};
+use hotswap_isa::{Entry, Inst, Piece};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 use std::sync::OnceLock;
@@ -128,6 +128,15 @@ impl Registry {
     /// # Errors
     /// What a family refuses; [`codes::INTERNAL`] if a registrar misbehaved.
     pub fn apply(&self, source: &CodeObject<'_>, target: &TargetId) -> Result<(Vec<u8>, Vec<FamilyCount>), Diagnostic> {
+        let (patch, counts) = self.patch(source, target)?;
+        Ok((patch.apply(source.bytes().to_vec()), counts))
+    }
+
+    /// As [`Registry::apply`], but what is new alone.
+    ///
+    /// # Errors
+    /// As [`Registry::apply`].
+    pub fn patch(&self, source: &CodeObject<'_>, target: &TargetId) -> Result<(Patch, Vec<FamilyCount>), Diagnostic> {
         self.sound()?;
         let mut edit = Edit::new(source);
         let mut counts = Vec::new();
@@ -138,7 +147,7 @@ impl Registry {
                 counts.push(FamilyCount { name: family.name.to_owned(), sites });
             }
         }
-        Ok((edit.finish(), counts))
+        Ok((edit.patch(), counts))
     }
 
     /// The families that change code, ready to be asked about many instructions.
@@ -223,7 +232,23 @@ impl Rewriter {
 
     fn looks_closer(&self, concerned: u32, inst: &Inst) -> bool {
         let families = self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0);
-        concerned & OTHERS != 0 || families.into_iter().any(|(_, (_, family))| (family.suspects)(inst))
+        concerned & OTHERS != 0 || families.into_iter().any(|(_, (_, family))| family.suspects.hold(inst))
+    }
+
+    /// What instructions of that line no family wants to see: `None` if some family wants all, otherwise fields with the
+    /// numbers that one must not hold.
+    pub fn passes(&self, entry: Entry) -> Option<Vec<(&'static [Piece], u64)>> {
+        let number = usize::from(entry.id());
+        let (concerned, flows) = (self.concerned.get(number)?, self.flows.get(number)?);
+        if concerned & OTHERS != 0 || *flows {
+            return None;
+        }
+        let mut fields = Vec::new();
+        for (_, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0) {
+            let Suspects::Number { number, .. } = family.suspects else { return None };
+            fields.extend(family.suspects.fields(entry).map(|pieces| (pieces, number)));
+        }
+        Some(fields)
     }
 
     /// Whether some family of scope `Function` may have something to put into a function with that instruction.

@@ -15,7 +15,7 @@ use crate::containers::{Done, Job, MAPPED, Work, threads};
 use crate::retarget::severity;
 use crate::{Outcome, cli::Format};
 use clap::Args;
-use hotswap_adapt::Order;
+use hotswap_adapt::{Order, Prepared};
 use hotswap_bundle::{Form, Found};
 use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
@@ -102,30 +102,46 @@ impl<'t> Task<'t> {
 
     /// A file that is one code object.
     fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
-        let map = CodeMap::read(self.input)?;
         let object = CodeObject::parse(self.input);
-        let source = map.target_id.ok_or_else(|| {
-            let what =
-                || format!("no processor has the machine number {:#x} and the features of its header", map.machine);
-            object.as_ref().err().cloned().unwrap_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, what()))
-        })?;
+        let source = match &object {
+            Ok(object) => object.target_id(),
+            Err(error) => self.source_of(error)?,
+        };
         // Files without metadata have no kernels; what is wrong with others the engine says.
-        object.map_or(Ok(()), |object| object.check_descriptors())?;
-        let object = match self.target_of(source)? {
+        object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
+        let (prepared, told) = match self.target_of(source)? {
             None => Object::there(source),
             Some(target) => {
                 let order = Order { target, keep_machine: self.arguments.keep_machine };
-                Object::new(source, hotswap_adapt::adapt(self.input, &order))
+                let one = |error: Diagnostic| vec![error];
+                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(&object, &order));
+                Object::new(source, prepared)
             }
         };
-        let (adapted, object) = object;
-        let objects = vec![object];
+        let objects = vec![told];
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }
-        let bytes = adapted.as_ref().map_or(&self.input[..], |adapted| &adapted.bytes);
-        hotswap_files::replace_like(&self.arguments.output, bytes, &self.arguments.file)?;
-        Ok((self.report(objects), Some(bytes.len() as u64)))
+        let size = self.write(prepared.as_ref())?;
+        Ok((self.report(objects), Some(size)))
+    }
+
+    /// The target of a file that is no whole code object.
+    fn source_of(&self, error: &Diagnostic) -> Result<TargetId, Diagnostic> {
+        // Without one, it is the error that matters; a file that cannot even be looked at says it itself.
+        CodeMap::read(self.input)?.target_id.ok_or_else(|| error.clone())
+    }
+
+    /// Writes the file, what stays of the input from file to file, and reads it again; its size.
+    fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<u64, Diagnostic> {
+        let whole = || vec![(0, &self.input[..])];
+        let size = prepared.map_or(self.input.len() as u64, Prepared::size);
+        let parts = prepared.map_or_else(whole, Prepared::parts);
+        let (to, like) = (&self.arguments.output, (size, &*self.arguments.file));
+        let how: (&[&Input], usize) = (&[self.input], threads(self.arguments.jobs));
+        let check = |made: &Input| prepared.map_or(Ok(()), |prepared| prepared.check(made));
+        hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
+        Ok(size)
     }
 
     /// The target of code for `source`; `None` where it is for that already.

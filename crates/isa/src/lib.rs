@@ -22,6 +22,7 @@ mod decode;
 mod image;
 mod inst;
 mod isa;
+mod sieve;
 mod size;
 mod tables;
 mod target;
@@ -31,6 +32,7 @@ pub use decode::Undecoded;
 pub use inst::Inst;
 pub use isa::{FeatureSet, Isa, Wave};
 pub use operand::{Access, Operand, Operands};
+pub use sieve::{Grade, Seen, Sieve};
 pub use tables::{
     Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes,
 };

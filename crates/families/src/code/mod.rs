@@ -29,7 +29,7 @@ pub(crate) use hazard::counts;
 pub(crate) use sequence::{cannot_encode, no_operation, wait_for_vector_results};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 
-use hotswap_isa::{Entry, Inst};
+use hotswap_isa::{Entry, Inst, Name, Piece};
 
 /// What a family of scope `Instruction` is.
 #[derive(Debug, Clone, Copy)]
@@ -37,16 +37,47 @@ pub struct InstructionFamily {
     /// Whether instructions of that line of the tables concern it at all. Asked once per line, so that most of
     /// the code costs one look into a table.
     pub concerns: fn(Entry) -> bool,
-    /// Whether one of these may be its own, by its bits alone: for families whose lines are many and whose instructions are
-    /// few.
-    pub suspects: fn(&Inst) -> bool,
+    /// Which of these may be its own, by their bits alone: for families whose lines are many and whose instructions are few.
+    pub suspects: Suspects,
     /// What it does with one of them.
     pub rewrite: fn(&Site<'_>, &dyn Surroundings) -> Result<Answer, Refusal>,
 }
 
-/// All instructions of the lines that a family is concerned with.
-pub(crate) fn all(_: &Inst) -> bool {
-    true
+/// Instructions that may be a family's own, among those of its lines.
+#[derive(Debug, Clone, Copy)]
+pub enum Suspects {
+    /// All.
+    All,
+    /// Those that hold the number in the field of one of these operands.
+    Number {
+        /// The operands.
+        operands: &'static [Name],
+        /// The number.
+        number: u64,
+    },
+}
+
+impl Suspects {
+    /// Whether the instruction, one of the family's lines, may be its own.
+    pub fn hold(self, inst: &Inst) -> bool {
+        match self {
+            Self::All => true,
+            Self::Number { number, .. } => self.fields(inst.entry()).any(|pieces| inst.gather(pieces) == number),
+        }
+    }
+
+    /// The fields of the operands in that line.
+    pub(crate) fn fields(self, entry: Entry) -> impl Iterator<Item = &'static [Piece]> {
+        let operands = match self {
+            Self::All => &[],
+            Self::Number { operands, .. } => operands,
+        };
+        let slots = entry.slots().iter().filter(move |slot| operands.contains(&slot.name));
+        slots.filter_map(move |slot| match slot.pieces() {
+            [] => entry.fields().find(|field| field.name == slot.name).map(|field| field.pieces),
+            pieces => Some(pieces),
+        })
+    }
 }
 
 /// What a family of scope `Function` is.

@@ -7,7 +7,7 @@
 //!
 //! `s_clause` means the same on both: what moves its members has to keep it right, not a family.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, all};
+use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::{Entry, Name};
@@ -16,7 +16,7 @@ use hotswap_isa::{Entry, Name};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_barriers_patch(registry: &mut Registry) {
-    registry.bind(slot::BARRIERS, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry.bind(slot::BARRIERS, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
 const NAMES: [&str; 3] = ["s_barrier_signal_isfirst", "s_get_barrier_state", "s_monitor_sleep"];

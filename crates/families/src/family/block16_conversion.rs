@@ -3,7 +3,7 @@
 //! The top bit of `scale_sel` chooses among twice as many scales; the target has no such bit. What it does with it is not
 //! known, and no tool lowers it, so it is refused; the lower selectors are the same on both.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, all};
+use crate::code::{Answer, InstructionFamily, Refusal, Site, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::{Entry, Name};
@@ -12,7 +12,10 @@ use hotswap_isa::{Entry, Name};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_block16_conversion_patch(registry: &mut Registry) {
-    registry.bind(slot::BLOCK16_CONVERSION, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry.bind(
+        slot::BLOCK16_CONVERSION,
+        Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }),
+    );
 }
 
 fn concerns(entry: Entry) -> bool {

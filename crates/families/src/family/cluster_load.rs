@@ -3,7 +3,7 @@
 //! M0\[15:0\] says to which; the target hangs unless it is 0. The load stays, M0 is 0 while it is issued and gets its value
 //! back where someone reads it. LLVM for the target writes the same `s_mov_b32 m0, 0`.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, all, last_writer};
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, last_writer};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -14,7 +14,8 @@ use hotswap_isa::{Class, Entry, Inst, Name};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_cluster_load_patch(registry: &mut Registry) {
-    registry.bind(slot::CLUSTER_LOAD, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry
+        .bind(slot::CLUSTER_LOAD, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
 fn concerns(entry: Entry) -> bool {

@@ -3,7 +3,7 @@
 //! The source adds 20 bits of M0, the target 16: LDS beyond 64 KiB is out of reach. The address is computed instead:
 //! (M0 + 4 × lane) in 20 bits, then the offset of the instruction. Waves have 32 lanes, so one `v_mbcnt_lo` counts them.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, all, borrow};
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -14,7 +14,8 @@ use hotswap_isa::{Class, Entry, Name};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_ds_addtid_patch(registry: &mut Registry) {
-    registry.bind(slot::DS_ADDTID, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry
+        .bind(slot::DS_ADDTID, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
 fn concerns(entry: Entry) -> bool {

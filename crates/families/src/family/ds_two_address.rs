@@ -12,7 +12,7 @@
 //! The wait is there because waits further down count accesses: one more of them in flight, and they end too early.
 //! LLVM for the target folds neighbours as well, and keeps the two-address form where it knows the alignment.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, alignment, all, borrow};
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, alignment, borrow};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -24,7 +24,10 @@ use hotswap_isa::{Class, Entry, Name};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_ds_two_address_patch(registry: &mut Registry) {
-    registry.bind(slot::DS_TWO_ADDRESS, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry.bind(
+        slot::DS_TWO_ADDRESS,
+        Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }),
+    );
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //! makes; taken for granted is what AMD's own translator does: the sign is dropped, too large is NaN, or the largest if
 //! MODE.FP16_OVFL is set. Modifiers of the source (negation, absolute value) are refused.
 
-use crate::code::{Answer, InstructionFamily, RECOMPILE, Refusal, Sequence, Site, Surroundings, all, borrow};
+use crate::code::{Answer, InstructionFamily, RECOMPILE, Refusal, Sequence, Site, Surroundings, Suspects, borrow};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -22,7 +22,10 @@ use hotswap_isa::{Class, Entry, Name, Value};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_e5m3_conversion_patch(registry: &mut Registry) {
-    registry.bind(slot::E5M3_CONVERSION, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry.bind(
+        slot::E5M3_CONVERSION,
+        Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }),
+    );
 }
 
 const TO: &str = "UE5M3 drops the sign, and what is too large becomes NaN, or 114688 if MODE.FP16_OVFL is set";

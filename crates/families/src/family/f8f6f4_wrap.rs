@@ -3,7 +3,7 @@
 //! The target can go on after a trap only in the form with scales, so LLVM never lets the bare form run there. It
 //! becomes the scaled form with the neutral scale, the constant 0, for both matrices.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Replacement, Site, Surroundings, all, scaled};
+use crate::code::{Answer, InstructionFamily, Refusal, Replacement, Site, Surroundings, Suspects, scaled};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::Entry;
@@ -12,7 +12,8 @@ use hotswap_isa::Entry;
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_f8f6f4_wrap_patch(registry: &mut Registry) {
-    registry.bind(slot::F8F6F4_WRAP, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry
+        .bind(slot::F8F6F4_WRAP, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
 fn concerns(entry: Entry) -> bool {

@@ -3,17 +3,18 @@
 //! On the target only scalar instructions can. The base goes through a pair of scalar registers; all work in flight that
 //! writes it is waited for first. Scalar instructions stay.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, borrow, cannot_encode};
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow, cannot_encode};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Class, Entry, Flag, Inst, Name, Value};
+use hotswap_isa::{Class, Entry, Flag, Name, Value};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_flat_scratch_base_patch(registry: &mut Registry) {
-    registry.bind(slot::FLAT_SCRATCH_BASE, Apply::Instruction(InstructionFamily { concerns, suspects, rewrite }));
+    registry
+        .bind(slot::FLAT_SCRATCH_BASE, Apply::Instruction(InstructionFamily { concerns, suspects: SUSPECTS, rewrite }));
 }
 
 /// Number of the base in a source field.
@@ -35,14 +36,8 @@ const SOURCES: [Name; 9] = [
     Name::Vsrc2Y,
 ];
 
-fn suspects(inst: &Inst) -> bool {
-    // This looks at every vector instruction: most have few operands and none with that number.
-    let mut sources = inst.entry().slots().iter().filter(|slot| SOURCES.contains(&slot.name));
-    sources.any(|slot| match slot.pieces().is_empty() {
-        true => inst.raw(slot.name) == Some(SELECTOR),
-        false => inst.raw_slot(slot) == SELECTOR,
-    })
-}
+// Most vector instructions have few operands and none with that number.
+const SUSPECTS: Suspects = Suspects::Number { operands: &SOURCES, number: SELECTOR };
 
 const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
 

@@ -3,7 +3,7 @@
 //! The low half of the second descriptor's first dword says to which; the target hangs unless it is 0. It is
 //! cleared before the load, and the dword gets its value back where someone reads it. Stores have no such mask.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, all, borrow, last_writer};
+use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow, last_writer};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -14,7 +14,8 @@ use hotswap_isa::{Class, Entry, Inst, Isa, Name, Value};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_tensor_mask_patch(registry: &mut Registry) {
-    registry.bind(slot::TENSOR_MASK, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry
+        .bind(slot::TENSOR_MASK, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
 fn concerns(entry: Entry) -> bool {

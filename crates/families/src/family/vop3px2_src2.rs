@@ -3,7 +3,7 @@
 //! Its field is read all the same, and a number that names a scalar register makes the instruction wait for that
 //! register. Old assemblers wrote 0, which is s0. LLVM 22 wrote v0, later versions the constant 0; both are left alone.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Replacement, Site, Surroundings, all};
+use crate::code::{Answer, InstructionFamily, Refusal, Replacement, Site, Surroundings, Suspects};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::{Class, Entry, Flag};
@@ -12,7 +12,8 @@ use hotswap_isa::{Class, Entry, Flag};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_vop3px2_src2_patch(registry: &mut Registry) {
-    registry.bind(slot::VOP3PX2_SRC2, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry
+        .bind(slot::VOP3PX2_SRC2, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
 fn concerns(entry: Entry) -> bool {

@@ -12,7 +12,7 @@
 
 use crate::code::scaled::{self, NEUTRAL, SCALED, format};
 use crate::code::{
-    Answer, InstructionFamily, RECOMPILE, Refusal, Replacement, Sequence, Site, Surroundings, all, borrow,
+    Answer, InstructionFamily, RECOMPILE, Refusal, Replacement, Sequence, Site, Surroundings, Suspects, borrow,
 };
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
@@ -25,7 +25,8 @@ use hotswap_isa::{Class, Entry, Name, Value};
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 fn hotswap_register_wmma_split_patch(registry: &mut Registry) {
-    registry.bind(slot::WMMA_SPLIT, Apply::Instruction(InstructionFamily { concerns, suspects: all, rewrite }));
+    registry
+        .bind(slot::WMMA_SPLIT, Apply::Instruction(InstructionFamily { concerns, suspects: Suspects::All, rewrite }));
 }
 
 const SAME_SUM: &str = "v_wmma_f32_16x16x128_f8f6f4 with neutral scales sums like the instruction of eight-bit floats";

@@ -7,7 +7,7 @@
 
 use crate::cli::Format;
 use crate::{functions, text};
-use hotswap_adapt::{Adapted, FunctionRecord, ObjectRecord};
+use hotswap_adapt::{FunctionRecord, ObjectRecord, Prepared};
 use hotswap_families::ALIAS_FAMILIES;
 use hotswap_pipeline::Fate;
 use hotswap_report::{Diagnostic, Route, Severity};
@@ -29,18 +29,21 @@ pub(super) struct Object {
 
 impl Object {
     /// It is for the target already.
-    pub(super) fn there(source: TargetId) -> (Option<Adapted>, Self) {
+    pub(super) fn there<'a>(source: TargetId) -> (Option<Prepared<'a>>, Self) {
         let (place, source) = (String::new(), source.to_string());
         (None, Self { place, state: "there", source, record: None, refused: Vec::new() })
     }
 
     /// What the engine made of a code object on its own.
-    pub(super) fn new(source: TargetId, adapted: Result<Adapted, Vec<Diagnostic>>) -> (Option<Adapted>, Self) {
+    pub(super) fn new(
+        source: TargetId,
+        prepared: Result<Prepared<'_>, Vec<Diagnostic>>,
+    ) -> (Option<Prepared<'_>>, Self) {
         let (place, source) = (String::new(), source.to_string());
-        match adapted {
-            Ok(adapted) => {
-                let (state, record) = (state(&adapted.record), Some(adapted.record.clone()));
-                (Some(adapted), Self { place, state, source, record, refused: Vec::new() })
+        match prepared {
+            Ok(prepared) => {
+                let (state, record) = (state(prepared.record()), Some(prepared.record().clone()));
+                (Some(prepared), Self { place, state, source, record, refused: Vec::new() })
             }
             Err(refused) => (None, Self { place, state: "refused", source, record: None, refused }),
         }

@@ -5,7 +5,7 @@
 
 use crate::kind::{Decode, KINDS};
 use crate::value::Value;
-use crate::{Flag, Inst, Isa, Name};
+use crate::{Entry, Flag, Inst, Isa, Piece, Slot};
 
 /// Where execution goes on after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Inst {
             return None;
         }
         let next = pc.wrapping_add(u64::from(self.len()));
-        if entry.slots().iter().any(|slot| is_branch_distance(slot.kind)) {
-            let dwords = self.raw(Name::Simm16)? as u16 as i16;
+        if let Some(pieces) = entry.branch_distance() {
+            let dwords = self.gather(pieces) as u16 as i16;
             return Some(next.wrapping_add_signed(i64::from(dwords) * 4));
         }
         if entry.mnemonic() == "s_add_pc_i64" {
@@ -71,6 +71,14 @@ impl Inst {
             Some(target) => Flow::Branch { target, conditional },
             None => Flow::Indirect { conditional },
         }
+    }
+}
+
+impl Entry {
+    /// Where instructions of this line state how far they branch: 16 bits, a signed number of dwords from the instruction
+    /// behind them.
+    pub fn branch_distance(self) -> Option<&'static [Piece]> {
+        self.slots().iter().find(|slot| is_branch_distance(slot.kind)).map(Slot::pieces)
     }
 }
 

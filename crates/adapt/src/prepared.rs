@@ -1,0 +1,112 @@
+//! A code object for the target before it is written: the code that stays, or the new code, and the label.
+//!
+//! Invariants: what stays of the input is not copied; whoever writes it has the result checked by [`Prepared::check`], which
+//! reads it again.
+
+use crate::order::{Adapted, ObjectRecord};
+use hotswap_code_object::{CodeObject, Patch, same_but_for_label, same_but_for_patch};
+use hotswap_families::Registry;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Prepared<'a> {
+    code: Code<'a>,
+    /// What is new in it; nothing where header and note go on naming the source.
+    label: Option<(Patch, TargetId)>,
+    record: ObjectRecord,
+}
+
+/// A code object with the label of the source.
+#[derive(Debug, Clone)]
+pub(crate) enum Code<'a> {
+    /// The input.
+    Same(Box<CodeObject<'a>>),
+    /// Written anew, and verified.
+    New(Vec<u8>),
+}
+
+impl Code<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Same(object) => object.bytes(),
+            Self::New(bytes) => bytes,
+        }
+    }
+
+    /// Calls `with` with the code object.
+    fn read<T>(&self, with: impl FnOnce(&CodeObject<'_>) -> Result<T, Diagnostic>) -> Result<T, Diagnostic> {
+        match self {
+            Self::Same(object) => with(object),
+            Self::New(bytes) => with(&CodeObject::parse(bytes)?),
+        }
+    }
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn unlabelled(code: Code<'a>, record: ObjectRecord) -> Self {
+        Self { code, label: None, record }
+    }
+
+    /// Header and note name the target.
+    pub(crate) fn labelled(code: Code<'a>, target: TargetId, mut record: ObjectRecord) -> Result<Self, Diagnostic> {
+        let (patch, families) = code.read(|object| Registry::installed().patch(object, &target))?;
+        record.labelled = true;
+        record.families.extend(families);
+        Ok(Self { code, label: Some((patch, target)), record })
+    }
+
+    /// What was done.
+    pub fn record(&self) -> &ObjectRecord {
+        &self.record
+    }
+
+    /// Size of the file in bytes.
+    pub fn size(&self) -> u64 {
+        self.label.as_ref().map_or(self.code.bytes().len(), |(patch, _)| patch.size()) as u64
+    }
+
+    /// The file in order: offsets and bytes. What is the input's is a slice of it.
+    pub fn parts(&self) -> Vec<(u64, &[u8])> {
+        let bytes = self.code.bytes();
+        self.label.as_ref().map_or_else(|| vec![(0, bytes)], |(patch, _)| patch.parts(bytes))
+    }
+
+    /// Reads the label of the file that was made of the parts, which must have been compared with them.
+    ///
+    /// # Errors
+    /// `VERIFY_FAILED`, or what is wrong with the file.
+    pub fn check(&self, made: &[u8]) -> Result<(), Diagnostic> {
+        self.compare(made, |old, new, patch| same_but_for_patch(old, new, patch))
+    }
+
+    /// The file in memory, checked.
+    pub(crate) fn finish(self) -> Result<Adapted, Diagnostic> {
+        let Some((patch, _)) = &self.label else {
+            let bytes = match self.code {
+                Code::Same(object) => object.bytes().to_vec(),
+                Code::New(bytes) => bytes,
+            };
+            return Ok(Adapted { bytes, record: self.record });
+        };
+        let bytes = patch.apply(self.code.bytes().to_vec());
+        self.compare(&bytes, |old, new, _| same_but_for_label(old, new))?;
+        Ok(Adapted { bytes, record: self.record })
+    }
+
+    fn compare(
+        &self,
+        made: &[u8],
+        same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &Patch) -> Result<(), String>,
+    ) -> Result<(), Diagnostic> {
+        let Some((patch, target)) = &self.label else { return Ok(()) };
+        let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
+        let again = CodeObject::parse(made)?;
+        self.code.read(|old| same(old, &again, patch).map_err(|what| failed(format!("the label changed {what}"))))?;
+        if again.target_id().processor != target.processor {
+            return Err(failed(format!("the result is labelled {}", again.target_id())));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! A changed copy of a file, as what is new in it: most of a large code object stays where it is, and is not copied to be
+//! relabelled.
+//!
+//! Invariants: patches lie inside of what stays of the old file and do not overlap; parts follow one another without gaps.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// New bytes over an old file and behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patch {
+    /// Bytes of the old file that stay, from its start.
+    kept: usize,
+    /// New bytes in the place of old ones, by offset.
+    over: BTreeMap<usize, Vec<u8>>,
+    behind: Vec<u8>,
+}
+
+impl Patch {
+    /// No change to a file of that size.
+    pub fn none(size: usize) -> Self {
+        Self { kept: size, over: BTreeMap::new(), behind: Vec::new() }
+    }
+
+    /// Size of the new file.
+    pub fn size(&self) -> usize {
+        self.kept + self.behind.len()
+    }
+
+    /// Whether all bytes of that range are those of the old file.
+    pub fn keeps(&self, range: &Range<usize>) -> bool {
+        range.end <= self.kept && self.overlapping(range).next().is_none()
+    }
+
+    /// The new file in order: offsets and bytes; what stays is a slice of `old`.
+    pub fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
+        let mut parts: Vec<(u64, &[u8])> = Vec::with_capacity(self.over.len() * 2 + 2);
+        let mut at = 0;
+        for (start, new) in &self.over {
+            parts.push((at as u64, &old[at..*start]));
+            parts.push((*start as u64, new));
+            at = start + new.len();
+        }
+        parts.push((at as u64, &old[at..self.kept]));
+        parts.push((self.kept as u64, &self.behind));
+        parts.retain(|(_, bytes)| !bytes.is_empty());
+        parts
+    }
+
+    /// The new file.
+    pub fn apply(&self, mut old: Vec<u8>) -> Vec<u8> {
+        old.truncate(self.kept);
+        for (start, new) in &self.over {
+            old[*start..start + new.len()].copy_from_slice(new);
+        }
+        old.extend_from_slice(&self.behind);
+        old
+    }
+
+    /// These bytes at that offset, which must lie in what stays of the old file.
+    pub(crate) fn put(&mut self, at: usize, new: &[u8]) {
+        let range = at..at + new.len();
+        let starts: Vec<usize> = self.overlapping(&range).collect();
+        let old: Vec<_> = starts.iter().filter_map(|start| Some((*start, self.over.remove(start)?))).collect();
+        let start = old.first().map_or(at, |(first, _)| at.min(*first));
+        let end = old.last().map_or(range.end, |(last, bytes)| range.end.max(last + bytes.len()));
+        let mut all = vec![0; end - start];
+        for (from, bytes) in old.iter().map(|(from, bytes)| (*from, &bytes[..])).chain([(at, new)]) {
+            all[from - start..from - start + bytes.len()].copy_from_slice(bytes);
+        }
+        self.over.insert(start, all);
+    }
+
+    /// The old file ends there.
+    pub(crate) fn cut(&mut self, size: usize) {
+        self.over.retain(|start, _| *start < size);
+        self.over.iter_mut().for_each(|(start, bytes)| bytes.truncate(size - start));
+        self.kept = size;
+    }
+
+    /// These bytes behind everything.
+    pub(crate) fn append(&mut self, new: &[u8]) {
+        self.behind.extend_from_slice(new);
+    }
+
+    /// Starts of the patches that have bytes of the range.
+    fn overlapping(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
+        let before = self.over.range(..range.end).rev();
+        let start = range.start;
+        let mut found: Vec<usize> =
+            before.take_while(|(at, bytes)| *at + bytes.len() > start).map(|(at, _)| *at).collect();
+        found.reverse();
+        found.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against the same changes to a copy.
+        #[test]
+        fn parts_are_the_changed_copy(
+            old in proptest::collection::vec(any::<u8>(), 1..200),
+            changes in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 1..40)), 0..12),
+            cut in any::<Option<u16>>(),
+            behind in proptest::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let (mut patch, mut wanted) = (Patch::none(old.len()), old.clone());
+            for (at, new) in &changes {
+                let at = usize::from(*at) % old.len();
+                let new = &new[..new.len().min(old.len() - at)];
+                patch.put(at, new);
+                wanted[at..at + new.len()].copy_from_slice(new);
+            }
+            if let Some(size) = cut.map(|size| usize::from(size) % old.len()) {
+                patch.cut(size);
+                wanted.truncate(size);
+            }
+            patch.append(&behind);
+            wanted.extend_from_slice(&behind);
+            prop_assert_eq!(patch.size(), wanted.len());
+            prop_assert_eq!(&patch.apply(old.clone()), &wanted);
+            let mut joined = Vec::new();
+            for (at, part) in patch.parts(&old) {
+                prop_assert_eq!(at as usize, joined.len());
+                joined.extend_from_slice(part);
+            }
+            prop_assert_eq!(&joined, &wanted);
+            for start in 0..old.len() {
+                let range = start..(start + 3).min(old.len());
+                if patch.keeps(&range) {
+                    prop_assert_eq!(&old[range.clone()], &wanted[range]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Lengths and classes of instructions without decoding them: for passes over much code that look for little.
+//!
+//! Whoever makes a sieve gives each line of the tables a class of its own, and fields that must not hold a certain number.
+//! A sieve is the part of the tables that one target needs, laid out so that most instructions cost a few loads.
+//!
+//! Invariants: what a sieve answers is what [`Isa::decode`] says of the same bytes: an instruction of that class and length,
+//! and none of its fields holds its number; whatever is not that simple has no answer. [`Inst`](crate::Inst) is never made.
+
+use crate::isa::Isa;
+use crate::tables::{ACCEPT, AVAILABLE, CHECKS, Check, ENTRIES, Entry, EntryData, NODES, Piece, meaning, part};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What a sieve says of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Length in bytes, literal included.
+    pub len: u8,
+    /// The class of its line.
+    pub class: u8,
+}
+
+/// What is said of one line of the tables.
+#[derive(Debug, Clone, Default)]
+pub struct Grade {
+    /// The class of its instructions; `None` for lines whose instructions are to be decoded, all of them.
+    pub class: Option<u8>,
+    /// Fields and numbers: instructions that hold one are to be decoded as well.
+    pub except: Vec<(&'static [Piece], u64)>,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Sieve {
+    /// As the decoder's, but a leaf is the number of a line. The first 512 go by the top nine bits of the first word.
+    nodes: Vec<u32>,
+    lines: Vec<Line>,
+    /// What values of fields mean.
+    meanings: Vec<u8>,
+}
+
+/// A line of the tables, with what must hold. Aligned so that it lies in one line of the cache.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    value: u64,
+    mask: u64,
+    at: [u8; FIELDS],
+    bits: [u16; FIELDS],
+    /// Where the meanings of each field begin.
+    set: [u16; FIELDS],
+    /// Length in bytes for what the fields mean together; 0 where that is for the decoder to say.
+    lengths: [u8; 8],
+    class: u8,
+}
+
+/// Fields that are looked at; unused ones accept everything.
+const FIELDS: usize = 4;
+const LEAF: u32 = 1 << 31;
+/// A leaf without a line.
+const NOTHING: u32 = LEAF | 0xffff;
+/// A table of the decoder that looks at the third word or the fourth.
+const HIGH: u32 = 1 << 30;
+
+impl Sieve {
+    /// The sieve for code of `isa`; `grade` is asked once for each line of the tables that it needs.
+    pub fn new(isa: Isa, grade: impl FnMut(Entry) -> Grade) -> Self {
+        let mut making = Making {
+            isa,
+            grade,
+            nodes: Vec::new(),
+            tables: BTreeMap::new(),
+            lines: Vec::new(),
+            numbers: BTreeMap::new(),
+            // The one value of a field of no bits.
+            meanings: vec![0],
+            sets: BTreeMap::new(),
+        };
+        let root = (isa.setting().root & 0xf_ffff) as usize;
+        making.nodes.resize(512, NOTHING);
+        for number in 0..512 {
+            let node = making.node(NODES.get(root + number).copied().unwrap_or(NOTHING));
+            making.nodes[number] = making.table(node);
+        }
+        let Making { nodes, lines, meanings, .. } = making;
+        Self { nodes, lines, meanings }
+    }
+
+    /// The instruction at the start of the bytes; `None` says that it is to be decoded.
+    #[inline(always)]
+    pub fn look(&self, bytes: &[u8; 20]) -> Option<Seen> {
+        let low = u64::from_le_bytes(*bytes.first_chunk()?);
+        let mut node = self.below(*self.nodes.get((low as u32 >> 23) as usize)?, low)?;
+        while node & LEAF == 0 {
+            node = self.below(node, low)?;
+        }
+        let line = self.lines.get((node & 0xffff) as usize)?;
+        let one = |number: usize| {
+            let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
+            self.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)
+        };
+        let meaning = one(0) | one(1) | one(2) | one(3);
+        let len = line.lengths[usize::from(meaning & 7)];
+        ((low ^ line.value) & line.mask == 0 && len != 0).then_some(Seen { len, class: line.class })
+    }
+
+    #[inline(always)]
+    fn below(&self, node: u32, low: u64) -> Option<u32> {
+        let index = (low >> (node >> 24 & 63)) as u32 & ((1 << (node >> 20 & 15)) - 1);
+        self.nodes.get(((node & 0xf_ffff) + index) as usize).copied()
+    }
+}
+
+/// A sieve under construction.
+struct Making<G> {
+    isa: Isa,
+    grade: G,
+    nodes: Vec<u32>,
+    /// Tables that are there already, by the decoder's number.
+    tables: BTreeMap<u32, u32>,
+    lines: Vec<Line>,
+    /// Lines that are there already, by the decoder's.
+    numbers: BTreeMap<u16, u32>,
+    meanings: Vec<u8>,
+    /// Lists of meanings that are there already: the decoder's, number of bits, the value that is excepted.
+    sets: BTreeMap<(Option<u16>, u16, Option<u64>), Option<u16>>,
+}
+
+impl<G: FnMut(Entry) -> Grade> Making<G> {
+    /// The node that stands for one of the decoder's.
+    fn node(&mut self, node: u32) -> u32 {
+        if node & LEAF != 0 {
+            return self.leaf(node as u16);
+        }
+        if node & HIGH != 0 {
+            return NOTHING;
+        }
+        if let Some(known) = self.tables.get(&node) {
+            return *known;
+        }
+        let (first, count) = ((node & 0xf_ffff) as usize, 1usize << (node >> 20 & 15));
+        let start = self.nodes.len();
+        self.nodes.resize(start + count, NOTHING);
+        for number in 0..count {
+            let child = self.node(NODES.get(first + number).copied().unwrap_or(NOTHING));
+            self.nodes[start + number] = child;
+        }
+        let made = node & !0xf_ffff | start as u32;
+        self.tables.insert(node, made);
+        made
+    }
+
+    /// A table of no bits around a leaf: all first nodes are tables, so that the commonest ways are equally long.
+    fn table(&mut self, node: u32) -> u32 {
+        if node & LEAF == 0 {
+            return node;
+        }
+        let made = self.nodes.len() as u32;
+        self.nodes.push(node);
+        made
+    }
+
+    /// The first candidate of a leaf counts, as in the decoder's fast way.
+    fn leaf(&mut self, id: u16) -> u32 {
+        if let Some(known) = self.numbers.get(&id) {
+            return *known;
+        }
+        let line = self.line(id);
+        let number = self.lines.len();
+        let made = if line.is_some() && number < 0xffff { LEAF | number as u32 } else { NOTHING };
+        self.lines.extend(line.filter(|_| made != NOTHING));
+        self.numbers.insert(id, made);
+        made
+    }
+
+    fn line(&mut self, id: u16) -> Option<Line> {
+        let entry = ENTRIES.get(usize::from(id))?;
+        let setting = self.isa.setting();
+        AVAILABLE.get(setting.available as usize + usize::from(entry.need)).filter(|there| **there)?;
+        let Grade { class, except } = (self.grade)(Entry::new(id));
+        let mut fields = Fields::of(entry)?;
+        fields.except(&except)?;
+        let mut line = Line {
+            value: entry.value,
+            mask: entry.mask,
+            at: [0; FIELDS],
+            bits: [0; FIELDS],
+            set: [0; FIELDS],
+            lengths: fields.lengths(entry.bytes, self.isa.longest()),
+            class: class?,
+        };
+        for (number, (at, bits, set, except)) in fields.list.into_iter().enumerate() {
+            line.set[number] = self.set(set, bits, except)?;
+            (line.at[number], line.bits[number]) = (at, bits);
+        }
+        Some(line)
+    }
+
+    /// Where a list of meanings begins.
+    fn set(&mut self, set: Option<u16>, bits: u16, except: Option<u64>) -> Option<u16> {
+        if let Some(known) = self.sets.get(&(set, bits, except)) {
+            return *known;
+        }
+        let start = self.meanings.len();
+        let accept = self.isa.setting().accept as usize;
+        for raw in 0..=bits {
+            let accepted = set.map(|set| ACCEPT.get(accept + usize::from(set) + usize::from(raw)).copied());
+            let meaning = accepted.map_or(0, |known| known.unwrap_or(meaning::NONE));
+            self.meanings.push(if except == Some(u64::from(raw)) { meaning::NONE } else { meaning });
+        }
+        let made = u16::try_from(start).ok();
+        self.sets.insert((set, bits, except), made);
+        made
+    }
+}
+
+/// What counts in the first eight bytes: place, bits, the decoder's meanings, the value that is excepted.
+#[derive(Default)]
+struct Fields {
+    list: Vec<(u8, u16, Option<u16>, Option<u64>)>,
+    /// Where the literal is, if the encoding holds it.
+    literal: Option<(u8, u8)>,
+}
+
+impl Fields {
+    /// The decoder's checks; `None` where they are not that simple.
+    fn of(entry: &EntryData) -> Option<Self> {
+        let mut fields = Self::default();
+        if entry.high != 0 {
+            return None;
+        }
+        for check in part(&CHECKS, entry.checks, entry.check_count) {
+            if check.count != 0 {
+                return None;
+            }
+            match check.what {
+                0..=Check::SOURCE if check.width <= 10 && check.at + check.width <= 64 => {
+                    fields.list.push((check.at, (1 << check.width) - 1, Some(check.set), None));
+                }
+                // Two of them must be equal.
+                Check::LITERAL32 if fields.literal.is_none_or(|place| place == (check.at, check.width)) => {
+                    fields.literal = Some((check.at, check.width));
+                }
+                _ => return None,
+            }
+        }
+        (fields.list.len() <= FIELDS).then_some(fields)
+    }
+
+    /// Fields that must not hold a number.
+    fn except(&mut self, except: &[(&'static [Piece], u64)]) -> Option<()> {
+        for (pieces, number) in except {
+            // Other pieces, of a field that has some, can only make the number larger.
+            let holds = |piece: &&Piece| piece.from == 0 && piece.width <= 10 && *number >> piece.width == 0;
+            let piece = pieces.iter().find(holds).filter(|piece| piece.at + piece.width <= 64)?;
+            let bits = (1u16 << piece.width) - 1;
+            let is_free = |value: &Option<u64>| value.is_none_or(|value| value == *number);
+            let mut known = self.list.iter_mut().filter(|(at, known, ..)| (*at, *known) == (piece.at, bits));
+            match known.find(|(.., value)| is_free(value)) {
+                Some((.., value)) => *value = Some(*number),
+                None => self.list.push((piece.at, bits, None, Some(*number))),
+            }
+        }
+        (self.list.len() <= FIELDS).then_some(())
+    }
+
+    /// The length for each sum of meanings.
+    fn lengths(&self, bytes: u8, longest: u8) -> [u8; 8] {
+        let mut lengths = [0; 8];
+        let fits = |len: u8| if len <= longest { len } else { 0 };
+        lengths[0] = bytes;
+        // A source may mean a literal of the encoding; whether that can be one of 64 bits is not so simple.
+        let of_encoding = self.literal.is_some();
+        lengths[usize::from(meaning::LITERAL32)] = if of_encoding { bytes } else { fits(bytes + 4) };
+        lengths[usize::from(meaning::LITERAL64)] = if of_encoding { 0 } else { fits(bytes + 8) };
+        lengths
+    }
+}
