@@ -78,7 +78,7 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// `VERIFY_FAILED`, or what is wrong with the file.
     pub fn check(&self, made: &[u8]) -> Result<(), Diagnostic> {
-        self.compare(made, |old, new, patch| same_but_for_patch(old, new, patch))
+        self.compare(made, same_but_for_patch)
     }
 
     /// The file in memory, checked.

@@ -341,7 +341,7 @@ mod tests {
             } else {
                 tame
             };
-            let random = if next() % 8 == 0 { wild } else { tame };
+            let random = if next().is_multiple_of(8) { wild } else { tame };
             bytes.extend_from_slice(&(random & !mask | value).to_le_bytes()[..usize::from(entry.bytes())]);
         }
         bytes

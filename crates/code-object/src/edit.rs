@@ -65,10 +65,10 @@ impl<'o, 'a> Edit<'o, 'a> {
     pub fn patch(self) -> Patch {
         let mut patch = self.note;
         if self.flags != self.object.e_flags() {
-            patch.put(E_FLAGS, &self.flags.to_le_bytes());
+            patch.put(E_FLAGS, self.flags.to_le_bytes().to_vec());
         }
         if self.abi_version != self.object.abi_version() {
-            patch.put(ABI_VERSION, &[self.abi_version]);
+            patch.put(ABI_VERSION, vec![self.abi_version]);
         }
         patch
     }

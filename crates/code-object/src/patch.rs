@@ -13,7 +13,7 @@ pub struct Patch {
     kept: usize,
     /// New bytes in the place of old ones, by offset.
     over: BTreeMap<usize, Vec<u8>>,
-    behind: Vec<u8>,
+    behind: Vec<Vec<u8>>,
 }
 
 impl Patch {
@@ -24,7 +24,7 @@ impl Patch {
 
     /// Size of the new file.
     pub fn size(&self) -> usize {
-        self.kept + self.behind.len()
+        self.kept + self.behind.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Whether all bytes of that range are those of the old file.
@@ -42,7 +42,11 @@ impl Patch {
             at = start + new.len();
         }
         parts.push((at as u64, &old[at..self.kept]));
-        parts.push((self.kept as u64, &self.behind));
+        let mut at = self.kept as u64;
+        for new in &self.behind {
+            parts.push((at, new));
+            at += new.len() as u64;
+        }
         parts.retain(|(_, bytes)| !bytes.is_empty());
         parts
     }
@@ -53,21 +57,20 @@ impl Patch {
         for (start, new) in &self.over {
             old[*start..start + new.len()].copy_from_slice(new);
         }
-        old.extend_from_slice(&self.behind);
+        self.behind.iter().for_each(|new| old.extend_from_slice(new));
         old
     }
 
     /// These bytes at that offset, which must lie in what stays of the old file.
-    pub(crate) fn put(&mut self, at: usize, new: &[u8]) {
+    pub(crate) fn put(&mut self, at: usize, new: Vec<u8>) {
         let range = at..at + new.len();
         let starts: Vec<usize> = self.overlapping(&range).collect();
-        let old: Vec<_> = starts.iter().filter_map(|start| Some((*start, self.over.remove(start)?))).collect();
-        let start = old.first().map_or(at, |(first, _)| at.min(*first));
-        let end = old.last().map_or(range.end, |(last, bytes)| range.end.max(last + bytes.len()));
-        let mut all = vec![0; end - start];
-        for (from, bytes) in old.iter().map(|(from, bytes)| (*from, &bytes[..])).chain([(at, new)]) {
-            all[from - start..from - start + bytes.len()].copy_from_slice(bytes);
-        }
+        let mut parts: Vec<_> = starts.iter().filter_map(|start| Some((*start, self.over.remove(start)?))).collect();
+        parts.push((at, new));
+        let (start, all) = match &mut parts[..] {
+            [(at, new)] => (*at, std::mem::take(new)),
+            _ => joined(&parts),
+        };
         self.over.insert(start, all);
     }
 
@@ -79,8 +82,8 @@ impl Patch {
     }
 
     /// These bytes behind everything.
-    pub(crate) fn append(&mut self, new: &[u8]) {
-        self.behind.extend_from_slice(new);
+    pub(crate) fn append(&mut self, new: Vec<u8>) {
+        self.behind.push(new);
     }
 
     /// Starts of the patches that have bytes of the range.
@@ -92,6 +95,17 @@ impl Patch {
         found.reverse();
         found.into_iter()
     }
+}
+
+/// Overlapping parts as one; of two the later in the list counts.
+fn joined(parts: &[(usize, Vec<u8>)]) -> (usize, Vec<u8>) {
+    let start = parts.iter().map(|(at, _)| *at).min().unwrap_or(0);
+    let end = parts.iter().map(|(at, bytes)| at + bytes.len()).max().unwrap_or(start);
+    let mut all = vec![0; end - start];
+    for (at, bytes) in parts {
+        all[at - start..at - start + bytes.len()].copy_from_slice(bytes);
+    }
+    (start, all)
 }
 
 #[cfg(test)]
@@ -112,15 +126,16 @@ mod tests {
             for (at, new) in &changes {
                 let at = usize::from(*at) % old.len();
                 let new = &new[..new.len().min(old.len() - at)];
-                patch.put(at, new);
+                patch.put(at, new.to_vec());
                 wanted[at..at + new.len()].copy_from_slice(new);
             }
             if let Some(size) = cut.map(|size| usize::from(size) % old.len()) {
                 patch.cut(size);
                 wanted.truncate(size);
             }
-            patch.append(&behind);
-            wanted.extend_from_slice(&behind);
+            patch.append(behind.clone());
+            patch.append(behind.clone());
+            wanted.extend_from_slice(&[&behind[..], &behind].concat());
             prop_assert_eq!(patch.size(), wanted.len());
             prop_assert_eq!(&patch.apply(old.clone()), &wanted);
             let mut joined = Vec::new();

@@ -53,17 +53,17 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, 
         return Ok(out);
     }
     if text.len() == note.target.len() {
-        note.target_ranges.iter().for_each(|range| out.put(range.start, text.as_bytes()));
+        note.target_ranges.iter().for_each(|range| out.put(range.start, text.as_bytes().to_vec()));
         return Ok(out);
     }
     let place = Place::find(object)?;
     let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
     if new.len() == place.area.len() {
-        out.put(place.area.start, &new);
+        out.put(place.area.start, new);
     } else if let Some(layout) = Layout::find(object, &place, new.len()) {
         layout.write(object, &place, &new, &mut out);
     } else {
-        place.append(object, &new, &mut out);
+        place.append(object, new, &mut out);
     }
     Ok(out)
 }
@@ -107,18 +107,17 @@ impl Place {
     }
 
     /// Puts the note behind everything else, or leaves it there.
-    fn append(&self, object: &CodeObject<'_>, new: &[u8], out: &mut Patch) {
+    fn append(&self, object: &CodeObject<'_>, new: Vec<u8>, out: &mut Patch) {
         let is_last = self.area.end == out.size() && !self.is_loaded(object);
         if is_last {
             out.cut(self.area.start);
         } else {
-            out.put(self.area.start, &vec![0; self.area.len()]);
+            out.put(self.area.start, vec![0; self.area.len()]);
             let padding = out.size().next_multiple_of(8) - out.size();
-            out.append(&[0; 8][..padding]);
+            out.append(vec![0; padding]);
         }
-        let at = out.size() as u64;
+        let (at, size) = (out.size() as u64, new.len() as u64);
         out.append(new);
-        let size = new.len() as u64;
         for index in &self.segments {
             // Offset, no address, sizes in file and memory.
             for (field, value) in [(8, at), (16, 0), (24, 0), (32, size), (40, size)] {
@@ -258,7 +257,7 @@ impl Layout {
             let old = &object.bytes()[object.sections()[*index].range.clone()];
             window[at - self.window.start..][..old.len()].copy_from_slice(old);
         }
-        out.put(self.window.start, &window);
+        out.put(self.window.start, window);
         let size = new.len() as u64;
         for index in &place.segments {
             put(out, segment_row(object, *index) + 32, size);
@@ -309,5 +308,5 @@ pub(crate) fn section_row(object: &CodeObject<'_>, index: usize) -> usize {
 }
 
 fn put(out: &mut Patch, at: usize, value: u64) {
-    out.put(at, &value.to_le_bytes());
+    out.put(at, value.to_le_bytes().to_vec());
 }

@@ -11,7 +11,7 @@ const NUMBER: u64 = 230;
 
 fn class(entry: Entry) -> Option<u8> {
     let class = entry.id() % 250;
-    (class % 16 != 0).then_some(class as u8)
+    (!class.is_multiple_of(16)).then_some(class as u8)
 }
 
 fn grade(entry: Entry) -> Grade {
