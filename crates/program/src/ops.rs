@@ -198,28 +198,18 @@ impl Op {
 
     /// Whether addresses in scalar registers may come from it or go through it.
     pub(crate) const fn moves_addresses(self) -> bool {
-        matches!(
+        let masks_lanes = matches!(self, Self::AndExec | Self::OrExec | Self::AndNotExec);
+        let brings = matches!(
             self,
             Self::GetPc
                 | Self::SetPc
                 | Self::SwapPc
                 | Self::Call
                 | Self::AddPc
-                | Self::Add
-                | Self::AddSigned
-                | Self::AddWithCarry
-                | Self::Sub
-                | Self::SubWithBorrow
-                | Self::Add64
-                | Self::Sub64
-                | Self::Move
-                | Self::Move64
-                | Self::SignExtend16
-                | Self::Absolute
-                | Self::Select
                 | Self::Load
                 | Self::WriteLane
                 | Self::ReadLane
-        )
+        );
+        brings || self.computes_scalars() && !masks_lanes
     }
 }

@@ -78,8 +78,7 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
     let known = known::programs(&image, options.programs)?;
     let marks = Marks::new(rewrite::isa(&image)?);
     let symbols = image.symbols()?;
-    let none = Edits::new();
-    let edits: BTreeMap<usize, Edits> = functions.iter().map(|(section, _)| (*section, none.clone())).collect();
+    let edits: BTreeMap<usize, Edits> = functions.iter().map(|(section, _)| (*section, Edits::new())).collect();
     let plans = rewrite::plans_of(&image, &symbols, &relocations, &marks, &edits, (options, &known))?;
     let (mut edits, mut free, mut moved) = (BTreeMap::new(), Vec::new(), Vec::new());
     for plan in plans.iter().filter(|plan| functions.iter().any(|(section, _)| *section == plan.section)) {
@@ -96,8 +95,7 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
         free.push((plan.section, bytes.len() as u64));
         moved.append(&mut maker.moved);
     }
-    let from: Vec<(usize, u64)> = free.clone();
-    let own = Options { registers: options.registers, programs: options.programs, free: &from, ..Options::default() };
+    let own = Options { registers: options.registers, programs: options.programs, free: &free, ..Options::default() };
     let Output { mut bytes, .. } = rewrite::rewrite(data, &edits, &own)?;
     lead(&mut bytes, &moved)?;
     verify::verify(&bytes)?;
@@ -147,12 +145,10 @@ impl Maker<'_, '_> {
             copy.copy_from_slice(&self.bytes[one.from as usize..][..one.size as usize]);
             self.distances(one, copy)?;
             let mut left: Vec<u8> = self.entry(one)?.iter().flat_map(|word| word.to_le_bytes()).collect();
-            left.resize(left.len().max(one.size as usize), 0);
-            if left.len() as u64 > one.size {
-                return Err(self.refuse(one.from, "it has no room for a branch to its new place"));
-            }
-            let words = self.entry(one)?.len() * 4;
-            left[words..].chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&self.fill().to_le_bytes()));
+            let room = one.size.checked_sub(left.len() as u64).map(|bytes| bytes as usize / 4);
+            let room = room.ok_or_else(|| self.refuse(one.from, "it has no room for a branch to its new place"))?;
+            left.extend(self.fill().to_le_bytes().repeat(room));
+            left.resize(one.size as usize, 0);
             edits.replace(one.from, one.size, &left, &[]);
         }
         edits.append(size, &pool);
