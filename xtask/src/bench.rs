@@ -179,14 +179,20 @@ impl Inside {
         self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1250 -O1 -fgpu-rdc -c stepping.hip -o stepping.o"))?;
         let words = "--offload-arch=gfx1250 -fgpu-rdc --hip-link stepping.o -lamdhip64";
         let retarget = "-Xoffload-linker '--hotswap-retarget=gfx1250=>gfx1250-strict'";
-        let hotswap = self.installed("bin/hotswap-clang++");
+        let link = format!("{} {words} {retarget} -o retargeted", self.installed("bin/hotswap-clang++"));
+        self.prepare(&link)?;
+        // The figure counts only if the code was laid out anew.
+        let mut inspect = Command::new(self.prefix.join("bin/hotswap"));
+        if !run::output(inspect.args(["inspect", "retargeted"]))?.contains("ds_two_address") {
+            return fail("the link made nothing with ds_two_address for gfx1250-strict".to_owned());
+        }
         Ok(Contest {
             question: "device link with another stepping: 20 MB of device data, code that is rewritten",
             limit: Limit::Ratio(1.5),
             rounds: 11,
             contestants: vec![
                 Self::contestant("clang++", &format!("{LLVM}/clang++ {words} -o plain")),
-                Self::contestant("hotswap-clang++, 1 stepping", &format!("{hotswap} {words} {retarget} -o retargeted")),
+                Self::contestant("hotswap-clang++, 1 stepping", &link),
             ],
         })
     }
