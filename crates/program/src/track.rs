@@ -65,7 +65,7 @@ pub(crate) struct Tracked {
 pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
     let points = touches.points();
     let serving = fetches::serving(context, draft, &points);
-    let steps = steps::Steps::read(context, &points, serving);
+    let steps = steps::Steps::read(context, &points, draft.banked, serving);
     flow::solve(context, draft, &steps, touches)
 }
 

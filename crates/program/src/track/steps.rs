@@ -99,12 +99,18 @@ const ROUNDS: usize = 8;
 
 impl Steps {
     /// Of the instructions at these offsets, which rise; those that serve fetching ahead alone are no steps of addresses.
-    pub(super) fn read(context: &Context<'_, '_>, points: &[u32], serving: Vec<u32>) -> Self {
+    /// Where a function sets the bank mode of vector registers (`banked`), a number in an encoding is more than one register:
+    /// there lanes are not followed.
+    pub(super) fn read(context: &Context<'_, '_>, points: &[u32], banked: bool, serving: Vec<u32>) -> Self {
         let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
         let mut found = Self { steps, keys, serving, overflows: false };
         for offset in points {
             let Some(inst) = context.decode(*offset) else { continue };
-            found.steps.push(step(context, *offset, &inst));
+            let mut step = step(context, *offset, &inst);
+            if banked {
+                step.forget_lanes();
+            }
+            found.steps.push(step);
         }
         found.close();
         found
@@ -151,6 +157,16 @@ impl Steps {
             }
         }
         self.steps = steps;
+    }
+}
+
+impl Step {
+    fn forget_lanes(&mut self) {
+        match self.op {
+            Op::WriteLane => self.to = None,
+            Op::ReadLane => self.a = From::Unknown,
+            _ => {}
+        }
     }
 }
 
