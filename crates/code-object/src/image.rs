@@ -16,7 +16,8 @@ mod relocation;
 mod symbol;
 
 pub use layout::Layout;
-pub use relocation::{Formula, RELOCATIONS, Rela, RelocationKind, Relocations};
+pub(crate) use relocation::ANDROID;
+pub use relocation::{Form, Formula, RELOCATIONS, Rela, RelocationKind, Relocations, crel, pack_words};
 pub use symbol::{SymbolRow, SymbolRows};
 
 use crate::Kind;

@@ -13,6 +13,7 @@
 //! Absent on purpose: notes in several places, and any guess about bytes between sections.
 
 use crate::elf::{Kind, Section, Segment};
+use crate::image::ANDROID;
 use crate::note::respelled;
 use crate::object_file::CodeObject;
 use crate::patch::Patch;
@@ -192,7 +193,8 @@ impl Layout {
             section.address == section.range.start as u64 + self.bias && section.range.end <= self.window.end
         };
         let others = sections.iter().enumerate().any(|(index, section)| inside(&section.range) && !moves(index));
-        let relocated = sections.iter().any(|s| [elf::SHT_REL, elf::SHT_RELA, elf::SHT_RELR].contains(&s.kind));
+        let forms = [elf::SHT_REL, elf::SHT_RELA, elf::SHT_RELR, elf::SHT_CREL];
+        let relocated = sections.iter().any(|s| forms.contains(&s.kind) || ANDROID.contains(&s.kind));
         let load = |segment: &Segment| {
             segment.kind == elf::PT_LOAD
                 && segment.range.start <= self.window.start

@@ -1,25 +1,56 @@
-//! Sections that are compressed (`-gz`): the engine works on a file with plain ones, and what changed is compressed again.
+//! Sections that are packed: compressed ones (`-gz`) and compact relocations (`--crel`). The engine works on a file with
+//! plain ones, and what changed is packed again.
 //!
-//! Invariants: a section whose content is unchanged keeps its compressed bytes; a file without such sections is not
+//! Invariants: a section whose content is unchanged keeps its packed bytes; a file without such sections is not
 //! copied; a header that claims more than its bytes hold is damage, found without taking the claimed memory.
 
-use hotswap_code_object::image::{Image, Layout};
+use hotswap_code_object::image::{Form, Image, Layout, Part, Rela, Relocations, crel};
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::io::{Read, Write};
 
 /// Bytes of the header of a compressed section: form, a reserved word, size, alignment.
 const HEADER: usize = 24;
-/// Where flags and alignment are in a row of the section table.
+/// Where the kind, flags, alignment and the size of entries are in a row of the section table.
+const KIND: usize = 4;
 const FLAGS: usize = 8;
 const ALIGN: usize = 48;
+const ENTRY: usize = 56;
 const ROW: usize = 64;
+/// Bytes of a plain relocation.
+const RELA: usize = 24;
 
-/// A compressed section.
+/// How a section is packed.
+#[derive(Clone, Copy)]
+enum How {
+    /// In that form.
+    Compressed(u32),
+    /// Compact relocations; whether the bits that no place has are left out.
+    Crel { shifts: bool },
+}
+
+/// A packed section.
 struct Packed {
     section: usize,
-    form: u32,
+    how: How,
     plain: Vec<u8>,
+    /// The row of the plain section.
+    row: Row,
+}
+
+/// What changes in a row of the section table.
+#[derive(Clone, Copy)]
+struct Row {
+    kind: u32,
+    flags: u64,
+    align: u64,
+    entry_size: u64,
+}
+
+impl Row {
+    fn of(part: &Part<'_>) -> Self {
+        Self { kind: part.kind, flags: part.flags, align: part.align, entry_size: part.entry_size }
+    }
 }
 
 /// A file whose sections are plain, and which of them were not.
@@ -40,6 +71,11 @@ pub(crate) fn unpack(image: &Image<'_>) -> Result<Option<Plain>, Diagnostic> {
             sections.push(inflate(image, number)?);
         }
     }
+    if image.sections.iter().any(|part| part.kind == elf::SHT_CREL) {
+        for records in image.relocations()?.iter().filter(|records| records.form == Form::Crel) {
+            sections.push(spread(image, records)?);
+        }
+    }
     if sections.is_empty() {
         return Ok(None);
     }
@@ -49,19 +85,46 @@ pub(crate) fn unpack(image: &Image<'_>) -> Result<Option<Plain>, Diagnostic> {
     let mut file = layout.write(image)?;
     for packed in &sections {
         file[layout.range(packed.section)].copy_from_slice(&packed.plain);
-        let part = &image.sections[packed.section];
-        let align = part.bytes[16..HEADER].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-        let flags = part.flags & !u64::from(elf::SHF_COMPRESSED);
-        set_row(&mut file, &layout, packed.section, flags, align);
+        set_row(&mut file, &layout, packed.section, packed.row);
     }
     Ok(Some(Plain { file, sections }))
 }
 
-/// Writes flags and alignment of a section.
-fn set_row(file: &mut [u8], layout: &Layout, section: usize, flags: u64, align: u64) {
-    let row = layout.sections_at as usize + section * ROW;
-    file[row + FLAGS..row + FLAGS + 8].copy_from_slice(&flags.to_le_bytes());
-    file[row + ALIGN..row + ALIGN + 8].copy_from_slice(&align.to_le_bytes());
+fn set_row(file: &mut [u8], layout: &Layout, section: usize, new: Row) {
+    let start = layout.sections_at as usize + section * ROW;
+    let mut put = |at: usize, bytes: &[u8]| file[start + at..start + at + bytes.len()].copy_from_slice(bytes);
+    put(KIND, &new.kind.to_le_bytes());
+    put(FLAGS, &new.flags.to_le_bytes());
+    put(ALIGN, &new.align.to_le_bytes());
+    put(ENTRY, &new.entry_size.to_le_bytes());
+}
+
+/// The plain form of compact relocations.
+fn spread(image: &Image<'_>, records: &Relocations<'_>) -> Result<Packed, Diagnostic> {
+    let part = &image.sections[records.section];
+    if part.is_loaded() {
+        return Err(malformed(part.offset, format!("the compact relocations of `{}` are loaded", part.name)));
+    }
+    let rows = records.iter().collect::<Result<Vec<Rela>, _>>()?;
+    let mut plain = vec![0; rows.len() * RELA];
+    for (record, row) in plain.chunks_exact_mut(RELA).zip(&rows) {
+        record[8..16].copy_from_slice(&(u64::from(row.symbol) << 32 | u64::from(row.kind.number)).to_le_bytes());
+        Rela::write(record, row.place, row.addend);
+    }
+    // Assemblers leave out the bits that are 0 in all places, lld leaves out none.
+    let shift = crel::shift_of(part.bytes);
+    let how = How::Crel { shifts: shift != 0 && shift == crel::shift(&rows) };
+    // Packed again they must come to the same place: the alignment stays.
+    let row = Row { kind: elf::SHT_RELA, entry_size: RELA as u64, ..Row::of(part) };
+    Ok(Packed { section: records.section, how, plain, row })
+}
+
+/// Compact relocations of what stands in a file now.
+fn gather(image: &Image<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Diagnostic> {
+    let all = image.relocations()?;
+    let records = all.iter().find(|records| records.section == section);
+    let rows = records.into_iter().flat_map(Relocations::iter).collect::<Result<Vec<Rela>, _>>()?;
+    Ok(crel::write(&rows, if shifts { crel::shift(&rows) } else { 0 }))
 }
 
 fn inflate(image: &Image<'_>, section: usize) -> Result<Packed, Diagnostic> {
@@ -91,17 +154,22 @@ fn inflate(image: &Image<'_>, section: usize) -> Result<Packed, Diagnostic> {
     if read.is_err() || plain.len() as u64 != size {
         return Err(damaged("does not hold what its header says"));
     }
-    Ok(Packed { section, form, plain })
+    let row = Row { flags: part.flags & !u64::from(elf::SHF_COMPRESSED), align, ..Row::of(part) };
+    Ok(Packed { section, how: How::Compressed(form), plain, row })
 }
 
-/// The file with those sections compressed again; `before` is what they were in.
+/// The file with those sections packed again; `before` is what they were in.
 pub(crate) fn pack(before: &Image<'_>, plain: &Plain, file: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let image = Image::parse(file)?;
     let mut contents = Vec::with_capacity(plain.sections.len());
     for packed in &plain.sections {
         let new = image.sections[packed.section].bytes;
         let old = before.sections[packed.section].bytes;
-        contents.push(if new == packed.plain { old.to_vec() } else { deflate(&old[..HEADER], packed.form, new)? });
+        contents.push(match packed.how {
+            _ if new == packed.plain => old.to_vec(),
+            How::Compressed(form) => deflate(&old[..HEADER], form, new)?,
+            How::Crel { shifts } => gather(&image, packed.section, shifts)?,
+        });
     }
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     let numbered = || plain.sections.iter().map(|packed| packed.section).zip(&contents);
@@ -110,8 +178,7 @@ pub(crate) fn pack(before: &Image<'_>, plain: &Plain, file: &[u8]) -> Result<Vec
     let mut out = layout.write(&image)?;
     for (section, content) in numbered() {
         out[layout.range(section)].copy_from_slice(content);
-        let part = &before.sections[section];
-        set_row(&mut out, &layout, section, part.flags, part.align);
+        set_row(&mut out, &layout, section, Row::of(&before.sections[section]));
     }
     Ok(out)
 }

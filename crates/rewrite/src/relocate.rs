@@ -10,7 +10,7 @@ use crate::fix::{Place, World};
 use crate::known::Known;
 use crate::plan::CodePlan;
 use crate::{distances, refuse};
-use hotswap_code_object::image::{Formula, Rela, Relocations, SymbolRow, SymbolRows};
+use hotswap_code_object::image::{Form, Formula, Rela, Relocations, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -34,6 +34,28 @@ pub(crate) struct Fields<'w> {
 /// Where in a kernel descriptor the distance to its code is; it counts from the descriptor.
 const ENTRY: u64 = 16;
 
+/// Bytes of a word of packed relocations.
+const WORD: usize = 8;
+
+/// The room that packed relocations need in that layout: section and size.
+pub(crate) fn packed_sizes(world: &World<'_>, all: &[Relocations<'_>]) -> Result<Vec<(usize, u64)>, Diagnostic> {
+    let mut sizes = Vec::new();
+    for relocations in all.iter().filter(|relocations| relocations.form == Form::Relr) {
+        let mut places = Vec::with_capacity(relocations.len());
+        for rela in relocations.iter() {
+            let place = world.at(rela?.place);
+            // What is nowhere is refused when it is written.
+            places.extend(
+                place.and_then(|place| {
+                    Some(world.maps.bytes(place, WORD as u64)? + world.layout.addresses[place.section])
+                }),
+            );
+        }
+        sizes.push((relocations.section, (pack_words(&places).len() * WORD) as u64));
+    }
+    Ok(sizes)
+}
+
 /// One relocation with what it is about.
 struct Case<'c> {
     rela: Rela,
@@ -55,6 +77,7 @@ impl Fields<'_> {
     pub(crate) fn relocations(&self, all: &[Relocations<'_>], out: &mut [u8]) -> Result<HashSet<Place>, Diagnostic> {
         let mut seen = HashSet::new();
         for relocations in all {
+            let mut packed = Vec::new();
             for (number, rela) in relocations.iter().enumerate() {
                 let (rela, at) = (rela?, relocations.offset(number));
                 if rela.kind.formula == Formula::None {
@@ -62,19 +85,41 @@ impl Fields<'_> {
                 }
                 let case = self.case(relocations, rela, at)?;
                 let addend = self.addend(&case)?;
-                let record = self.world.layout.offsets[relocations.section] as usize + number * 24;
-                Rela::write(&mut out[record..record + 24], case.new_place, addend);
+                let record = self.world.layout.offsets[relocations.section] as usize + number * relocations.form.row();
+                match relocations.form {
+                    Form::Rela => Rela::write(&mut out[record..record + 24], case.new_place, addend),
+                    Form::Rel => out[record..record + 8].copy_from_slice(&case.new_place.to_le_bytes()),
+                    Form::Relr => packed.push(case.new_place),
+                    // Made plain before anything else.
+                    Form::Crel => return Err(refuse(at as u64, "compact relocations were not made plain")),
+                }
                 if self.plan_of.contains_key(&case.place.section) {
                     seen.insert(case.place);
                 }
                 match self.world.is_linked() {
                     true if relocations.target != 0 => self.field(&case, addend, out)?,
-                    true => self.applied(&case, addend, out),
+                    true => self.applied(&case, relocations.form, addend, out),
                     false => {}
                 }
             }
+            if relocations.form == Form::Relr {
+                self.packed(relocations, &packed, out)?;
+            }
         }
         Ok(seen)
+    }
+
+    /// Writes the words that say where addresses are. The room is what [`packed_sizes`] asked for; what is too much of it
+    /// is filled with empty masks, as linkers do.
+    fn packed(&self, relocations: &Relocations<'_>, places: &[u64], out: &mut [u8]) -> Result<(), Diagnostic> {
+        let words = pack_words(places);
+        let room = &mut out[self.world.layout.range(relocations.section)];
+        if words.len() * WORD > room.len() {
+            return Err(refuse(relocations.offset(0) as u64, "the table of packed relocations has no room"));
+        }
+        let filled = words.into_iter().chain(std::iter::repeat(1));
+        room.chunks_exact_mut(WORD).zip(filled).for_each(|(room, word)| room.copy_from_slice(&word.to_le_bytes()));
+        Ok(())
     }
 
     fn case<'c>(&'c self, relocations: &Relocations<'_>, rela: Rela, at: usize) -> Result<Case<'c>, Diagnostic> {
@@ -254,12 +299,13 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// Linkers may put into the field what the loader will write there.
-    fn applied(&self, case: &Case<'_>, addend: i64, out: &mut [u8]) {
+    /// Linkers may put into the field what the loader will write there, and must where the record has no room for it.
+    fn applied(&self, case: &Case<'_>, form: Form, addend: i64, out: &mut [u8]) {
         let bytes = self.world.image.sections[case.place.section].bytes;
         let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read);
+        let is_written = form != Form::Rela && case.rela.kind.size == 8;
         let is_applied = case.rela.kind.formula == Formula::LoadRelative && old == Some(case.rela.addend as u64);
-        if let Some(at) = self.world.file(case.place, 8).filter(|_| is_applied) {
+        if let Some(at) = self.world.file(case.place, 8).filter(|_| is_applied || is_written) {
             out[at..at + 8].copy_from_slice(&addend.to_le_bytes());
         }
     }
@@ -268,7 +314,9 @@ impl Fields<'_> {
     fn other_field(&self, case: &Case<'_>, old: u64) -> Result<(), Diagnostic> {
         let section = &self.world.image.sections[case.place.section];
         let thrown_away = !section.is_loaded() && (case.symbol.section.is_none() || [0, 1, u64::MAX].contains(&old));
-        let by_loader = section.is_loaded() && old == 0 && case.rela.kind.size == 8;
+        // Nothing yet, or what the loader adds.
+        let is_left = old == 0 || old == case.rela.addend as u64;
+        let by_loader = section.is_loaded() && is_left && case.rela.kind.size == 8;
         if thrown_away || by_loader {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use crate::edit::Edits;
 use crate::fix::{Chunks, Maps, Place, Replaced, World};
 use crate::known::{self, Counters, Known, Serves};
 use crate::plan::{CodePlan, Context, LongBranch};
-use crate::relocate::Fields;
+use crate::relocate::{self, Fields};
 use crate::{distances, packed, refuse, tables, verify};
 use hotswap_code_object::Kind;
 use hotswap_code_object::image::{Formula, Image, Layout, Relocations, SymbolRows};
@@ -87,7 +87,7 @@ fn rewrite_plain(
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
-    let layout = Layout::new(image, &sizes)?;
+    let layout = place(image, &maps, &relocations, sizes)?;
     prove(image, &layout, &known, (&plans, options.free))?;
     let mut out = layout.write(image)?;
     for plan in &plans {
@@ -102,6 +102,25 @@ fn rewrite_plain(
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     verify::verify(&out).map_err(|error| blame(image, error))?;
     Ok(Output { bytes: out, grown })
+}
+
+/// Places sections of those sizes. Where addresses go decides how much room their packed list needs; it only ever grows.
+fn place(
+    image: &Image<'_>,
+    maps: &Maps<'_>,
+    relocations: &[Relocations<'_>],
+    mut sizes: Vec<u64>,
+) -> Result<Layout, Diagnostic> {
+    loop {
+        let layout = Layout::new(image, &sizes)?;
+        let needed = relocate::packed_sizes(&World { image, layout: &layout, maps }, relocations)?;
+        let mut small = needed.into_iter().filter(|(section, size)| *size > sizes[*section]).peekable();
+        if small.peek().is_none() {
+            return Ok(layout);
+        }
+        let small: Vec<(usize, u64)> = small.collect();
+        small.into_iter().for_each(|(section, size)| sizes[section] = size);
+    }
 }
 
 /// What is wrong with a result was wrong with the input, if that cannot be verified either.

@@ -70,6 +70,9 @@ pub(crate) fn objects(world: &World<'_>, tables: &[SymbolRows<'_>]) -> (Vec<(Pla
     (objects, descriptors)
 }
 
+/// Tags of the table of packed relocations: its address and its size.
+const DT_RELR: u32 = 36;
+const DT_RELRSZ: u32 = 35;
 /// Tags of the dynamic section whose values are addresses.
 const ADDRESSES: &[u32] = &[
     elf::DT_PLTGOT,
@@ -80,6 +83,7 @@ const ADDRESSES: &[u32] = &[
     elf::DT_INIT,
     elf::DT_FINI,
     elf::DT_REL,
+    DT_RELR,
     elf::DT_JMPREL,
     elf::DT_INIT_ARRAY,
     elf::DT_FINI_ARRAY,
@@ -90,20 +94,26 @@ const ADDRESSES: &[u32] = &[
     elf::DT_VERNEED,
 ];
 
-/// Writes the addresses in the dynamic section.
+/// Writes the addresses in the dynamic section, and the one size there that can change.
 pub(crate) fn write_dynamic(world: &World<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     let sections = world.image.sections.iter().enumerate();
     for (number, section) in sections.filter(|(_, section)| section.kind == elf::SHT_DYNAMIC) {
         for (index, entry) in section.bytes.as_chunks::<16>().0.iter().enumerate() {
             let tag = u64::from_le_bytes(entry[..8].try_into().unwrap_or_default());
             let value = u64::from_le_bytes(entry[8..].try_into().unwrap_or_default());
+            let start = world.layout.offsets[number] as usize + index * 16 + 8;
+            if tag == u64::from(DT_RELRSZ) {
+                let packed =
+                    world.image.sections.iter().position(|part| part.kind == elf::SHT_RELR && part.size == value);
+                let size = packed.map_or(value, |packed| world.layout.sizes[packed]);
+                out[start..start + 8].copy_from_slice(&size.to_le_bytes());
+            }
             if !ADDRESSES.iter().any(|address| u64::from(*address) == tag) {
                 continue;
             }
             let at = section.offset + index as u64 * 16;
             let new = world.at(value).and_then(|place| world.begin(place));
             let new = new.ok_or_else(|| refuse(at, "the dynamic section names an address that nothing is at"))?;
-            let start = world.layout.offsets[number] as usize + index * 16 + 8;
             out[start..start + 8].copy_from_slice(&new.to_le_bytes());
         }
     }

@@ -1,7 +1,7 @@
 //! Odd and damaged inputs, one file for each: what comes of an instruction that is put into them.
 //!
-//! A case is a `.s` file below `inputs`. Its first lines say what to do: `// link WORDS` (without it the file stays
-//! relocatable), `// run COMMAND` on the file `f`, and changes of bytes: `// header OFFSET SIZE VALUE`, `// section NAME FIELD
+//! A case is a `.s` file below `inputs`. Its first lines say what to do: `// mc WORDS` for the assembler, `// link WORDS`
+//! (without it the file stays relocatable), `// run COMMAND` on the file `f`, and changes of bytes: `// header OFFSET SIZE VALUE`, `// section NAME FIELD
 //! VALUE`, `// symbol NAME FIELD VALUE` in all tables, `// in SECTION OFFSET SIZE VALUE`, `// cut SIZE`. Then `s_nop` is put
 //! before the first instruction of `.text`, or where `// edit OFFSET` says. The refusal, or the code that LLVM reads from the
 //! result and what `// show COMMAND` says, stands in the `.txt` file beside it; `HOTSWAP_BLESS=1` writes it.
@@ -73,7 +73,10 @@ fn outcome(bench: &Workbench, name: &str, source: &str) -> String {
     let target = words("target").unwrap_or_else(|| "gfx1250".to_owned());
     bench.write("f.s", source.as_bytes());
     let mc = tool(version, "llvm-mc");
-    bench.run(&format!("{mc} -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj f.s -o f"));
+    bench.run(&format!(
+        "{mc} -triple=amdgcn-amd-amdhsa -mcpu={target} -filetype=obj {} f.s -o f",
+        words("mc").unwrap_or_default()
+    ));
     if let Some(more) = words("link") {
         bench.run(&format!("{} -shared {more} f -o linked && mv linked f", tool(version, "ld.lld")));
     }
@@ -82,7 +85,7 @@ fn outcome(bench: &Workbench, name: &str, source: &str) -> String {
     }
     let sound = bench.read("f");
     let mut file = sound.clone();
-    for line in lines.iter().filter(|line| !["target", "link", "run", "edit", "show"].contains(&line[0])) {
+    for line in lines.iter().filter(|line| !["target", "mc", "link", "run", "edit", "show"].contains(&line[0])) {
         damage(&sound, &mut file, line);
     }
     let mut edits = Edits::new();

@@ -1,12 +1,27 @@
 //! Relocations of AMDGPU: one table of their types, and the records of a section.
+//!
+//! What lld makes for AMD GPUs is read: `.rela.*`, the loader's `.rel.dyn` (`-z rel`) and `.relr.dyn`
+//! (`-z pack-relative-relocs`), and `.crel.*` of assemblers and `--emit-relocs` (`--crel`). Absent on purpose: records
+//! without addends in relocatable files or left by a linker, which no tool writes for these targets, and what is packed for
+//! Android's loader, which ROCm's does not read.
 
-use super::Image;
+use super::{Image, Part};
 use crate::elf::table;
-use crate::malformed;
+use crate::{Kind, malformed};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
-use object::elf::{self, Rela64};
+use object::elf::{self, Rel64, Rela64, Relr64};
 use std::ops::Range;
+
+pub mod crel;
+
+/// `R_AMDGPU_RELATIVE64`.
+const RELATIVE64: u32 = 13;
+/// Bytes of a word of packed addresses, and how many words a mask is about.
+const WORD: u64 = 8;
+const MASKED: u64 = 63;
+/// `SHT_ANDROID_REL`, `SHT_ANDROID_RELA`, `SHT_ANDROID_RELR`.
+pub(crate) const ANDROID: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x6fff_ff00];
 
 /// What a relocation puts into its field. `S` is the symbol's address, `A` the addend, `P` the field's address, `B`
 /// the address at which the file is loaded, `G` the address of the symbol's entry of the global offset table.
@@ -94,8 +109,21 @@ pub struct Rela {
     pub addend: i64,
 }
 
+/// How the records of a section are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Rows of 24 bytes.
+    Rela,
+    /// Rows of 16 bytes; what is added stands in the field.
+    Rel,
+    /// Words: the place of an address that the loader moves with the file, or a mask of 63 words behind it.
+    Relr,
+    /// Each record by what is new in it.
+    Crel,
+}
+
 /// The records of one section.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Relocations<'a> {
     /// Number of their section.
     pub section: usize,
@@ -103,57 +131,169 @@ pub struct Relocations<'a> {
     pub target: usize,
     /// Number of the symbol table that they name.
     pub symbols: usize,
+    /// How they are written.
+    pub form: Form,
     at: usize,
-    rows: &'a [Rela64<LE>],
+    rows: Rows<'a>,
+}
+
+#[derive(Debug, Clone)]
+enum Rows<'a> {
+    /// As they stand in the file.
+    Plain(&'a [Rela64<LE>]),
+    /// Of other forms.
+    Read(Vec<Rela>),
 }
 
 impl<'a> Image<'a> {
     /// All sections with relocations.
     ///
     /// # Errors
-    /// `MALFORMED` for one that names no symbol table or no section, `UNKNOWN_FORMAT` for forms of relocations that AMD
-    /// GPUs have no use for (without addend, compact).
+    /// `MALFORMED` for one that names no symbol table or no section or cannot be read, `UNKNOWN_FORMAT` for forms of
+    /// relocations that nothing made for AMD GPUs is read from: those packed for Android, and those without addend that
+    /// are not the loader's.
     pub fn relocations(&self) -> Result<Vec<Relocations<'a>>, Diagnostic> {
         let mut found = Vec::new();
         for (number, section) in self.sections.iter().enumerate() {
             let at = section.offset as usize;
-            match section.kind {
-                elf::SHT_RELA => {}
-                elf::SHT_REL | elf::SHT_RELR | elf::SHT_CREL => {
-                    let what = format!("`{}` holds relocations in a form that is not read", section.name);
-                    return Err(crate::unknown(at, what).advise("link without options that pack relocations"));
-                }
-                _ => continue,
-            }
-            let count = section.bytes.len() / size_of::<Rela64<LE>>();
-            if section.bytes.len() % size_of::<Rela64<LE>>() != 0 {
-                return Err(malformed(at, format!("`{}` ends inside a record", section.name)));
-            }
-            let rows = table::<Rela64<LE>>(self.data, section.offset, count as u64, at, "a relocation section")?;
+            let Some(form) = form(section)? else { continue };
             let (target, symbols) = (section.info as usize, section.link as usize);
             if target >= self.sections.len() || symbols >= self.sections.len() {
                 return Err(malformed(at, format!("`{}` is about a section that does not exist", section.name)));
             }
-            found.push(Relocations { section: number, target, symbols, at, rows });
+            let rows = match form {
+                Form::Rela => Rows::Plain(self.rows(number, "a relocation section")?),
+                Form::Rel => Rows::Read(self.without_addend(number)?),
+                Form::Relr => Rows::Read(self.packed_words(number)?),
+                Form::Crel => Rows::Read(crel::read(section)?),
+            };
+            found.push(Relocations { section: number, target, symbols, form, at, rows });
         }
         Ok(found)
     }
+
+    /// The rows of a section, all of one size.
+    fn rows<T: object::Pod>(&self, number: usize, what: &str) -> Result<&'a [T], Diagnostic> {
+        let section = &self.sections[number];
+        let (at, count) = (section.offset as usize, section.bytes.len() / size_of::<T>());
+        if !section.bytes.len().is_multiple_of(size_of::<T>()) {
+            return Err(malformed(at, format!("`{}` ends inside a record", section.name)));
+        }
+        table::<T>(self.data, section.offset, count as u64, at, what)
+    }
+
+    /// Records of the loader whose addends are in their fields. Linkers write them, assemblers do not.
+    fn without_addend(&self, number: usize) -> Result<Vec<Rela>, Diagnostic> {
+        let section = &self.sections[number];
+        let at = section.offset as usize;
+        if self.kind != Kind::Linked || !section.is_loaded() {
+            let what =
+                format!("`{}` holds relocations without addends, which no tool makes for code of GPUs", section.name);
+            return Err(crate::unknown(at, what).advise("link with -z rela"));
+        }
+        let read = |(number, row): (usize, &Rel64<LE>)| {
+            let (place, kind) = (row.r_offset.get(LE), kind(row.r_type(LE), at + number * size_of::<Rel64<LE>>())?);
+            Ok(Rela { place, kind, symbol: row.r_sym(LE), addend: self.field(place, kind.size) })
+        };
+        self.rows::<Rel64<LE>>(number, "a relocation section")?.iter().enumerate().map(read).collect()
+    }
+
+    /// The loader's records of addresses alone.
+    fn packed_words(&self, number: usize) -> Result<Vec<Rela>, Diagnostic> {
+        let kind = kind(RELATIVE64, self.sections[number].offset as usize)?;
+        let (mut found, mut next) = (Vec::new(), 0_u64);
+        let mut push = |place| found.push(Rela { place, kind, symbol: 0, addend: self.field(place, kind.size) });
+        for word in self.rows::<Relr64<LE>>(number, "a relocation section")?.iter().map(|word| word.0.get(LE)) {
+            if word & 1 == 0 {
+                push(word);
+                next = word.wrapping_add(WORD);
+                continue;
+            }
+            (0..MASKED).filter(|bit| word >> (bit + 1) & 1 != 0).for_each(|bit| push(next.wrapping_add(bit * WORD)));
+            next = next.wrapping_add(MASKED * WORD);
+        }
+        Ok(found)
+    }
+
+    /// What a field of a linked file holds; 0 where the file has no bytes of it.
+    fn field(&self, address: u64, size: u8) -> i64 {
+        let bytes = self.section_at(address).and_then(|section| {
+            let section = &self.sections[section];
+            let start = usize::try_from(address.checked_sub(section.address)?).ok()?;
+            section.bytes.get(start..start.checked_add(usize::from(size))?)
+        });
+        bytes.map_or(0, |bytes| bytes.iter().rev().fold(0, |value, byte| value << 8 | i64::from(*byte)))
+    }
+}
+
+/// The form of a section's records; `None` if it holds none.
+fn form(section: &Part<'_>) -> Result<Option<Form>, Diagnostic> {
+    Ok(Some(match section.kind {
+        elf::SHT_RELA => Form::Rela,
+        elf::SHT_REL => Form::Rel,
+        elf::SHT_RELR => Form::Relr,
+        elf::SHT_CREL => Form::Crel,
+        kind if ANDROID.contains(&kind) => {
+            let what = format!(
+                "`{}` holds relocations as Android's loader reads them, which no loader of GPUs does",
+                section.name
+            );
+            return Err(crate::unknown(section.offset as usize, what).advise("link without --pack-dyn-relocs=android"));
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn kind(number: u32, at: usize) -> Result<&'static RelocationKind, Diagnostic> {
+    let unknown = || crate::unknown(at + 8, format!("relocation type {number} is not known"));
+    RelocationKind::find(number).ok_or_else(unknown)
+}
+
+/// The words that say where those addresses are, sorted, as linkers write them.
+pub fn pack_words(places: &[u64]) -> Vec<u64> {
+    let mut words = Vec::new();
+    let mut rest = places;
+    while let Some((first, behind)) = rest.split_first() {
+        words.push(*first);
+        let mut next = first.wrapping_add(WORD);
+        rest = behind;
+        loop {
+            let mut mask = 0_u64;
+            while let Some((place, behind)) = rest.split_first() {
+                let distance = place.wrapping_sub(next);
+                if distance % WORD != 0 || distance / WORD >= MASKED {
+                    break;
+                }
+                mask |= 1 << (distance / WORD);
+                rest = behind;
+            }
+            if mask == 0 {
+                break;
+            }
+            words.push(mask << 1 | 1);
+            next = next.wrapping_add(MASKED * WORD);
+        }
+    }
+    words
 }
 
 impl Relocations<'_> {
     /// How many.
     pub fn len(&self) -> usize {
-        self.rows.len()
+        match &self.rows {
+            Rows::Plain(rows) => rows.len(),
+            Rows::Read(rows) => rows.len(),
+        }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.len() == 0
     }
 
-    /// The offset in the file of the record with that number.
+    /// The offset in the file of the record with that number; of the section where records have no fixed places.
     pub fn offset(&self, number: usize) -> usize {
-        self.at + number * size_of::<Rela64<LE>>()
+        self.at + number * self.form.row()
     }
 
     /// The record with that number.
@@ -161,18 +301,28 @@ impl Relocations<'_> {
     /// # Errors
     /// `UNKNOWN_FORMAT` for a type that is not in the table.
     pub fn get(&self, number: usize) -> Result<Rela, Diagnostic> {
-        let row = &self.rows[number];
-        let number_of_kind = row.r_type(LE, false);
-        let kind = RelocationKind::find(number_of_kind).ok_or_else(|| {
-            let what = format!("relocation type {number_of_kind} is not known");
-            crate::unknown(self.offset(number) + 8, what)
-        })?;
+        let row = match &self.rows {
+            Rows::Plain(rows) => &rows[number],
+            Rows::Read(rows) => return Ok(rows[number]),
+        };
+        let kind = kind(row.r_type(LE, false), self.offset(number))?;
         Ok(Rela { place: row.r_offset.get(LE), kind, symbol: row.r_sym(LE, false), addend: row.r_addend.get(LE) })
     }
 
     /// All records, in their order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Rela, Diagnostic>> + '_ {
-        (0..self.rows.len()).map(|number| self.get(number))
+        (0..self.len()).map(|number| self.get(number))
+    }
+}
+
+impl Form {
+    /// Bytes of a row; 0 where rows have no places of their own.
+    pub fn row(self) -> usize {
+        match self {
+            Self::Rela => size_of::<Rela64<LE>>(),
+            Self::Rel => size_of::<Rel64<LE>>(),
+            Self::Relr | Self::Crel => 0,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
 use crate::place::Place;
+use hotswap_code_object::image::{Formula, Image};
 use hotswap_code_object::{CodeMap, CodeObject, CodeSection, Kind, Symbol, SymbolKind};
 use hotswap_isa::{Isa, Target, Wave};
 use hotswap_report::{Diagnostic, codes};
@@ -40,6 +41,8 @@ impl<'a> Source<'a> {
 struct Facts {
     /// Whether waves have 64 lanes, where the kernels agree; and what each kernel asks for, by name.
     kernels: HashMap<String, KernelNeeds>,
+    /// Words that the loader writes, with what comes there, where a table has no room for what is added.
+    words: Vec<(u64, u64)>,
 }
 
 impl Facts {
@@ -56,7 +59,7 @@ impl Facts {
             needs.workgroup = kernel.max_flat_workgroup_size.and_then(|count| u32::try_from(count).ok());
             needs.wgp = kernel.workgroup_processor_mode.unwrap_or(false);
         }
-        Self { kernels }
+        Self { kernels, words: words_without_addend(file, data).unwrap_or_default() }
     }
 
     fn source<'a>(
@@ -92,6 +95,10 @@ impl Facts {
         }
         if let Some(file) = file {
             relocations(file, section, &mut source);
+            if linked {
+                let places = Places { file, own: 0, linked };
+                source.slots.extend(self.words.iter().map(|(address, to)| places.slot(*address, *to)));
+            }
         }
         source.sort();
         Ok(source)
@@ -136,6 +143,27 @@ fn descriptor<'a>(file: &File<'a>, symbol: &object::read::elf::ElfSymbol64<'a, '
 
 fn is_relocatable(file: &File<'_>) -> bool {
     file.elf_header().e_type.get(LittleEndian) == elf::ET_REL
+}
+
+/// What the loader writes by tables without addends, which stand in the fields (`.rel.dyn`, `.relr.dyn`).
+fn words_without_addend(file: &File<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>> {
+    let is_one = |kind: u32| [elf::SHT_REL, elf::SHT_RELR].contains(&kind);
+    file.sections().find(|section| is_one(section.elf_section_header().sh_type.get(LittleEndian)))?;
+    let image = Image::parse(data).ok()?;
+    let (tables, all, mut words) = (image.symbols().ok()?, image.relocations().ok()?, Vec::new());
+    for records in all.iter().filter(|records| is_one(image.sections[records.section].kind)) {
+        let table = tables.iter().find(|table| table.section == records.symbols);
+        for rela in records.iter().flatten() {
+            let symbol = table.and_then(|table| table.rows.get(rela.symbol as usize));
+            let to = match (rela.kind.formula, symbol.filter(|symbol| symbol.section.is_some())) {
+                (Formula::LoadRelative, _) => rela.addend as u64,
+                (Formula::Absolute, Some(symbol)) => symbol.value.wrapping_add_signed(rela.addend),
+                _ => continue,
+            };
+            words.push((rela.place, to));
+        }
+    }
+    Some(words)
 }
 
 /// Relocations of the section, and words of other sections that hold addresses.
@@ -200,6 +228,9 @@ impl Places<'_, '_> {
     fn loader_slots(&self, slots: &mut Vec<Slot>) {
         for (address, relocation) in self.file.dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
+            if relocation.has_implicit_addend() {
+                continue;
+            }
             let symbol = match relocation.target() {
                 RelocationTarget::Symbol(index) => self.file.dynamic_symbol_table().and_then(|table| {
                     use object::ObjectSymbolTable;
@@ -212,9 +243,13 @@ impl Places<'_, '_> {
                 (3, Some(symbol)) => symbol.address().wrapping_add_signed(relocation.addend()),
                 _ => continue,
             };
-            let place = Place { base: Place::CODE, at: address };
-            slots.push(Slot { place, to: Place { base: Place::CODE, at: to }, constant: self.is_constant_at(address) });
+            slots.push(self.slot(address, to));
         }
+    }
+
+    fn slot(&self, address: u64, to: u64) -> Slot {
+        let place = |at| Place { base: Place::CODE, at };
+        Slot { place: place(address), to: place(to), constant: self.is_constant_at(address) }
     }
 
     /// Sections that nothing writes once the loader is done.

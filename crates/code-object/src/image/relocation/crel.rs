@@ -1,0 +1,98 @@
+//! Compact relocations: a count, and for each record what differs from the one before, as numbers of any length.
+//!
+//! Layout: ULEB128 of `count * 8 + 4 (there are addends) + shift`; then for each record a byte or more with flags (1: other
+//! symbol, 2: other type, 4: other addend) below the distance to the place before, shifted; then SLEB128 of what is other.
+
+use super::{Rela, kind};
+use crate::image::Part;
+use crate::malformed;
+use hotswap_report::Diagnostic;
+use object::read::elf::CrelIterator;
+
+/// The header says that there are addends.
+const ADDENDS: u64 = 4;
+/// Flags of a record.
+const SYMBOL: u64 = 1;
+const TYPE: u64 = 2;
+const ADDEND: u64 = 4;
+
+/// Reads the records of a section.
+pub(super) fn read(section: &Part<'_>) -> Result<Vec<Rela>, Diagnostic> {
+    let at = section.offset as usize;
+    let damaged = |error| malformed(at, format!("`{}` cannot be read: {error}", section.name));
+    let rows = CrelIterator::new(section.bytes).map_err(damaged)?;
+    if !rows.is_rela() {
+        let what =
+            format!("`{}` holds relocations without addends, which no tool makes for code of GPUs", section.name);
+        return Err(crate::unknown(at, what));
+    }
+    let mut found = Vec::new();
+    for row in rows {
+        let row = row.map_err(damaged)?;
+        let kind = kind(row.r_type, at)?;
+        found.push(Rela { place: row.r_offset, kind, symbol: row.r_sym, addend: row.r_addend });
+    }
+    Ok(found)
+}
+
+/// The low bits that no place has, at most 3: what assemblers leave out.
+pub fn shift(rows: &[Rela]) -> u32 {
+    rows.iter().fold(8, |mask, row| mask | row.place).trailing_zeros()
+}
+
+/// The bits that a section leaves out, as its header says.
+pub fn shift_of(bytes: &[u8]) -> u32 {
+    bytes.first().map_or(0, |first| u32::from(first & 3))
+}
+
+/// Writes records, in the form that LLVM gives them.
+pub fn write(rows: &[Rela], shift: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    unsigned(&mut out, (rows.len() as u64) << 3 | ADDENDS | u64::from(shift));
+    let (mut place, mut symbol, mut number, mut addend) = (0_u64, 0_u32, 0_u32, 0_i64);
+    for row in rows {
+        let distance = row.place.wrapping_sub(place) >> shift;
+        let flag = |differs: bool, flag: u64| if differs { flag } else { 0 };
+        let flags = flag(row.symbol != symbol, SYMBOL)
+            | flag(row.kind.number != number, TYPE)
+            | flag(row.addend != addend, ADDEND);
+        let low = (distance << 3 | flags) as u8 & 0x7f;
+        match distance >> 4 {
+            0 => out.push(low),
+            rest => {
+                out.push(low | 0x80);
+                unsigned(&mut out, rest);
+            }
+        }
+        if flags & SYMBOL != 0 {
+            signed(&mut out, i64::from(row.symbol.wrapping_sub(symbol) as i32));
+        }
+        if flags & TYPE != 0 {
+            signed(&mut out, i64::from(row.kind.number.wrapping_sub(number) as i32));
+        }
+        if flags & ADDEND != 0 {
+            signed(&mut out, row.addend.wrapping_sub(addend));
+        }
+        (place, symbol, number, addend) = (row.place, row.symbol, row.kind.number, row.addend);
+    }
+    out
+}
+
+fn unsigned(out: &mut Vec<u8>, mut value: u64) {
+    while value > 0x7f {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn signed(out: &mut Vec<u8>, mut value: i64) {
+    loop {
+        let (byte, rest) = (value as u8 & 0x7f, value >> 7);
+        if rest == 0 && byte & 0x40 == 0 || rest == -1 && byte & 0x40 != 0 {
+            return out.push(byte);
+        }
+        out.push(byte | 0x80);
+        value = rest;
+    }
+}
