@@ -1,32 +1,86 @@
-//! What was done to the functions of a rewritten code object, as a table.
+//! What was done to the functions of a rewritten code object, as a table that a person reads to its end: the functions that
+//! grew most, and what is alike in many functions once, with the number of them. JSON has all.
 
 use crate::text;
 use hotswap_adapt::{Change, FunctionRecord, KernelRecord, ObjectRecord};
+use std::collections::BTreeMap;
 
-/// The table, and what is to be said besides; empty where no function concerned a family.
-pub(crate) fn table(record: &ObjectRecord) -> String {
+/// Rows of the table.
+const MOST_ROWS: usize = 40;
+/// Functions that are named in a line about many.
+const MOST_NAMES: usize = 3;
+
+/// The table, and what is to be said besides; empty where no function concerned a family. `all` is the option that tells
+/// about all functions.
+pub(crate) fn table(record: &ObjectRecord, all: &str) -> String {
+    if record.functions.is_empty() {
+        return String::new();
+    }
     let titles = ["  FUNCTION", "KIND", "PLACES", "BYTES", "VGPRS", "SGPRS", "WAVES", "CYCLES"];
+    let (shown, others) = largest(&record.functions);
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    rows.extend(record.functions.iter().map(row));
-    let mut out = if rows.len() > 1 { text::table(&rows) } else { String::new() };
-    for function in &record.functions {
-        let name = text::plain(&function.name);
+    rows.extend(shown.into_iter().map(row));
+    let mut out = text::table(&rows);
+    if !others.is_empty() {
+        let grown: i64 = others.iter().map(|function| function.grown).sum();
+        let functions = if others.len() == 1 { "function" } else { "functions" };
+        out += &format!("  and {} more {functions}, {grown:+} bytes; {all} tells of all\n", others.len());
+    }
+    out + &fewer_waves(&record.functions) + &left(&record.functions)
+}
+
+/// The functions that grew most, and the others; each in the order of the code.
+fn largest(functions: &[FunctionRecord]) -> (Vec<&FunctionRecord>, Vec<&FunctionRecord>) {
+    let mut order: Vec<usize> = (0..functions.len()).collect();
+    let changed = |function: &FunctionRecord| function.sites.iter().any(|sites| sites.left.is_none());
+    let weight = |function: &FunctionRecord| (function.grown, changed(function));
+    order.sort_by_key(|number| std::cmp::Reverse(weight(&functions[*number])));
+    let mut shown = vec![false; functions.len()];
+    order.into_iter().take(MOST_ROWS).for_each(|number| shown[number] = true);
+    let (shown, others): (Vec<_>, Vec<_>) = functions.iter().zip(shown).partition(|(_, is_shown)| *is_shown);
+    let alone = |list: Vec<(_, bool)>| list.into_iter().map(|(function, _)| function).collect();
+    (alone(shown), alone(others))
+}
+
+/// Kernels of which fewer waves run at once; those with the same numbers in one line.
+fn fewer_waves(functions: &[FunctionRecord]) -> String {
+    let mut alike: BTreeMap<(u32, u32), Vec<&str>> = BTreeMap::new();
+    for function in functions {
         let waves = function.kernel.as_ref().and_then(|kernel| kernel.waves);
         if let Some(Change { before, after }) = waves.filter(|waves| waves.after < waves.before) {
-            out += &format!("  fewer waves: {name}: {after} on a SIMD, {before} before\n");
-        }
-        for sites in &function.sites {
-            if let Some(why) = &sites.left {
-                out += &format!(
-                    "  left as it is: {name}: {} {}: {}\n",
-                    text::plain(&sites.family),
-                    sites.count,
-                    text::plain(why)
-                );
-            }
+            alike.entry((after, before)).or_default().push(&function.name);
         }
     }
-    out
+    let line = |((after, before), names): (&(u32, u32), &Vec<&str>)| {
+        format!("  fewer waves: {}: {after} on a SIMD, {before} before\n", named(names))
+    };
+    alike.iter().map(line).collect()
+}
+
+/// Places that stay as they are; those of one family for one reason in one line.
+fn left(functions: &[FunctionRecord]) -> String {
+    let mut alike: BTreeMap<(&str, &str), (u64, Vec<&str>)> = BTreeMap::new();
+    for function in functions {
+        for sites in &function.sites {
+            let Some(why) = &sites.left else { continue };
+            let (count, names) = alike.entry((&sites.family, why)).or_default();
+            *count += sites.count;
+            names.push(&function.name);
+        }
+    }
+    let line = |((family, why), (count, names)): (&(&str, &str), &(u64, Vec<&str>))| {
+        format!("  left as it is: {}: {} {count}: {}\n", named(names), text::plain(family), text::plain(why))
+    };
+    alike.iter().map(line).collect()
+}
+
+/// The first names, and how many more there are.
+fn named(names: &[&str]) -> String {
+    let first: Vec<String> = names.iter().take(MOST_NAMES).map(|name| text::plain(name)).collect();
+    match names.len() - first.len() {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 fn row(function: &FunctionRecord) -> Vec<String> {
@@ -52,5 +106,49 @@ fn change(change: Change) -> String {
         change.before.to_string()
     } else {
         format!("{} to {}", change.before, change.after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_adapt::SiteCount;
+
+    fn function(number: usize) -> FunctionRecord {
+        let site = |left: Option<&str>| SiteCount { family: "f".into(), left: left.map(str::to_owned), count: 2 };
+        let waves = Some(Change { before: 16, after: if number.is_multiple_of(2) { 12 } else { 16 } });
+        FunctionRecord {
+            name: format!("k{number}"),
+            kernel: Some(KernelRecord { waves, ..KernelRecord::default() }),
+            sites: vec![site(None), site(Some("why"))],
+            grown: if number == 60 { 4000 } else { 4 },
+            ..FunctionRecord::default()
+        }
+    }
+
+    #[test]
+    fn many_functions_take_few_lines() {
+        let record = ObjectRecord { functions: (0..100).map(function).collect(), ..ObjectRecord::default() };
+        let text = table(&record, "--report json");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + MOST_ROWS + 3);
+        assert!(lines[1].starts_with("  k0 ") && lines[MOST_ROWS].starts_with("  k60 "), "{text}");
+        assert_eq!(
+            lines[41..],
+            [
+                "  and 60 more functions, +240 bytes; --report json tells of all",
+                "  fewer waves: k0, k2, k4 and 47 more: 12 on a SIMD, 16 before",
+                "  left as it is: k0, k1, k2 and 97 more: f 200: why",
+            ]
+        );
+    }
+
+    #[test]
+    fn few_functions_are_all_told() {
+        let record = ObjectRecord { functions: vec![function(0), function(1)], ..ObjectRecord::default() };
+        let text = table(&record, "--report json");
+        assert_eq!(text.lines().count(), 5);
+        assert!(text.ends_with("before\n  left as it is: k0, k1: f 4: why\n") && !text.contains("more"), "{text}");
+        assert_eq!(table(&ObjectRecord::default(), "--report json"), "");
     }
 }

@@ -221,7 +221,7 @@ impl ContainerReport {
             out += &format!("  plan: {}\n", plan_line(&record.plan_text));
             let rewritten = record.entries.iter().filter_map(|entry| {
                 let code: ObjectRecord = serde_json::from_value(entry.code.clone()?).ok()?;
-                Some((text::plain(&entry.target), functions::table(&code)))
+                Some((text::plain(&entry.target), functions::table(&code, "--format json")))
             });
             for (target, table) in rewritten.filter(|(_, table)| !table.is_empty()) {
                 out += &format!("  {target}, what was done to its code:\n{table}");

@@ -208,7 +208,7 @@ impl Report<'_> {
         let label = object.record.as_ref().is_some_and(|record| !record.labelled);
         let label = if label { ", header and note name the source" } else { "" };
         let mut out = format!("{place}{}: {state}{label}\n", self.target);
-        out += &object.record.as_ref().map_or_else(String::new, functions::table);
+        out += &object.record.as_ref().map_or_else(String::new, |record| functions::table(record, "--report json"));
         out
     }
 }
