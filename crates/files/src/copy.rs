@@ -32,7 +32,7 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
         parts.iter().flat_map(|(at, part)| (*at..).step_by(BLOCK).zip(part.chunks(BLOCK))).collect();
     // Blocks are read again while those behind them are holes: reading ahead would fill memory with zeros, at a third of the
     // time of everything. Where the system does not know the advice, that is what it costs.
-    drop(fadvise(file, 0, None, Advice::Random));
+    let _ = fadvise(file, 0, None, Advice::Random);
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<(usize, io::Error)>> = Mutex::new(None);
     let take = || {
