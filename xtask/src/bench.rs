@@ -16,7 +16,7 @@ use std::process::Command;
 /// Measures what HotSwap costs. Other load on the machine spoils the figures.
 #[derive(Parser)]
 struct Options {
-    /// Only the contests whose name (wrapper, interposer, device link, stepping link, gemm, coalesce) contains this;
+    /// Only the contests whose name (wrapper, interposer, device link, stepping link, code link, gemm, coalesce) contains this;
     /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
     /// up to 30 million instructions.
     filter: Option<String>,
@@ -82,12 +82,13 @@ impl Inside {
 
     fn measure(&self, options: &Options) -> Outcome {
         type Maker = fn(&Inside) -> Outcome<Contest>;
-        let contests: [(&str, Maker); 6] = [
+        let contests: [(&str, Maker); 7] = [
             ("wrapper", Self::wrapper),
             ("interposer", Self::interposer),
             ("device link", Self::device_link),
             ("gemm", Self::gemm),
             ("stepping link", Self::stepping_link),
+            ("code link", Self::code_link),
             ("coalesce", Self::coalesce),
         ];
         let mut failed = 0;
@@ -177,7 +178,19 @@ impl Inside {
         fs::write(self.folder.join("large.bin"), noise(LARGE))?;
         fs::write(self.folder.join("stepping.hip"), format!("{LARGE_SOURCE}{SITES_SOURCE}"))?;
         self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1250 -O1 -fgpu-rdc -c stepping.hip -o stepping.o"))?;
-        let words = "--offload-arch=gfx1250 -fgpu-rdc --hip-link stepping.o -lamdhip64";
+        self.stepping("stepping", "device link with another stepping: 20 MB of device data, code that is rewritten", 11)
+    }
+
+    /// The same where the link has much code to compile, all of it with sites: 2.5 MB.
+    fn code_link(&self) -> Outcome<Contest> {
+        fs::write(self.folder.join("code.hip"), CODE_SOURCE)?;
+        self.prepare(&format!("{LLVM}/clang++ --offload-arch=gfx1250 -O1 -fgpu-rdc -c code.hip -o code.o"))?;
+        self.stepping("code", "device link with another stepping: 2.5 MB of device code that is rewritten", 3)
+    }
+
+    /// Links an object for one stepping, and for two.
+    fn stepping(&self, name: &str, question: &'static str, rounds: usize) -> Outcome<Contest> {
+        let words = format!("--offload-arch=gfx1250 -fgpu-rdc --hip-link {name}.o -lamdhip64");
         let retarget = "-Xoffload-linker '--hotswap-retarget=gfx1250=>gfx1250-strict'";
         let link = format!("{} {words} {retarget} -o retargeted", self.installed("bin/hotswap-clang++"));
         self.prepare(&link)?;
@@ -187,9 +200,9 @@ impl Inside {
             return fail("the link made nothing with ds_two_address for gfx1250-strict".to_owned());
         }
         Ok(Contest {
-            question: "device link with another stepping: 20 MB of device data, code that is rewritten",
+            question,
             limit: Limit::Ratio(1.5),
-            rounds: 11,
+            rounds,
             contestants: vec![
                 Self::contestant("clang++", &format!("{LLVM}/clang++ {words} -o plain")),
                 Self::contestant("hotswap-clang++, 1 stepping", &link),
@@ -271,6 +284,36 @@ __global__ void turn(double *data, int stride) {
   __syncthreads();
   data[threadIdx.x] = tile[255 - threadIdx.x] + tile[511 - threadIdx.x];
 }
+"#;
+/// Kernels of LDS accesses at two addresses and straight arithmetic, 40 KB each.
+const CODE_SOURCE: &str = r#"#include <hip/hip_runtime.h>
+template <int N> __global__ void tile(float *out, const float *in, int depth) {
+  __shared__ float memory[64 * 40];
+  unsigned at = threadIdx.x;
+  float sums[32] = {};
+  for (int k = 0; k < depth; ++k) {
+    memory[at & 63] = in[at + k];
+    memory[(at & 63) + 64 * (N % 30 + 1)] = in[at + k + 64];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 32; ++i) sums[i] += memory[(at >> 4) + 64 * i] * memory[(at & 15) + 8 * i + N % 100];
+    __syncthreads();
+  }
+  float sum = 0;
+  for (int i = 0; i < 32; ++i) sum += sums[i] * (float)(i + N);
+  float y = sum;
+  unsigned hash = depth;
+#pragma unroll
+  for (int i = 0; i < 700; ++i) {
+    y = __builtin_fmaf(y, sum, (float)(i * N + 3));
+    hash = (hash ^ (hash >> 15)) * (2 * i + N + 0x9e3779b1u);
+    hash = __builtin_rotateleft32(hash, i % 31 + 1) + __builtin_bit_cast(unsigned, y);
+  }
+  out[at] = y + (float)hash;
+}
+template <int N> struct Launch { static void all(float *p) { tile<N><<<1, 64>>>(p, p, 3); Launch<N - 1>::all(p); } };
+template <> struct Launch<0> { static void all(float *) {} };
+int main() { Launch<60>::all(nullptr); return hipDeviceSynchronize() == hipSuccess; }
 "#;
 
 /// Bytes without a pattern that anything could shorten; the same in every run.
