@@ -1,10 +1,13 @@
 //! What callers bring to a function and need of it: what is live when it returns, and what is under way when it is called.
 //!
-//! Where all callers are known it is what they need behind their calls. Otherwise it is everything but what LLVM's calling
-//! convention says that nobody keeps over a call: VCC, M0, SCC, and every other eight vector registers from v32 on.
+//! Callers in the same program are asked what they need behind their calls. LLVM compiles callees first and lets callers keep
+//! what a callee happens to leave alone, so that counts even where others may call the function, too. Those others know
+//! nothing but LLVM's calling convention: they keep nothing in VCC, M0, SCC, the scalar registers below s30 and every other
+//! eight vector registers from v32 on (`AMDGPUCallingConv.td`; of LLVM 22 to 24 the registers that all let callees change).
+//! Functions that call each other are among them: LLVM compiles one of them while it knows nothing of the next.
 //!
-//! Invariants: the answer depends on the program alone, not on who asks first: of functions that call each other, and of
-//! chains of calls that are too long, the convention's answer is taken.
+//! Invariants: the answer depends on the program alone, not on who asks first; behind chains of calls that are too long
+//! everything is live.
 
 use crate::flight::{Flight, Flights};
 use crate::unit::Unit;
@@ -20,37 +23,42 @@ const DEPTH: usize = 24;
 pub(crate) struct Callers {
     functions: Vec<OnceLock<Box<(Live, bool)>>>,
     flights: Vec<OnceLock<Box<Flight>>>,
-    /// For each function how many calls lead from a kernel to it at most; none where functions call each other.
-    depth: Vec<Option<usize>>,
+    /// For each function how many calls lead to it at most, from a function without callers or one that calls itself.
+    depth: Vec<usize>,
+    /// Functions that call themselves, over others or not.
+    recursive: Vec<bool>,
 }
 
 impl Callers {
     pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let count = unit.program.functions.len();
-        let mut depth: Vec<Option<usize>> = vec![None; count];
+        let (mut depth, mut recursive) = (vec![0; count], vec![false; count]);
         // Callers stand behind their callees.
         for group in unit.program.bottom_up().iter().rev() {
-            let [number] = group[..] else { continue };
-            let own = unit.program.callers(number as usize).map(|(caller, _)| caller);
-            let depths: Option<Vec<usize>> =
-                own.map(|caller| depth[caller].filter(|_| caller != number as usize)).collect();
-            depth[number as usize] = depths.map(|depths| depths.into_iter().max().map_or(0, |most| most + 1));
+            let callers = |number: usize| unit.program.callers(number).map(|(caller, _)| caller);
+            let calls_itself = |number: usize| callers(number).any(|caller| caller == number);
+            let is_recursive = group.len() > 1 || group.iter().any(|number| calls_itself(*number as usize));
+            for number in group.iter().map(|number| *number as usize) {
+                recursive[number] = is_recursive;
+                let most = callers(number).map(|caller| depth[caller] + 1).max();
+                depth[number] = most.filter(|_| !is_recursive).unwrap_or(0);
+            }
         }
         let (functions, flights) = ((0..count).map(|_| OnceLock::new()), (0..count).map(|_| OnceLock::new()));
-        Self { functions: functions.collect(), flights: flights.collect(), depth }
+        Self { functions: functions.collect(), flights: flights.collect(), depth, recursive }
     }
 
-    /// What is live when a function returns, and whether that is what the convention says.
+    /// What is live when a function returns, and whether that is in part what the convention says.
     pub(crate) fn returned(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
-        match self.are_known(unit, number) {
-            true => **self.functions[number].get_or_init(|| Box::new(self.find(unit, number))),
-            false => (by_convention(), true),
+        match self.recursive[number] {
+            true => (by_convention(), true),
+            false => **self.functions[number].get_or_init(|| Box::new(self.find(unit, number))),
         }
     }
 
     /// What memory instructions may still write when a function is called.
     pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> Flight {
-        if !self.are_known(unit, number) {
+        if self.recursive[number] || self.depth[number] > DEPTH || is_open(unit, number) {
             return Flight::everything(unit.isa());
         }
         let find = || {
@@ -67,17 +75,13 @@ impl Callers {
         Flight::clone(self.flights[number].get_or_init(find))
     }
 
-    /// Whether all callers are known, and the way to each of them is not too long.
-    fn are_known(&self, unit: &Unit<'_>, number: usize) -> bool {
-        let function = &unit.program.functions[number];
-        let open = function.entries.iter().any(|entry| entry.open && !entry.is_kernel());
-        let called = unit.program.callers(number).next().is_some();
-        !open && called && self.depth[number].is_some_and(|depth| depth <= DEPTH)
-    }
-
-    /// Where all callers are known.
+    /// Of a function that does not call itself.
     fn find(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
-        let (mut live, mut trusts) = (Live::NOTHING, false);
+        if self.depth[number] > DEPTH {
+            return (Live::EVERYTHING, false);
+        }
+        let mut trusts = is_open(unit, number);
+        let mut live = if trusts { by_convention() } else { Live::NOTHING };
         for (caller, call) in unit.program.callers(number) {
             let (returned, convention) = self.returned(unit, caller);
             trusts |= convention && !unit.program.functions[caller].is_kernel();
@@ -94,6 +98,13 @@ impl Callers {
     }
 }
 
+/// Whether somebody who is not known may call a function. A kernel returns to nobody; what nobody calls is called from outside.
+fn is_open(unit: &Unit<'_>, number: usize) -> bool {
+    let function = &unit.program.functions[number];
+    function.entries.iter().any(|entry| entry.open && !entry.is_kernel())
+        || unit.program.callers(number).next().is_none()
+}
+
 /// Of a function that returns with so much live.
 pub(crate) fn liveness(unit: &Unit<'_>, number: usize, returned: &Live) -> Liveness {
     Liveness::returning(&unit.program, number, unit.summaries(), &unit.banks, returned)
@@ -104,6 +115,8 @@ fn by_convention() -> Live {
     for (special, dwords) in [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)] {
         live.remove(Reg::special(special, dwords));
     }
+    // Of s40 and more LLVM 22 lets callees change none, 24 some. Results take the first of these, as far as they are scalar.
+    live.remove(Reg::new(RegFile::Sgpr, 16, 14));
     // Callees save v40 to v47, v56 to v63 and so on.
     for index in (32..256).filter(|index| index / 8 % 2 == 0) {
         live.remove(Reg::new(RegFile::Vgpr, index, 1));

@@ -37,8 +37,8 @@ pub(crate) struct Outcome {
 }
 
 /// What holds of a place if LLVM's calling convention is kept.
-const CONVENTION: &str =
-    "functions that are called begin and return with the bank mode 0, as LLVM's calling convention has it";
+const CONVENTION: &str = "functions that are called keep LLVM's calling convention: they begin and return with the bank mode \
+                          0, and callers who are not known keep nothing in registers that it lets callees change";
 
 /// Does a function: its sites, then what concerns it as a whole.
 pub(crate) fn function(
