@@ -54,7 +54,8 @@ fn rows(file: &File<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
     let (mut all, mut at) = (Vec::new(), 0);
     while at < tables.len() {
         let program = DebugLine::new(&tables, LittleEndian).program(DebugLineOffset(at), 8, None, None)?;
-        at += program.header().unit_length() + 4;
+        let header = program.header();
+        at += header.unit_length() + usize::from(header.format().initial_length_size());
         let mut rows = program.rows();
         while let Some((header, row)) = rows.next_row()? {
             let Some((section, offset)) = place(file, linked, row.address()) else { continue };
@@ -81,7 +82,11 @@ fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
         };
         let Some((_, size)) = ABSOLUTE.into_iter().find(|(number, _)| *number == r_type) else { continue };
         let Ok(symbol) = file.symbol_by_index(symbol) else { continue };
-        let base = symbol.section_index().filter(|_| size == 8).map_or(0, |index| (index.0 as u64) << APART);
+        // 64-bit DWARF leads into other tables by numbers as wide as addresses.
+        let is_code = |index: &object::SectionIndex| {
+            file.section_by_index(*index).is_ok_and(|section| section.kind() == object::SectionKind::Text)
+        };
+        let base = symbol.section_index().filter(is_code).map_or(0, |index| (index.0 as u64) << APART);
         let value = base.wrapping_add(symbol.address()).wrapping_add(relocation.addend() as u64);
         let place = usize::try_from(offset).ok().and_then(|offset| bytes.get_mut(offset..offset.checked_add(size)?));
         if let Some(place) = place {

@@ -3,19 +3,20 @@
 //! Addresses have relocations and move with them; in a file that was linked without, they are noted as they are met
 //! ([`Absolute`]), and so are numbers that lead into a section that is encoded again. What states a distance as a plain
 //! number is handled here in any file: line tables, lists of ranges and locations, call frames, and the sizes of
-//! functions and blocks in the tree of entries.
+//! functions and blocks in the tree of entries. The index that a linker makes for debuggers (`.gdb_index`) has addresses
+//! and no relocations; `.debug_names` is about the tree of entries alone, whose size stays, and is kept.
 //!
 //! Invariants: what does not change keeps its bytes; a section that cannot be read is a refusal, never half done.
 
 mod cursor;
 mod expression;
 mod frame;
+mod index;
 mod info;
 mod line;
 mod list;
 
 use crate::fix::{Maps, Place, Replaced};
-use crate::refuse;
 use crate::tables::place_of;
 use hotswap_code_object::Kind;
 use hotswap_code_object::image::{Formula, Image, Relocations, SymbolRows};
@@ -183,12 +184,6 @@ pub(crate) fn rewrite(
     let mut dwarf = Dwarf::default();
     let source = Source::new(image, maps, symbols, relocations)?;
     let units = info::rewrite(&source, &mut dwarf)?;
-    if let Some(index) = image.find(".gdb_index").filter(|_| image.kind == Kind::Linked) {
-        let at = image.sections[index].offset;
-        return Err(
-            refuse(at, "the table of addresses in `.gdb_index` is not made again").advise("link without --gdb-index")
-        );
-    }
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| !section.bytes.is_empty()) {
         let replaced = match section.name {
             ".debug_line" => Some(line::rewrite(&source, number)?),
@@ -198,6 +193,10 @@ pub(crate) fn rewrite(
             ".debug_aranges" => Some(list::rewrite_addresses(&source, number)?),
             ".debug_addr" => {
                 list::note_addresses(&source, number, &units)?;
+                None
+            }
+            ".gdb_index" => {
+                index::note(&source, number)?;
                 None
             }
             _ => None,

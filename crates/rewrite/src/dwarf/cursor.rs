@@ -11,6 +11,8 @@ pub(crate) struct Cursor<'a> {
     pub(crate) at: usize,
     /// Nothing is read from here on.
     pub(crate) end: usize,
+    /// Bytes of a number that leads into a section, in the unit that is read: 8 in 64-bit DWARF.
+    pub(crate) width: usize,
     name: &'a str,
     file: u64,
 }
@@ -18,7 +20,7 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     pub(crate) fn new(section: &Part<'a>) -> Self {
         let (data, file) = (section.bytes, section.offset);
-        Self { data, at: 0, end: data.len(), name: section.name, file }
+        Self { data, at: 0, end: data.len(), width: 4, name: section.name, file }
     }
 
     /// A refusal at the place that is read next.
@@ -79,16 +81,32 @@ impl<'a> Cursor<'a> {
         self.bytes(size + 1)
     }
 
-    /// The length of a unit: where it ends. Units of 64-bit DWARF, which nobody writes for these targets, are refused.
+    /// The length of a unit: where it ends. Sets the width of numbers in it.
     pub(crate) fn unit(&mut self) -> Result<usize, Diagnostic> {
-        let length = self.number(4)?;
-        let end = self.at + length as usize;
-        if length >= 0xffff_fff0 || end > self.end {
-            return Err(self.refuse("has a unit that leaves it, or is of 64-bit DWARF"));
+        let (mut length, mut width) = (self.number(4)?, 4);
+        if length == WIDE {
+            (length, width) = (self.number(8)?, 8);
         }
-        Ok(end)
+        let end = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
+        let is_reserved = width == 4 && length >= 0xffff_fff0;
+        let end = end.filter(|end| *end <= self.end && !is_reserved);
+        self.width = width;
+        end.ok_or_else(|| self.refuse("has a unit that leaves it"))
+    }
+
+    /// A number that leads into a section.
+    pub(crate) fn offset(&mut self) -> Result<u64, Diagnostic> {
+        self.number(self.width)
+    }
+
+    /// Bytes of the length of the unit that is read.
+    pub(crate) fn length_size(&self) -> usize {
+        if self.width == 8 { 12 } else { 4 }
     }
 }
+
+/// What stands before the length of a unit of 64-bit DWARF.
+const WIDE: u64 = 0xffff_ffff;
 
 pub(crate) fn write_uleb(out: &mut Vec<u8>, mut value: u64) {
     loop {
@@ -114,6 +132,8 @@ pub(crate) fn write_sleb(out: &mut Vec<u8>, mut value: i64) {
 
 /// Sets the length of a unit that began at `start`.
 pub(crate) fn close_unit(out: &mut [u8], start: usize) {
-    let length = (out.len() - start - 4) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    let is_wide = out[start..start + 4] == (WIDE as u32).to_le_bytes();
+    let (at, size) = if is_wide { (start + 4, 8) } else { (start, 4) };
+    let length = (out.len() - at - size) as u64;
+    out[at..at + size].copy_from_slice(&length.to_le_bytes()[..size]);
 }

@@ -10,19 +10,27 @@ use gimli::{EndianSlice, Expression, LittleEndian, Operation};
 use hotswap_report::Diagnostic;
 
 /// DWARF 5, 8-byte addresses: of these, operations only need the width of an address and of a reference.
-const ENCODING: gimli::Encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 5 };
+fn encoding(width: usize) -> gimli::Encoding {
+    let format = if width == 8 { gimli::Format::Dwarf64 } else { gimli::Format::Dwarf32 };
+    gimli::Encoding { address_size: 8, format, version: 5 }
+}
 
-/// Notes the addresses in an expression whose first byte is at `offset` of a section. Gives indices of `.debug_addr` that
-/// are addresses of other spaces.
+/// Notes the addresses in an expression whose first byte is at `offset` of a section, and whose references are so wide.
+/// Gives indices of `.debug_addr` that are addresses of other spaces.
 ///
 /// # Errors
 /// `NO_LAYOUT` for operations that are not known, where an address of code may hide behind them.
-pub(super) fn note(source: &Source<'_>, section: usize, offset: u64, bytes: &[u8]) -> Result<Vec<u64>, Diagnostic> {
+pub(super) fn note(
+    source: &Source<'_>,
+    (section, width): (usize, usize),
+    offset: u64,
+    bytes: &[u8],
+) -> Result<Vec<u64>, Diagnostic> {
     if !source.is_bare(section) {
         return Ok(Vec::new());
     }
     let expression = Expression(EndianSlice::new(bytes, LittleEndian));
-    let mut operations = expression.operations(ENCODING);
+    let mut operations = expression.operations(encoding(width));
     let mut found: Vec<(usize, Operation<EndianSlice<'_, LittleEndian>>)> = Vec::new();
     loop {
         let at = operations.offset_from(&expression);

@@ -117,9 +117,12 @@ impl Frames<'_, '_> {
             return Ok(());
         }
         let field = self.cursor.at;
-        let stated = self.cursor.number(4)?;
+        if self.is_eh && self.cursor.width != 4 {
+            return Err(self.cursor.refuse("has an entry of 64-bit DWARF, which call frames of loaded code have not"));
+        }
+        let stated = self.cursor.offset()?;
         let stated = if self.is_eh { stated } else { self.source.number(self.section, field as u64, stated) };
-        let is_common = stated == if self.is_eh { 0 } else { 0xffff_ffff };
+        let is_common = stated == if self.is_eh { 0 } else { u64::MAX >> (64 - 8 * self.cursor.width) };
         if is_common && !self.source.is_relocated(self.section, field as u64) {
             let common = self.read_common()?;
             self.common.insert(start, common);
@@ -212,7 +215,8 @@ impl Frames<'_, '_> {
         let distance =
             if self.is_eh { to(field) as u64 - self.new.chunks.at(owner) } else { self.new.chunks.at(owner) };
         if self.is_eh || !self.source.is_relocated(self.section, field as u64) {
-            self.new.bytes[to(field)..to(field) + 4].copy_from_slice(&(distance as u32).to_le_bytes());
+            let width = self.cursor.width;
+            self.new.bytes[to(field)..to(field) + width].copy_from_slice(&distance.to_le_bytes()[..width]);
         }
         if let Some(target) = place.filter(|_| common.is_relative && !self.source.is_relocated(self.section, at as u64))
         {

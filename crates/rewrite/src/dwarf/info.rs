@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::{Dwarf, Source, expression};
 use crate::fix::{Chunks, Place, Replaced};
 use crate::refuse;
-use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DwAt, LittleEndian, UnitHeader};
+use gimli::{AttributeValue, DebugAbbrev, DebugInfo, DebugTypes, DwAt, LittleEndian, UnitHeader};
 use hotswap_code_object::Kind;
 use hotswap_report::Diagnostic;
 use std::collections::{HashMap, HashSet};
@@ -42,22 +42,14 @@ struct Patch {
 pub(super) fn rewrite(source: &Source<'_>, dwarf: &mut Dwarf) -> Result<Units, Diagnostic> {
     let mut units = Units::default();
     let image = source.image;
-    let (Some(info), Some(abbreviations)) = (image.find(".debug_info"), image.find(".debug_abbrev")) else {
-        return Ok(units);
-    };
-    let section = &image.sections[info];
-    let relocated = relocated(source, info);
-    let debug_info = DebugInfo::new(relocated.as_deref().unwrap_or(section.bytes), LittleEndian);
-    let debug_abbrev = DebugAbbrev::new(image.sections[abbreviations].bytes, LittleEndian);
-    let mut reader = Reader { source, info, units: &mut units, patches: Vec::new(), unit: Unit::default() };
-    let mut headers = debug_info.units();
-    loop {
-        let fault = |error: gimli::Error| broken(section.offset, error);
-        let Some(header) = headers.next().map_err(fault)? else { break };
-        reader.unit(&header, &debug_abbrev)?;
-    }
-    let patches = reader.patches;
-    if !patches.is_empty() {
+    let Some(abbreviations) = image.find(".debug_abbrev") else { return Ok(units) };
+    let abbreviations = DebugAbbrev::new(image.sections[abbreviations].bytes, LittleEndian);
+    // In a relocatable file types may have sections of their own, of the same name.
+    for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| is_tree(section.name)) {
+        let patches = tree(source, number, &abbreviations, &mut units)?;
+        if patches.is_empty() {
+            continue;
+        }
         let mut bytes = section.bytes.to_vec();
         for patch in &patches {
             patch.write(&mut bytes).ok_or_else(|| {
@@ -67,9 +59,43 @@ pub(super) fn rewrite(source: &Source<'_>, dwarf: &mut Dwarf) -> Result<Units, D
                 )
             })?;
         }
-        dwarf.replaced.push((info, Replaced { bytes, chunks: Chunks::default() }));
+        dwarf.replaced.push((number, Replaced { bytes, chunks: Chunks::default() }));
     }
     Ok(units)
+}
+
+/// Whether a section of that name holds trees of entries; that of types has no sizes of code.
+fn is_tree(name: &str) -> bool {
+    matches!(name, ".debug_info" | TYPES)
+}
+
+/// Types in DWARF 4.
+const TYPES: &str = ".debug_types";
+
+/// Reads the units of one section; gives the fields to change.
+fn tree(
+    source: &Source<'_>,
+    info: usize,
+    abbreviations: &DebugAbbrev<Slice<'_>>,
+    units: &mut Units,
+) -> Result<Vec<Patch>, Diagnostic> {
+    let section = &source.image.sections[info];
+    let relocated = relocated(source, info);
+    let bytes = relocated.as_deref().unwrap_or(section.bytes);
+    let fault = |error: gimli::Error| broken(section.offset, error);
+    let mut reader = Reader { source, info, units, patches: Vec::new(), unit: Unit::default(), width: 4 };
+    if section.name == TYPES {
+        let mut headers = DebugTypes::new(bytes, LittleEndian).units();
+        while let Some(header) = headers.next().map_err(fault)? {
+            reader.unit(&header, abbreviations)?;
+        }
+        return Ok(reader.patches);
+    }
+    let mut headers = DebugInfo::new(bytes, LittleEndian).units();
+    while let Some(header) = headers.next().map_err(fault)? {
+        reader.unit(&header, abbreviations)?;
+    }
+    Ok(reader.patches)
 }
 
 fn broken(offset: u64, error: gimli::Error) -> Diagnostic {
@@ -99,6 +125,8 @@ struct Reader<'r> {
     units: &'r mut Units,
     patches: Vec<Patch>,
     unit: Unit,
+    /// Bytes of a number that leads into a section.
+    width: usize,
 }
 
 /// The attributes of one entry that matter.
@@ -133,7 +161,8 @@ impl Reader<'_> {
         header: &UnitHeader<Slice<'_>>,
         abbreviations: &DebugAbbrev<Slice<'_>>,
     ) -> Result<(), Diagnostic> {
-        let start = header.debug_info_offset().map_or(0, |offset| offset.0);
+        let start = header.debug_info_offset().map(|offset| offset.0);
+        let start = start.or_else(|| header.debug_types_offset().map(|offset| offset.0)).unwrap_or(0);
         let file = self.source.image.sections[self.info].offset + start as u64;
         let fault = |error: gimli::Error| broken(file, error);
         if header.address_size() != 8 {
@@ -141,7 +170,9 @@ impl Reader<'_> {
         }
         let abbreviations = header.abbreviations(abbreviations).map_err(fault)?;
         let mut raw = header.entries_raw(&abbreviations, None).map_err(fault)?;
-        self.unit = Unit { base: None, addresses: 8 };
+        self.width = usize::from(header.format().word_size());
+        // Addresses begin behind a header of a length, a version and two sizes.
+        self.unit = Unit { base: None, addresses: if self.width == 8 { 16 } else { 8 } };
         let mut is_root = true;
         while !raw.is_empty() {
             let Some(abbreviation) = raw.read_abbreviation().map_err(fault)? else { continue };
@@ -153,7 +184,7 @@ impl Reader<'_> {
                 entry.take(spec.name(), attribute.raw_value(), at, size, header.version());
             }
             if is_root {
-                self.unit.addresses = entry.addresses.unwrap_or(8);
+                self.unit.addresses = entry.addresses.unwrap_or(self.unit.addresses);
             }
             self.note(&entry)?;
             self.entry(entry, is_root)?;
@@ -197,7 +228,7 @@ impl Reader<'_> {
             }
         }
         for (offset, bytes) in &entry.expressions {
-            let foreign = expression::note(self.source, self.info, *offset, bytes)?;
+            let foreign = expression::note(self.source, (self.info, self.width), *offset, bytes)?;
             self.units.foreign.extend(foreign.into_iter().filter_map(|index| self.unit.word(index)));
         }
         Ok(())

@@ -56,7 +56,7 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Header, Diagnostic> {
     if version == 5 && cursor.bytes(2)? != [8, 0] {
         return Err(cursor.refuse("has addresses that are not 8 bytes, or segments"));
     }
-    let length = cursor.number(4)? as usize;
+    let length = usize::try_from(cursor.offset()?).unwrap_or(usize::MAX);
     let program = cursor.at.checked_add(length).filter(|program| *program <= cursor.end);
     let program = program.ok_or_else(|| cursor.refuse("has a header that leaves its unit"))?;
     let step = cursor.number(1)?;

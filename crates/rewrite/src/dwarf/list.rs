@@ -78,8 +78,10 @@ pub(super) fn rewrite(source: &Source<'_>, section: usize, units: &Units) -> Res
     while lists.cursor.at < whole {
         let (start, old) = (lists.new.bytes.len(), lists.cursor.at);
         lists.cursor.end = lists.cursor.unit()?;
-        let known = units.lists.get(&(name, old as u64 + 12));
-        lists.unit = known.copied().unwrap_or(Unit { base: None, addresses: 8 });
+        // Entries name the table behind the header: version, two sizes and a count stand before it.
+        let header = lists.cursor.length_size() as u64 + 8;
+        let known = units.lists.get(&(name, old as u64 + header));
+        lists.unit = known.copied().unwrap_or(Unit { base: None, addresses: header - 4 });
         lists.contribution(start, old)?;
         close_unit(&mut lists.new.bytes, start);
         lists.cursor.end = whole;
@@ -102,8 +104,8 @@ impl Lists<'_, '_> {
                 .refuse("has lists of a version that is not known, or addresses that are not 8 bytes"));
         }
         let count = self.cursor.number(4)? as usize;
-        let table = self.cursor.at;
-        self.cursor.bytes(count.saturating_mul(4))?;
+        let (table, width) = (self.cursor.at, self.cursor.width);
+        self.cursor.bytes(count.saturating_mul(width))?;
         self.keep(old);
         while !self.cursor.is_done() {
             self.base = self.unit.base;
@@ -112,11 +114,10 @@ impl Lists<'_, '_> {
         // Where lists begin, counted from the table itself.
         let to = start + (table - old);
         for index in 0..count {
-            let field = table + index * 4;
-            let offset =
-                self.cursor.data[field..field + 4].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            let moved = self.new.chunks.at(table as u64 + offset).wrapping_sub(to as u64) as u32;
-            self.new.bytes[to + index * 4..][..4].copy_from_slice(&moved.to_le_bytes());
+            let field = &self.cursor.data[table + index * width..][..width];
+            let offset = field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            let moved = self.new.chunks.at((table as u64).wrapping_add(offset)).wrapping_sub(to as u64);
+            self.new.bytes[to + index * width..][..width].copy_from_slice(&moved.to_le_bytes()[..width]);
         }
         Ok(())
     }
@@ -181,7 +182,7 @@ impl Lists<'_, '_> {
         let size = self.cursor.uleb()? as usize;
         let at = self.cursor.at as u64;
         let bytes = self.cursor.bytes(size)?;
-        expression::note(self.source, self.section, at, bytes).map(|_| ())
+        expression::note(self.source, (self.section, self.cursor.width), at, bytes).map(|_| ())
     }
 
     /// Two distances from the base.
@@ -276,7 +277,8 @@ fn pairs(
         if is_locations {
             let size = cursor.number(2)? as usize;
             let (at, bytes) = (cursor.at as u64, cursor.bytes(size)?);
-            expression::note(source, section, at, bytes)?;
+            // Lists of DWARF 4 have no width of their own; what depends on one leads to entries, never to code.
+            expression::note(source, (section, cursor.width), at, bytes)?;
         }
         if related {
             continue;
@@ -335,8 +337,9 @@ pub(super) fn rewrite_addresses(source: &Source<'_>, section: usize) -> Result<R
         let start = cursor.at;
         let end = cursor.unit()?;
         cursor.end = end;
-        let header = cursor.bytes(8)?;
-        if header[..2] != [2, 0] || header[6..] != [8, 0] {
+        let version = cursor.number(2)?;
+        cursor.offset()?;
+        if version != 2 || cursor.bytes(2)? != [8, 0] {
             return Err(cursor.refuse("has a table of a version that is not known"));
         }
         cursor.bytes((16 - (cursor.at - start) % 16) % 16)?;

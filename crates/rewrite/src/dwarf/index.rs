@@ -1,0 +1,44 @@
+//! `.gdb_index`: the table of addresses by which debuggers find the unit of a place.
+//!
+//! Layout (versions 4 to 9, as gdb documents it): a version and offsets of 4 bytes of the list of units, of that of
+//! types, of the addresses, of the symbols; rows of addresses have 20 bytes: begin, end, number of the unit. Everything
+//! else is about `.debug_info`, which keeps its size.
+
+use super::Source;
+use super::cursor::Cursor;
+use crate::fix::Place;
+use hotswap_code_object::Kind;
+use hotswap_report::Diagnostic;
+
+const VERSIONS: std::ops::RangeInclusive<u64> = 4..=9;
+/// Bytes of a row.
+const ROW: usize = 20;
+
+/// Notes all addresses of the table. Linkers write it, so no relocation is about it.
+pub(super) fn note(source: &Source<'_>, section: usize) -> Result<(), Diagnostic> {
+    if source.image.kind != Kind::Linked {
+        return Ok(());
+    }
+    let mut cursor = Cursor::new(&source.image.sections[section]);
+    if !VERSIONS.contains(&cursor.number(4)?) {
+        return Err(cursor.refuse("is an index of a version that is not known").advise("link without --gdb-index"));
+    }
+    cursor.bytes(8)?;
+    let (first, end) = (cursor.number(4)? as usize, cursor.number(4)? as usize);
+    if first > end || end > cursor.end || !(end - first).is_multiple_of(ROW) {
+        return Err(cursor.refuse("has a table of addresses that leaves it").advise("link without --gdb-index"));
+    }
+    (cursor.at, cursor.end) = (first, end);
+    while !cursor.is_done() {
+        let at = cursor.at as u64;
+        let (begin, behind) = (cursor.number(8)?, cursor.number(8)?);
+        cursor.bytes(4)?;
+        let Some(place) = source.address(section, at, begin) else { continue };
+        let size = behind.checked_sub(begin).filter(|size| *size <= source.image.sections[place.section].size);
+        let last = size.map(|size| Place { offset: place.offset + size, ..place });
+        let last = last.filter(|last| last.offset <= source.image.sections[place.section].size);
+        let last = last.ok_or_else(|| cursor.refuse("has a range of addresses that leaves its section"))?;
+        source.note(section, at + 8, 8, last, true);
+    }
+    Ok(())
+}
