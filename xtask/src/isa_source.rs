@@ -14,8 +14,13 @@ use std::process::Command;
 /// The source package; the rows are those of this version of LLVM.
 const PACKAGE: &str = "llvm-toolchain-23";
 /// What is unpacked of it.
-const PARTS: &[&str] =
-    &["llvm/lib/Target/AMDGPU", "llvm/include", "llvm/test/MC/AMDGPU", "llvm/test/MC/Disassembler/AMDGPU"];
+const PARTS: &[&str] = &[
+    "llvm/lib/Target/AMDGPU",
+    "llvm/include",
+    "llvm/test/MC/AMDGPU",
+    "llvm/test/MC/Disassembler/AMDGPU",
+    "llvm/test/CodeGen/AMDGPU",
+];
 /// Where the sources are seen inside the userland.
 const INSIDE: &str = "/mnt/llvm";
 /// Where the folder for the JSON is seen inside the userland.
@@ -26,19 +31,31 @@ pub(crate) fn folder() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join("llvm-source-23"))
 }
 
-/// The folder that holds `llvm/lib/Target/AMDGPU` and the tests; downloaded now if it is not there.
+/// The folder that holds `llvm/lib/Target/AMDGPU` and the tests of machine code; downloaded now if it is not there.
 pub(crate) fn llvm_source() -> Outcome<PathBuf> {
+    with_part(PARTS[0])
+}
+
+/// The folder of the tests of code generation. One that an older HotSwap downloaded lacks them, and is downloaded again.
+pub(crate) fn code_generation_tests() -> Outcome<PathBuf> {
+    const PART: &str = "llvm/test/CodeGen/AMDGPU";
+    debug_assert!(PARTS.contains(&PART));
+    Ok(with_part(PART)?.join(PART))
+}
+
+fn with_part(part: &str) -> Outcome<PathBuf> {
     let folder = folder()?;
     let cache = paths::cache()?;
     fs::create_dir_all(&cache).during("create", &cache)?;
     let lock = cache.join("llvm-source.lock");
     let lock_file = File::options().create(true).append(true).open(&lock).during("open", &lock)?;
     rustix::fs::flock(&lock_file, FlockOperation::LockExclusive)?;
-    if !folder.exists() {
+    if !folder.join(part).exists() {
         let partial = folder.with_extension("partial");
         remove::delete(&partial)?;
         fs::create_dir_all(&partial).during("create", &partial)?;
         download(&partial)?;
+        remove::delete(&folder)?;
         fs::rename(&partial, &folder).during("rename", &partial)?;
     }
     Ok(folder)

@@ -4,7 +4,7 @@
 
 use crate::outcome::Outcome;
 use crate::session::Session;
-use crate::{paths, run};
+use crate::{isa_source, paths, run};
 use clap::{Parser, Subcommand};
 
 /// Judges code that HotSwap makes for another stepping.
@@ -16,9 +16,10 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Action {
-    /// The whole corpus through the engine and before LLVM 24 (without words), or code objects: `files FILE…`.
+    /// The whole corpus through the engine and before LLVM 24 (without words), code objects (`files FILE…`), or LLVM's own
+    /// tests of code generation (`llvm`; their sources are downloaded once).
     Exam {
-        /// `run [NAME]`, `files FILE…` or `corpus FOLDER`.
+        /// `run [NAME]`, `files FILE…`, `llvm [NAME]` or `corpus FOLDER`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
@@ -30,9 +31,12 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let mut command = session.beside(&paths::cargo());
     command.current_dir(paths::workspace());
     command.args(["run", "--quiet", "--release", "--package", "hotswap-rewrite-exam", "--"]);
-    match words.is_empty() {
-        true => command.arg("run"),
-        false => command.args(words),
+    match words.split_first() {
+        None => command.arg("run"),
+        Some((first, rest)) if first == "llvm" => {
+            command.arg(first).arg(isa_source::code_generation_tests()?).args(rest)
+        }
+        Some(_) => command.args(words),
     };
     run::show(&mut command)
 }

@@ -20,5 +20,6 @@ pub mod exam;
 pub mod hazard;
 pub mod judge;
 pub mod listing;
+pub mod llvm;
 pub mod rules;
 pub mod variants;

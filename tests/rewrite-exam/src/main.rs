@@ -1,10 +1,12 @@
 //! `rewrite-exam run`: the whole corpus through the engine and before the judge; `rewrite-exam files FILE…`: code objects that
-//! lie somewhere else; `rewrite-exam corpus FOLDER`: writes the corpus, to look at it.
+//! lie somewhere else; `rewrite-exam llvm FOLDER`: LLVM's own tests of code generation; `rewrite-exam corpus FOLDER`: writes
+//! the corpus, to look at it.
 
 use clap::Parser;
 use hotswap_rewrite_exam::compile::{FORMS, Form, Setting};
 use hotswap_rewrite_exam::corpus::{Unit, units};
 use hotswap_rewrite_exam::exam::{self, Tally};
+use hotswap_rewrite_exam::llvm;
 use hotswap_userland::Workbench;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +30,14 @@ enum Words {
         #[arg(long)]
         keep: Option<PathBuf>,
     },
+    /// LLVM's tests of code generation, as objects for the source: relocatable, and linked with and without relocations.
+    Llvm {
+        /// `llvm/test/CodeGen/AMDGPU` of LLVM's sources.
+        folder: PathBuf,
+        /// Only files whose name holds this.
+        #[arg(default_value = "")]
+        name: String,
+    },
     /// Write the sources of the corpus.
     Corpus {
         /// An existing folder.
@@ -39,6 +49,7 @@ fn main() -> ExitCode {
     let good = match Words::parse() {
         Words::Corpus { folder } => corpus(&folder),
         Words::Run { name } => with_bench(|bench| run(bench, &name)),
+        Words::Llvm { folder, name } => with_bench(|bench| tests_of_llvm(bench, &folder, &name)),
         Words::Files { files, keep } => with_bench(|bench| these(bench, &files, keep.as_deref())),
     };
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -54,7 +65,6 @@ fn with_bench(work: impl FnOnce(&Workbench) -> bool) -> bool {
     }
 }
 
-/// Two threads: most of the time is spent in compilers.
 fn run(bench: &Workbench, name: &str) -> bool {
     let units: Vec<Unit> = units().into_iter().filter(|unit| unit.name.contains(name)).collect();
     let mut work = Vec::new();
@@ -66,10 +76,15 @@ fn run(bench: &Workbench, name: &str) -> bool {
         }
     }
     let forms = FORMS.map(|(form, _)| form);
+    conclude(&parallel(&work, |(unit, setting)| one(bench, unit, *setting, &forms)))
+}
+
+/// Two threads: most of the time is spent in compilers.
+fn parallel<T: Sync>(work: &[T], judge: impl Fn(&T) -> Tally + Sync) -> Tally {
     let (next, sum) = (AtomicUsize::new(0), Mutex::new(Tally::default()));
     let thread = || {
-        while let Some((unit, setting)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let tally = one(bench, unit, *setting, &forms);
+        while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let tally = judge(one);
             sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner).merge(tally);
         }
     };
@@ -78,8 +93,30 @@ fn run(bench: &Workbench, name: &str) -> bool {
             scope.spawn(thread);
         }
     });
-    let sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    conclude(&sum)
+    sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Refusals are listed and do not fail: some tests are of code that LLVM's own target cannot run.
+fn tests_of_llvm(bench: &Workbench, folder: &Path, name: &str) -> bool {
+    let files = match llvm::files(folder) {
+        Ok(files) => files.into_iter().filter(|file| file.to_string_lossy().contains(name)).collect::<Vec<_>>(),
+        Err(error) => {
+            eprintln!("rewrite-exam: error: {}: {error}", folder.display());
+            return false;
+        }
+    };
+    let sum = parallel(&files, |file| {
+        let tally = llvm::test(bench, file);
+        if tally.objects > 0 {
+            println!("{}: {}", file.file_name().unwrap_or_default().to_string_lossy(), tally.line());
+        }
+        tally
+    });
+    for line in sum.refused.iter().chain(&sum.problems) {
+        println!("{line}");
+    }
+    println!("rewrite-exam: of {} files of LLVM: {}", files.len(), sum.line());
+    sum.problems.is_empty()
 }
 
 fn one(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) -> Tally {

@@ -1,0 +1,59 @@
+//! LLVM's own tests of code generation: what its tests compile to for the source, through the engine and before the judge.
+//!
+//! Invariants: a file that LLVM does not compile for the source is left out and counts as no object. Each object is tried in
+//! three forms: relocatable, linked with its relocations, and linked without.
+
+use crate::exam::{Tally, object_of};
+use hotswap_userland::Workbench;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Files of LLVM's intermediate language in a folder and those below, in the order of their names.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir()? {
+            let path = entry?.path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.extension().is_some_and(|extension| extension == "ll") => files.push(path),
+                false => {}
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// One test in all forms.
+///
+/// # Panics
+/// If a tool of the userland fails, but for the compiler.
+#[must_use]
+pub fn test(bench: &Workbench, file: &Path) -> Tally {
+    let mut tally = Tally::default();
+    let name = name(file);
+    let Ok(text) = std::fs::read(file) else { return tally };
+    bench.write(&format!("{name}.ll"), &text);
+    let compile = format!(
+        "timeout 60 llc-24 -mtriple=amdgcn-amd-amdhsa -mcpu=gfx1250 -filetype=obj '{name}.ll' -o '{name}.o' && \
+         ld.lld-24 -shared --emit-relocs '{name}.o' -o '{name}.relocs.co' && ld.lld-24 -shared '{name}.o' -o '{name}.co'"
+    );
+    if bench.shell(&compile).status.success() {
+        for form in ["o", "relocs.co", "co"].map(|form| format!("{name}.{form}")) {
+            tally.objects += 1;
+            object_of(bench, &form, &bench.read(&form), None, &mut tally);
+        }
+    }
+    let _ = bench.shell(&format!("rm -f '{name}'.*"));
+    tally
+}
+
+/// Its name and that of its folder: names of files alone come twice. No name begins another one.
+fn name(file: &Path) -> String {
+    let folder = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    format!("{folder}-{}_", file.file_stem().unwrap_or_default().to_string_lossy())
+}
