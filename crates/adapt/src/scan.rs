@@ -59,7 +59,7 @@ fn sieve(isa: Isa, rewriter: &Rewriter) -> Sieve {
     Sieve::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.passes(entry) {
-            Some(except) => Grade { class, except },
+            Some(except) => Grade { class, except, without_scalars: false },
             None => Grade::default(),
         }
     })

@@ -31,7 +31,7 @@ pub use flow::Flow;
 pub use implicit::{ImplicitEffects, ImplicitSet};
 pub use iter::Effects;
 pub use memory::{Counter, Counters, Memory, Space};
-pub(crate) use place::{half_piece, sized_by_fields};
+pub(crate) use place::{Named, half_piece, sized_by_fields};
 pub use visit::EffectReader;
 
 use crate::bank::Role;

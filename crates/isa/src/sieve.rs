@@ -1,11 +1,13 @@
 //! Lengths and classes of instructions without decoding them: for passes over much code that look for little.
 //!
-//! Whoever makes a sieve gives each line of the tables a class of its own, and fields that must not hold a certain number.
+//! Whoever makes a sieve gives each line of the tables a class of its own, and fields that must not hold a certain number,
+//! or no scalar register.
 //! A sieve is the part of the tables that one target needs, laid out so that most instructions cost a few loads.
 //!
 //! Invariants: what a sieve answers is what [`Isa::decode`] says of the same bytes: an instruction of that class and length,
 //! and none of its fields holds its number; whatever is not that simple has no answer. [`Inst`](crate::Inst) is never made.
 
+use crate::effects::Named;
 use crate::isa::Isa;
 use crate::tables::{ACCEPT, AVAILABLE, CHECKS, Check, ENTRIES, Entry, EntryData, NODES, Piece, meaning, part};
 use alloc::collections::BTreeMap;
@@ -28,6 +30,8 @@ pub struct Grade {
     pub class: Option<u8>,
     /// Fields and numbers: instructions that hold one are to be decoded as well.
     pub except: Vec<(&'static [Piece], u64)>,
+    /// Instructions that name a scalar register or VCC, or write VCC or SCC without naming it, are to be decoded as well.
+    pub without_scalars: bool,
 }
 
 /// See the module.
@@ -123,8 +127,8 @@ struct Making<G> {
     /// Lines that are there already, by the decoder's.
     numbers: BTreeMap<u16, u32>,
     meanings: Vec<u8>,
-    /// Lists of meanings that are there already: the decoder's, number of bits, the value that is excepted.
-    sets: BTreeMap<(Option<u16>, u16, Option<u64>), Option<u16>>,
+    /// Lists of meanings that are there already.
+    sets: BTreeMap<Field, Option<u16>>,
 }
 
 impl<G: FnMut(Entry) -> Grade> Making<G> {
@@ -178,9 +182,12 @@ impl<G: FnMut(Entry) -> Grade> Making<G> {
         let entry = ENTRIES.get(usize::from(id))?;
         let setting = self.isa.setting();
         AVAILABLE.get(setting.available as usize + usize::from(entry.need)).filter(|there| **there)?;
-        let Grade { class, except } = (self.grade)(Entry::new(id));
+        let Grade { class, except, without_scalars } = (self.grade)(Entry::new(id));
         let mut fields = Fields::of(entry)?;
         fields.except(&except)?;
+        if without_scalars {
+            fields.without_scalars(Entry::new(id), self.isa)?;
+        }
         let mut line = Line {
             value: entry.value,
             mask: entry.mask,
@@ -190,35 +197,49 @@ impl<G: FnMut(Entry) -> Grade> Making<G> {
             lengths: fields.lengths(entry.bytes, self.isa.longest()),
             class: class?,
         };
-        for (number, (at, bits, set, except)) in fields.list.into_iter().enumerate() {
-            line.set[number] = self.set(set, bits, except)?;
-            (line.at[number], line.bits[number]) = (at, bits);
+        for (number, (at, field)) in fields.list.into_iter().enumerate() {
+            line.set[number] = self.set(field)?;
+            (line.at[number], line.bits[number]) = (at, field.bits);
         }
         Some(line)
     }
 
     /// Where a list of meanings begins.
-    fn set(&mut self, set: Option<u16>, bits: u16, except: Option<u64>) -> Option<u16> {
-        if let Some(known) = self.sets.get(&(set, bits, except)) {
+    fn set(&mut self, field: Field) -> Option<u16> {
+        if let Some(known) = self.sets.get(&field) {
             return *known;
         }
         let start = self.meanings.len();
         let accept = self.isa.setting().accept as usize;
-        for raw in 0..=bits {
-            let accepted = set.map(|set| ACCEPT.get(accept + usize::from(set) + usize::from(raw)).copied());
+        for raw in 0..=field.bits {
+            let accepted = field.set.map(|set| ACCEPT.get(accept + usize::from(set) + usize::from(raw)).copied());
             let meaning = accepted.map_or(0, |known| known.unwrap_or(meaning::NONE));
-            self.meanings.push(if except == Some(u64::from(raw)) { meaning::NONE } else { meaning });
+            let is_scalar = || field.named.is_some_and(|named| named.is_scalar(raw, self.isa));
+            let excepted = field.except == Some(u64::from(raw)) || is_scalar();
+            self.meanings.push(if excepted { meaning::NONE } else { meaning });
         }
         let made = u16::try_from(start).ok();
-        self.sets.insert((set, bits, except), made);
+        self.sets.insert(field, made);
         made
     }
 }
 
-/// What counts in the first eight bytes: place, bits, the decoder's meanings, the value that is excepted.
+/// What is asked of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Field {
+    bits: u16,
+    /// The decoder's meanings.
+    set: Option<u16>,
+    /// The value that is excepted.
+    except: Option<u64>,
+    /// What its values name, if no scalar register may be among it.
+    named: Option<Named>,
+}
+
+/// What counts in the first eight bytes: fields and where they lie.
 #[derive(Default)]
 struct Fields {
-    list: Vec<(u8, u16, Option<u16>, Option<u64>)>,
+    list: Vec<(u8, Field)>,
     /// Where the literal is, if the encoding holds it.
     literal: Option<(u8, u8)>,
 }
@@ -236,7 +257,8 @@ impl Fields {
             }
             match check.what {
                 0..=Check::SOURCE if check.width <= 10 && check.at + check.width <= 64 => {
-                    fields.list.push((check.at, (1 << check.width) - 1, Some(check.set), None));
+                    let bits = (1 << check.width) - 1;
+                    fields.list.push((check.at, Field { bits, set: Some(check.set), except: None, named: None }));
                 }
                 // Two of them must be equal.
                 Check::LITERAL32 if fields.literal.is_none_or(|place| place == (check.at, check.width)) => {
@@ -256,10 +278,30 @@ impl Fields {
             let piece = pieces.iter().find(holds).filter(|piece| piece.at + piece.width <= 64)?;
             let bits = (1u16 << piece.width) - 1;
             let is_free = |value: &Option<u64>| value.is_none_or(|value| value == *number);
-            let mut known = self.list.iter_mut().filter(|(at, known, ..)| (*at, *known) == (piece.at, bits));
-            match known.find(|(.., value)| is_free(value)) {
-                Some((.., value)) => *value = Some(*number),
-                None => self.list.push((piece.at, bits, None, Some(*number))),
+            let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits) == (piece.at, bits));
+            match known.find(|(_, known)| is_free(&known.except)) {
+                Some((_, known)) => known.except = Some(*number),
+                None => self.list.push((piece.at, Field { bits, set: None, except: Some(*number), named: None })),
+            }
+        }
+        (self.list.len() <= FIELDS).then_some(())
+    }
+
+    /// Fields that must not name a scalar register.
+    fn without_scalars(&mut self, entry: Entry, isa: Isa) -> Option<()> {
+        for named in Named::all(entry)? {
+            let (at, width, named) = named?;
+            let bits = 1u16.checked_shl(width.into())? - 1;
+            if !(0..=bits).any(|raw| named.is_scalar(raw, isa)) {
+                continue;
+            }
+            if width > 10 || at + width > 64 {
+                return None;
+            }
+            let mut known = self.list.iter_mut().filter(|(known_at, known)| (*known_at, known.bits) == (at, bits));
+            match known.find(|(_, known)| known.named.is_none_or(|known| known == named)) {
+                Some((_, known)) => known.named = Some(named),
+                None => self.list.push((at, Field { bits, set: None, except: None, named: Some(named) })),
             }
         }
         (self.list.len() <= FIELDS).then_some(())

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, settings};
-use hotswap_isa::{Entry, Grade, Isa, Name, Sieve};
+use hotswap_isa::{Entry, Grade, Implicit, Inst, Isa, Name, Sieve};
 
 const SOURCES: [Name; 4] = [Name::Src0, Name::Src1, Name::Src2, Name::Src0X];
 /// A number that sources of some targets know and of others do not.
@@ -16,7 +16,18 @@ fn class(entry: Entry) -> Option<u8> {
 
 fn grade(entry: Entry) -> Grade {
     let slots = entry.slots().iter().filter(|slot| SOURCES.contains(&slot.name));
-    Grade { class: class(entry), except: slots.map(|slot| (slot.pieces(), NUMBER)).collect() }
+    let except = slots.map(|slot| (slot.pieces(), NUMBER)).collect();
+    Grade { class: class(entry), except, without_scalars: without_scalars(entry) }
+}
+
+fn without_scalars(entry: Entry) -> bool {
+    entry.id() % 4 > 1
+}
+
+fn touches_scalars(inst: &Inst, isa: Isa) -> bool {
+    let mut found = false;
+    let implicit = inst.visit(isa, |effect| found |= effect.is_scalar());
+    found || implicit.writes.has(Implicit::Vcc) || implicit.writes.has(Implicit::Scc)
 }
 
 /// Whether there is an answer, which must be right; and whether there is an instruction that could have one.
@@ -25,7 +36,8 @@ fn judge(isa: Isa, sieve: &Sieve, bytes: &[u8; 20]) -> (bool, bool) {
     let plain = decoded.as_ref().is_ok_and(|inst| {
         let slots = inst.entry().slots().iter();
         let mut sources = slots.filter(|slot| SOURCES.contains(&slot.name));
-        class(inst.entry()).is_some() && !sources.any(|slot| inst.raw_slot(slot) == NUMBER)
+        let touches = without_scalars(inst.entry()) && touches_scalars(inst, isa);
+        class(inst.entry()).is_some() && !touches && !sources.any(|slot| inst.raw_slot(slot) == NUMBER)
     });
     let Some(seen) = sieve.look(bytes) else { return (false, plain) };
     let inst = decoded.unwrap_or_else(|error| panic!("{isa:?} {bytes:02x?}: {seen:?}, but {error}"));

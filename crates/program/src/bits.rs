@@ -66,6 +66,11 @@ impl Bits {
         Some(number * 64 + 63 - word.leading_zeros() as usize)
     }
 
+    /// The set bits, rising.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.words.iter().enumerate().flat_map(|(number, word)| bits_of(*word).map(move |bit| number * 64 + bit))
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -106,17 +111,19 @@ impl Ranks {
 
     /// The bits, rising.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(number, (word, _))| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros() as usize;
-                (left != 0).then(|| {
-                    left &= left - 1;
-                    number * 64 + bit
-                })
-            })
-        })
+        self.words.iter().enumerate().flat_map(|(number, (word, _))| bits_of(*word).map(move |bit| number * 64 + bit))
     }
+}
+
+/// The set bits of a word, rising.
+fn bits_of(mut left: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = left.trailing_zeros() as usize;
+        (left != 0).then(|| {
+            left &= left - 1;
+            bit
+        })
+    })
 }
 
 #[cfg(test)]

@@ -237,11 +237,11 @@ impl<'s, 'a> Builder<'s, 'a> {
             if open.is_empty() {
                 return;
             }
-            let source = self.context.source;
-            self.context.clobbers = Clobbers::of(&self.stretches, |place| match place.base {
-                TAIL_OFFSET => u32::try_from(place.at).ok(),
-                _ => source.offset_of(place),
-            });
+            // Nobody calls kernels but code that is found to do so.
+            let called = self.entries.values().filter(|entry| !entry.is_kernel());
+            let called = called.filter_map(|entry| Some(self.index_of(entry.offset)? as u32));
+            let called = called.chain(open.iter().map(|index| *index as u32)).collect();
+            self.context.clobbers = Clobbers::of(&self.context, &mut self.stretches, called);
             let unknown = |builder: &Self| {
                 let drafts = open.iter().filter_map(|index| builder.stretches[*index].draft.as_ref());
                 drafts.map(|draft| draft.unknown()).sum::<usize>()
@@ -364,8 +364,6 @@ impl Finder<'_, '_, '_> {
             pc_values: draft.tracked.values,
             serving: draft.tracked.serving,
             starts: draft.starts,
-            reads: draft.reads,
-            writes: draft.writes,
             banked: draft.banked,
             modes,
             indexed: draft.indexed,

@@ -5,7 +5,6 @@ use crate::block::Block;
 use crate::calls::CallSite;
 use crate::problem::Problem;
 use crate::track::PcValue;
-use hotswap_isa::regset::RegSet;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,9 +65,6 @@ pub struct Function {
     pub(crate) serving: Vec<u32>,
     /// Offsets of instructions.
     pub(crate) starts: Bits,
-    /// Registers that its own instructions name, as if every bank were the first.
-    pub(crate) reads: Box<RegSet>,
-    pub(crate) writes: Box<RegSet>,
     /// It sets the bank mode.
     pub(crate) banked: bool,
     /// Offsets of the instructions that may do so.
@@ -137,18 +133,6 @@ impl Function {
     #[must_use]
     pub fn instruction_count(&self) -> usize {
         self.starts.count()
-    }
-
-    /// Registers that its own instructions name as read, as if every bank were the first.
-    #[must_use]
-    pub fn reads(&self) -> &RegSet {
-        &self.reads
-    }
-
-    /// Registers that its own instructions name as written, as if every bank were the first.
-    #[must_use]
-    pub fn writes(&self) -> &RegSet {
-        &self.writes
     }
 
     /// Whether the instruction at an offset only makes, or uses, addresses from which something is fetched ahead: a get-PC,
@@ -248,6 +232,5 @@ impl Function {
             + self.modes.capacity() * 4
             + self.serving.capacity() * 4
             + self.starts.bytes()
-            + 2 * size_of::<RegSet>()
     }
 }

@@ -87,12 +87,25 @@ impl Ops {
 
     #[inline]
     pub(crate) fn line(&self, inst: &Inst) -> Line {
-        self.table.get(usize::from(inst.entry().id())).copied().unwrap_or(NOTHING)
+        self.line_of(inst.entry())
+    }
+
+    #[inline]
+    pub(crate) fn line_of(&self, entry: Entry) -> Line {
+        self.table.get(usize::from(entry.id())).copied().unwrap_or(NOTHING)
     }
 
     #[inline]
     pub(crate) fn of(&self, inst: &Inst) -> Op {
         self.line(inst).op
+    }
+}
+
+impl Line {
+    /// Whether [`Touches`](crate::track::Touches) has entries of it that do not come from scalar registers.
+    pub(crate) const fn marks_scalars(self) -> bool {
+        let marked = matches!(self.op, Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::ReadLane | Op::WriteLane);
+        marked || self.op.carries() || self.indexed
     }
 }
 
@@ -169,6 +182,12 @@ fn goes_elsewhere(entry: Entry) -> bool {
 }
 
 impl Op {
+    /// Whether the walk of a function passes it by: it goes on behind it, sets no mode and knows no address of code.
+    pub(crate) const fn is_passed(self) -> bool {
+        use Op::{AddPc, Branch, Call, GetPc, Mode, SetPc, SwapPc};
+        !matches!(self, Branch | Mode | GetPc | SetPc | SwapPc | Call | AddPc)
+    }
+
     /// Whether SCC is its carry.
     pub(crate) const fn carries(self) -> bool {
         matches!(self, Self::Add | Self::AddSigned | Self::AddWithCarry | Self::Sub | Self::SubWithBorrow)

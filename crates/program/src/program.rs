@@ -4,6 +4,7 @@ use crate::block::Exit;
 use crate::builder;
 use crate::calls::{CallSite, Callee, bottom_up};
 use crate::function::Function;
+use crate::named::Named;
 use crate::ops::{Op, Ops};
 use crate::problem::{Problem, Reason};
 use crate::source::Source;
@@ -140,6 +141,12 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn decode(&self, offset: u32) -> Option<Inst> {
         self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
+    }
+
+    /// Registers that a function names.
+    pub(crate) fn named(&self, function: &Function) -> Named {
+        let bytes = self.source.bytes.get(function.start as usize..).unwrap_or_default();
+        Named::of(self.source.isa, &self.ops, bytes, &function.starts)
     }
 
     /// Whether an instruction is a call or a jump through registers.

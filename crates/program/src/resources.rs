@@ -29,7 +29,8 @@ impl Program<'_> {
         let mut needs = Needs::default();
         for number in self.reachable(function) {
             let Some(called) = self.functions.get(number as usize) else { continue };
-            for set in [called.reads(), called.writes()] {
+            let named = self.named(called);
+            for set in [&named.reads, &named.writes] {
                 for reg in set {
                     let slot = match reg.file {
                         RegFile::Vgpr => &mut needs.vgprs,

@@ -3,18 +3,22 @@
 //! Invariants: an instruction is decoded once, however many entries are added later; bytes that no path reaches are not
 //! looked at; a draft's blocks are as complete as the jumps that are known.
 
+mod blocks;
+
 use crate::bits::{Bits, Ranks};
-use crate::block::{Block, Exit};
-use crate::ops::{Line, Op, Ops};
+use crate::block::Block;
+use crate::named::Named;
+use crate::ops::{Op, Ops};
 use crate::place::Place;
 use crate::problem::{Problem, Reason};
+use crate::sift::{self, Sift, branch_target};
 use crate::source::{Fixup, FixupKind, Source};
-use crate::track::{self, Clobbers, Jump, Touch, Touches, Tracked};
+use crate::track::{self, Clobbers, Jump, Touches, Tracked};
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::Flow;
-use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Flag, Inst, Isa};
+use hotswap_isa::{Flag, Inst, Isa, Seen};
 use std::collections::BTreeSet;
+use std::hint::black_box;
 
 /// Rounds of finding jumps and following them within one function.
 const ROUNDS: usize = 16;
@@ -24,6 +28,7 @@ pub(crate) struct Context<'s, 'a> {
     pub(crate) source: &'s Source<'a>,
     pub(crate) ops: &'s Ops,
     pub(crate) clobbers: Clobbers,
+    pub(crate) sift: Sift,
     /// Numbers of the fixups of branches in a file that is not linked; most files have none.
     branches: Vec<u32>,
 }
@@ -32,8 +37,9 @@ impl<'s, 'a> Context<'s, 'a> {
     pub(crate) fn new(source: &'s Source<'a>, ops: &'s Ops) -> Self {
         let is_branch = |(_, fixup): &(usize, &Fixup)| fixup.kind == FixupKind::Rel16;
         let fixups = source.fixups.iter().enumerate().filter(|_| !source.linked);
-        let branches = fixups.filter(is_branch).map(|(number, _)| number as u32).collect();
-        Self { source, ops, clobbers: Clobbers::default(), branches }
+        let branches: Vec<u32> = fixups.filter(is_branch).map(|(number, _)| number as u32).collect();
+        let sift = Sift::new(source.isa, ops, source.bytes.len(), !branches.is_empty());
+        Self { source, ops, clobbers: Clobbers::default(), sift, branches }
     }
 
     /// The fixup of the branch at an offset.
@@ -51,6 +57,20 @@ impl<'s, 'a> Context<'s, 'a> {
     #[inline]
     pub(crate) fn decode(&self, offset: u32) -> Option<Inst> {
         self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
+    }
+
+    /// What the instruction at an offset is, if that can be said without decoding it.
+    #[inline(always)]
+    pub(crate) fn look(&self, offset: u32) -> Option<Seen> {
+        self.sift.look(self.source.bytes.get(offset as usize..)?)
+    }
+
+    /// Where a branch leads of which that was said.
+    #[inline]
+    pub(crate) fn seen_target(&self, offset: u32) -> Target {
+        let target = u32::try_from(branch_target(self.source.bytes, offset)).ok();
+        let inside = target.filter(|target| (*target as usize) < self.source.bytes.len());
+        inside.map_or(Target::Wrong, aligned)
     }
 
     pub(crate) fn address(&self, offset: u32) -> u64 {
@@ -87,23 +107,17 @@ pub(crate) struct Draft {
     leaders: Bits,
     /// Numbers of the blocks, while they are made.
     ranks: Ranks,
-    pub(crate) reads: Box<RegSet>,
-    pub(crate) writes: Box<RegSet>,
-    /// Registers without an operand that are in these sets.
-    implicit: (u8, u8),
+    /// Registers that its instructions name, once somebody asked.
+    pub(crate) named: Option<Box<Named>>,
     pub(crate) banked: bool,
     /// Offsets of instructions that may set the bank mode.
     pub(crate) modes: Vec<u32>,
     pub(crate) indexed: bool,
-    /// Registers that are loaded from scratch or from lanes: it may have saved them.
-    pub(crate) restored: Box<RegSet>,
     /// It has jumps or calls to addresses in registers, or asks for the program counter.
     pub(crate) tracks: bool,
     /// Code was found since the blocks were made.
     grown: bool,
     stack: Vec<u32>,
-    /// What its instructions touch, while it is open.
-    kept: Option<Vec<Touch>>,
     /// Targets of direct calls, wherever they are.
     pub(crate) called: BTreeSet<u32>,
     /// Targets outside of it of branches, and where it runs on into another function.
@@ -125,17 +139,13 @@ impl Draft {
             starts: Bits::new(dwords),
             leaders: Bits::new(dwords),
             ranks: Ranks::default(),
-            reads: Box::default(),
-            writes: Box::default(),
-            implicit: (0, 0),
+            named: None,
             banked: false,
             modes: Vec::new(),
             indexed: false,
-            restored: Box::default(),
             tracks: false,
             grown: true,
             stack: Vec::new(),
-            kept: None,
             called: BTreeSet::new(),
             reached: BTreeSet::new(),
             faults: BTreeSet::new(),
@@ -159,30 +169,20 @@ impl Draft {
 
     /// Follows all paths from more entries.
     pub(crate) fn follow(&mut self, context: &Context<'_, '_>, touches: &mut Touches, entries: &[u32]) {
-        let kept = self.kept.take();
-        let knows_all = self.entries.is_empty() || kept.is_some();
-        touches.restore(kept.unwrap_or_default());
-        self.follow_all(context, touches, entries, knows_all);
-        // It will be followed again.
-        if self.is_open() {
-            self.kept = Some(touches.keep());
-        }
-    }
-
-    /// `knows_all`: what its instructions touch is written down.
-    fn follow_all(&mut self, context: &Context<'_, '_>, touches: &mut Touches, entries: &[u32], mut knows_all: bool) {
         self.stack.extend(entries);
         self.entries.extend(entries);
+        let mut knows_all = false;
         for round in 0..=ROUNDS {
-            self.run(context, touches);
+            self.run(context);
             if self.grown {
                 self.build(context);
+                (self.named, knows_all) = (None, false);
             }
             if !self.tracks {
                 return;
             }
             if !knows_all {
-                self.touch_again(context, touches);
+                self.touch(context, touches);
                 knows_all = true;
             }
             let tracked = track::track(context, self, touches);
@@ -204,17 +204,26 @@ impl Draft {
         }
     }
 
-    /// Writes down what all its instructions touch, those of earlier times included.
-    fn touch_again(&self, context: &Context<'_, '_>, touches: &mut Touches) {
+    /// Writes down what all its instructions touch.
+    fn touch(&self, context: &Context<'_, '_>, touches: &mut Touches) {
         touches.clear();
-        let mut next = self.starts.next(0);
-        while let Some(index) = next {
-            next = self.starts.next(index + 1);
+        let quiet = context.sift.quiet(context.ops);
+        for index in self.starts.iter() {
             let offset = self.start + index as u32 * 4;
-            if let Some(inst) = context.decode(offset) {
-                touches.read(offset, &inst, context.ops.line(&inst), |_| {});
+            let bytes = context.source.bytes.get(offset as usize..).unwrap_or_default();
+            if quiet.is_some_and(|quiet| bytes.first_chunk().is_some_and(|bytes| quiet.look(bytes).is_some())) {
+                continue;
+            }
+            if let Ok(inst) = context.isa().decode(bytes) {
+                touches.read(offset, &inst, context.ops.line(&inst));
             }
         }
+    }
+
+    /// Looks up which registers its instructions name.
+    pub(crate) fn name(&mut self, context: &Context<'_, '_>) {
+        let bytes = context.source.bytes.get(self.start as usize..).unwrap_or_default();
+        self.named.get_or_insert_with(|| Box::new(Named::of(context.isa(), context.ops, bytes, &self.starts)));
     }
 
     fn index(&self, offset: u32) -> usize {
@@ -230,7 +239,7 @@ impl Draft {
     }
 
     /// Decodes whatever can be reached from the offsets on the stack.
-    fn run(&mut self, context: &Context<'_, '_>, touches: &mut Touches) {
+    fn run(&mut self, context: &Context<'_, '_>) {
         while let Some(offset) = self.stack.pop() {
             self.grown = true;
             let index = self.index(offset);
@@ -242,7 +251,7 @@ impl Draft {
                 self.fault(offset, Reason::Overlap);
                 continue;
             }
-            self.run_from(context, touches, offset);
+            self.run_from(context, offset);
         }
     }
 
@@ -254,29 +263,62 @@ impl Draft {
         before.is_some_and(|before| context.decode(before).is_some_and(|inst| before + u32::from(inst.len()) > offset))
     }
 
-    fn run_from(&mut self, context: &Context<'_, '_>, touches: &mut Touches, mut offset: u32) {
-        for (_, inst) in context.isa().walk(context.source.bytes.get(offset as usize..).unwrap_or_default()) {
-            let index = self.index(offset);
-            if self.starts.get(index) {
-                return;
+    fn run_from(&mut self, context: &Context<'_, '_>, mut offset: u32) {
+        while !self.starts.get(self.index(offset)) {
+            let next = match context.look(offset) {
+                Some(seen) => self.pass(context, offset, seen),
+                None => self.read(context, offset),
+            };
+            match next {
+                Some(next) if next < self.end => offset = next,
+                Some(next) => return self.leave(context, next),
+                None => return,
             }
-            let Ok(inst) = inst else { return self.fault(offset, Reason::Undecodable) };
-            let next = offset + u32::from(inst.len());
-            if (1..usize::from(inst.len()) / 4).any(|more| self.starts.get(index + more)) {
-                return self.fault(offset, Reason::Overlap);
-            }
-            self.starts.set(index);
-            let line = context.ops.line(&inst);
-            self.note_effects(context.isa(), touches, offset, &inst, line);
-            if line.op != Op::Other && !self.note(context, offset, &inst, line.op) {
-                return;
-            }
-            if next >= self.end {
-                return self.leave(context, next);
-            }
-            offset = next;
         }
-        self.fault(offset, Reason::LeavesSection);
+    }
+
+    /// Takes an instruction that was not decoded; where execution goes on behind it.
+    #[inline(always)]
+    fn pass(&mut self, context: &Context<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
+        // Constants behind branches that are predicted let the next instruction begin before this length is known.
+        let next = match seen.len {
+            4 => black_box(offset + 4),
+            8 => black_box(offset + 8),
+            len => offset + u32::from(len),
+        };
+        self.take(offset, seen.len)?;
+        if seen.class == sift::PLAIN {
+            return Some(next);
+        }
+        if seen.class == sift::END {
+            return None;
+        }
+        let conditional = seen.class == sift::CONDITIONAL;
+        self.goes_to(context.seen_target(offset), conditional.then_some(next));
+        conditional.then_some(next)
+    }
+
+    /// Decodes an instruction; where execution goes on behind it.
+    fn read(&mut self, context: &Context<'_, '_>, offset: u32) -> Option<u32> {
+        let Some(inst) = context.decode(offset) else {
+            self.fault(offset, Reason::Undecodable);
+            return None;
+        };
+        self.take(offset, inst.len())?;
+        let op = context.ops.of(&inst);
+        (op.is_passed() || self.note(context, offset, &inst, op)).then_some(offset + u32::from(inst.len()))
+    }
+
+    /// An instruction begins there; `None` if another one begins inside of it.
+    #[inline(always)]
+    fn take(&mut self, offset: u32, len: u8) -> Option<()> {
+        let index = self.index(offset);
+        if (1..usize::from(len) / 4).any(|more| self.starts.get(index + more)) {
+            self.fault(offset, Reason::Overlap);
+            return None;
+        }
+        self.starts.set(index);
+        Some(())
     }
 
     /// Runs on behind the function's end.
@@ -285,31 +327,6 @@ impl Draft {
             self.reached.insert(next);
         } else {
             self.fault(next, Reason::LeavesSection);
-        }
-    }
-
-    #[inline(always)]
-    fn note_effects(&mut self, isa: Isa, touches: &mut Touches, offset: u32, inst: &Inst, line: Line) {
-        let (reads, writes) = (&mut *self.reads, &mut *self.writes);
-        let implicit = touches.read(offset, inst, line, |effect| {
-            let set = if effect.written() { &mut *writes } else { &mut *reads };
-            set.insert_effect(effect);
-        });
-        // EXEC and MODE, which almost everything reads: each is added once.
-        let (written, read) = (implicit.writes.bits() & !self.implicit.0, implicit.reads.bits() & !self.implicit.1);
-        if written | read != 0 {
-            self.implicit = (self.implicit.0 | written, self.implicit.1 | read);
-            implicit.each(isa, |effect| {
-                if effect.written() { self.writes.insert(effect.reg()) } else { self.reads.insert(effect.reg()) }
-            });
-        }
-        if line.reloads || line.op == Op::ReadLane {
-            let restored = &mut *self.restored;
-            inst.visit(isa, |effect| {
-                if effect.written() {
-                    restored.insert_effect(effect);
-                }
-            });
         }
     }
 
@@ -364,17 +381,22 @@ impl Draft {
             Flow::Branch { conditional, target } => (conditional, Some(target)),
             Flow::Indirect { conditional } => (conditional, None),
         };
-        if let Some(Target::Offset(target)) = resolved(context, offset, target) {
+        self.goes_to(resolved(context, offset, target).unwrap_or(Target::Wrong), conditional.then_some(next));
+        conditional
+    }
+
+    /// A branch leads there, and goes on behind it unless it is always taken.
+    fn goes_to(&mut self, target: Target, next: Option<u32>) {
+        if let Target::Offset(target) = target {
             if self.holds(target) {
                 self.stack.push(target);
             } else {
                 self.reached.insert(target);
             }
         }
-        if conditional {
+        if let Some(next) = next {
             self.lead(next);
         }
-        conditional
     }
 
     /// Follows the jumps that were found; those into other functions are theirs.
@@ -395,171 +417,6 @@ impl Draft {
         }
         for (_, to, _) in &self.tracked.calls {
             self.called.extend(to.and_then(|place| context.source.offset_of(place)));
-        }
-    }
-
-    /// Makes blocks of what was decoded.
-    fn build(&mut self, context: &Context<'_, '_>) {
-        self.grown = false;
-        self.blocks.clear();
-        self.edges.clear();
-        self.calls.clear();
-        // Not where somebody leads to, but no instruction begins.
-        let ranks = Ranks::of(&self.leaders, &self.starts);
-        self.blocks.reserve(ranks.count());
-        let mut heads = ranks.iter().peekable();
-        while let Some(head) = heads.next() {
-            let limit = heads.peek().copied().unwrap_or(usize::MAX);
-            if let Some(last) = self.starts.previous(limit) {
-                self.blocks.push(Block {
-                    start: self.start + head as u32 * 4,
-                    last: self.start + last as u32 * 4,
-                    end: 0,
-                    first_edge: 0,
-                    edges: 0,
-                    exit: Exit::Unknown,
-                    link: 255,
-                });
-            }
-        }
-        drop(heads);
-        self.ranks = ranks;
-        for number in 0..self.blocks.len() {
-            self.finish(context, number);
-        }
-        self.ranks = Ranks::default();
-    }
-
-    /// How a block ends, and where it goes on.
-    fn finish(&mut self, context: &Context<'_, '_>, number: usize) {
-        let offset = self.blocks[number].last;
-        let Some(inst) = context.decode(offset) else { return };
-        let next = offset + u32::from(inst.len());
-        let first_edge = self.edges.len() as u32;
-        let (exit, link) = self.exit(context, offset, &inst, next);
-        let edges = (self.edges.len() as u32 - first_edge) as u8;
-        let block = &mut self.blocks[number];
-        *block = Block { end: next, first_edge, edges, exit, link, ..*block };
-    }
-
-    fn exit(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
-        match context.ops.of(inst) {
-            Op::Branch | Op::AddPc => {}
-            Op::SetPc => return self.jump_exit(context, offset),
-            Op::SwapPc => {
-                let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.0).ok();
-                let (_, to, link) = found.map_or((0, None, 255), |found| self.tracked.calls[found]);
-                self.calls.push(RawCall { offset, to, link });
-                return (self.go_on(offset, next, Exit::Call), 255);
-            }
-            Op::Call => {
-                let link = track::destination(inst, context.isa());
-                let to = match direct(context, offset, inst) {
-                    Some(Target::Offset(target)) => Some(context.source.place_of(target)),
-                    Some(Target::Outside(place)) => Some(place),
-                    _ => None,
-                };
-                self.calls.push(RawCall { offset, to, link });
-                return (self.go_on(offset, next, Exit::Call), 255);
-            }
-            _ => return (self.go_on(offset, next, Exit::Fall), 255),
-        }
-        let exit = match inst.flow(context.address(offset), context.isa()) {
-            Flow::Next => self.go_on(offset, next, Exit::Fall),
-            Flow::End => Exit::End,
-            Flow::Call { .. } => {
-                self.calls.push(RawCall { offset, to: None, link: 255 });
-                self.go_on(offset, next, Exit::Call)
-            }
-            Flow::Indirect { conditional } => {
-                if conditional {
-                    self.go_on(offset, next, Exit::Fall);
-                }
-                self.fault(offset, Reason::Exception);
-                Exit::Unknown
-            }
-            Flow::Branch { conditional, target } => {
-                let taken = resolved(context, offset, Some(target)).unwrap_or(Target::Wrong);
-                self.branch_exit(offset, taken, conditional.then_some(next))
-            }
-        };
-        (exit, 255)
-    }
-
-    fn branch_exit(&mut self, offset: u32, taken: Target, next: Option<u32>) -> Exit {
-        let exit = self.edge_to(offset, taken, Exit::Branch);
-        match next {
-            None => exit,
-            Some(next) => match (exit, self.go_on(offset, next, Exit::Conditional)) {
-                (Exit::Unknown, _) | (_, Exit::Unknown) => Exit::Unknown,
-                // One way leaves the function: its own edges tell which stays.
-                (Exit::Tail, _) | (_, Exit::Tail) => Exit::Tail,
-                _ => Exit::Conditional,
-            },
-        }
-    }
-
-    fn edge_to(&mut self, offset: u32, target: Target, exit: Exit) -> Exit {
-        match target {
-            Target::Offset(target) if self.holds(target) => self.inner_edge(target, exit),
-            Target::Offset(target) => {
-                let to = Some(target);
-                self.tail(offset, to)
-            }
-            Target::Outside(_) => {
-                self.fault(offset, Reason::Undefined);
-                Exit::Unknown
-            }
-            Target::Wrong => {
-                self.fault(offset, Reason::TargetOutside);
-                Exit::Unknown
-            }
-        }
-    }
-
-    fn tail(&mut self, offset: u32, target: Option<u32>) -> Exit {
-        // The place is made from the offset when the draft is finished; see `RawCall`.
-        let to = target.map(|target| Place { base: TAIL_OFFSET, at: u64::from(target) });
-        self.calls.push(RawCall { offset, to, link: 255 });
-        Exit::Tail
-    }
-
-    /// An edge to an offset of this function; where nothing could be decoded there is a fault already.
-    fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
-        match self.ranks.number(self.index(target)) {
-            Some(block) => {
-                self.edges.push(block as u32);
-                exit
-            }
-            None => Exit::Unknown,
-        }
-    }
-
-    fn go_on(&mut self, offset: u32, next: u32, exit: Exit) -> Exit {
-        if self.holds(next) {
-            return self.inner_edge(next, exit);
-        }
-        if self.reached.contains(&next) {
-            return self.tail(offset, Some(next));
-        }
-        Exit::Unknown
-    }
-
-    fn jump_exit(&mut self, context: &Context<'_, '_>, offset: u32) -> (Exit, u8) {
-        let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.0).ok();
-        match found.map(|found| self.tracked.jumps[found].1) {
-            Some(Jump::To(place)) => match context.source.offset_of(place) {
-                Some(target) if target.is_multiple_of(4) => {
-                    (self.edge_to(offset, Target::Offset(target), Exit::Jump), 255)
-                }
-                Some(_) => (self.edge_to(offset, Target::Wrong, Exit::Jump), 255),
-                None => {
-                    self.calls.push(RawCall { offset, to: Some(place), link: 255 });
-                    (Exit::Tail, 255)
-                }
-            },
-            Some(Jump::Return(link)) => (Exit::Return, link),
-            Some(Jump::Unknown) | None => (Exit::Unknown, 255),
         }
     }
 }

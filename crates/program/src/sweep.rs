@@ -7,8 +7,11 @@
 use crate::bits::Bits;
 use crate::ops::Op;
 use crate::scan::{Context, Target, resolved};
+use crate::sift;
 use hotswap_isa::Inst;
 use hotswap_isa::effects::Flow;
+use std::hint::black_box;
+use std::ops::Range;
 
 /// Buffers of one thread.
 #[derive(Default)]
@@ -25,45 +28,58 @@ impl Sweep {
         self.targets.extend(entries);
         let (mut at, mut goes_on) = (start, true);
         // What reads beyond the stretch does not end where it ends.
-        for (_, inst) in context.isa().walk(context.source.bytes.get(start as usize..).unwrap_or_default()) {
-            if at >= end {
-                break;
-            }
-            let Ok(inst) = inst else { return false };
+        while at < end {
             self.starts.set((at - start) as usize / 4);
-            goes_on = match context.ops.of(&inst) {
-                Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::AddPc => return false,
-                Op::Branch => match self.branch(context, at, &inst, start..end) {
-                    Some(goes_on) => goes_on,
-                    None => return false,
-                },
-                _ => true,
-            };
-            at += u32::from(inst.len());
+            let Some(next) = self.step(context, at, start..end, &mut goes_on) else { return false };
+            at = next;
         }
         let is_start = |target: &u32| self.starts.get((*target - start) as usize / 4);
         at == end && !goes_on && self.targets.iter().all(is_start)
     }
 
+    /// Looks at an instruction and says whether execution goes on behind it; the offset behind it, unless the stretch is not
+    /// plain.
+    #[inline(always)]
+    fn step(&mut self, context: &Context<'_, '_>, at: u32, stretch: Range<u32>, goes_on: &mut bool) -> Option<u32> {
+        if let Some(seen) = context.look(at) {
+            *goes_on = matches!(seen.class, sift::PLAIN | sift::CONDITIONAL);
+            if matches!(seen.class, sift::CONDITIONAL | sift::BRANCH) {
+                self.lead(context.seen_target(at), stretch)?;
+            }
+            // Constants behind branches that are predicted let the next instruction begin before this length is known.
+            return Some(match seen.len {
+                4 => black_box(at + 4),
+                8 => black_box(at + 8),
+                len => at + u32::from(len),
+            });
+        }
+        let inst = context.decode(at)?;
+        *goes_on = match context.ops.of(&inst) {
+            Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call | Op::AddPc => return None,
+            Op::Branch => self.branch(context, at, &inst, stretch)?,
+            _ => true,
+        };
+        Some(at + u32::from(inst.len()))
+    }
+
+    fn lead(&mut self, target: Target, stretch: Range<u32>) -> Option<()> {
+        match target {
+            Target::Offset(target) if stretch.contains(&target) => self.targets.push(target),
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// Whether execution goes on behind a branch; `None` if it may leave the stretch.
-    fn branch(
-        &mut self,
-        context: &Context<'_, '_>,
-        at: u32,
-        inst: &Inst,
-        stretch: std::ops::Range<u32>,
-    ) -> Option<bool> {
+    fn branch(&mut self, context: &Context<'_, '_>, at: u32, inst: &Inst, stretch: Range<u32>) -> Option<bool> {
         match inst.flow(context.address(at), context.isa()) {
             Flow::Next => Some(true),
             Flow::End => Some(false),
             Flow::Call { .. } | Flow::Indirect { .. } => None,
-            Flow::Branch { conditional, target } => match resolved(context, at, Some(target)) {
-                Some(Target::Offset(target)) if stretch.contains(&target) => {
-                    self.targets.push(target);
-                    Some(conditional)
-                }
-                _ => None,
-            },
+            Flow::Branch { conditional, target } => {
+                self.lead(resolved(context, at, Some(target))?, stretch)?;
+                Some(conditional)
+            }
         }
     }
 }

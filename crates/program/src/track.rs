@@ -16,7 +16,7 @@ mod touches;
 mod value;
 
 pub(crate) use clobbers::Clobbers;
-pub(crate) use touches::{Touch, Touches};
+pub(crate) use touches::Touches;
 
 use crate::place::Place;
 use crate::scan::{Context, Draft};

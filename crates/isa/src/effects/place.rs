@@ -9,7 +9,7 @@ use super::bits::{EffectBits, NO_SLOT};
 use super::lookup::{self, Lookup};
 use crate::bank::Role;
 use crate::kind::{Decode, KINDS};
-use crate::{Entry, Piece};
+use crate::{Entry, Implicit, Isa, Piece};
 
 include!(concat!(env!("OUT_DIR"), "/effects.rs"));
 
@@ -306,7 +306,39 @@ pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
     is_half.then_some(Piece { at: place.extra, from: place.extra_from, width: 1 })
 }
 
+/// What the numbers of one field name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Named {
+    plus: u32,
+    from: u8,
+}
+
+impl Named {
+    /// Where each field of an entry begins that may name a scalar register, how many bits it has and what it names; `None`
+    /// for one that is not a single run of bits of the first two words. No fields at all if others decide what is named, or
+    /// if VCC or SCC is written without being named.
+    pub(crate) fn all(entry: Entry) -> Option<impl Iterator<Item = Option<(u8, u8, Self)>>> {
+        let line = EntryEffects::of(entry);
+        let writes = [Implicit::Vcc, Implicit::Scc].iter().any(|one| line.implicit_writes >> (*one as u8) & 1 != 0);
+        let names_vectors = |place: &&Place| matches!(place.plus as u16 & !256, lookup::VECTOR | lookup::DUAL_Y);
+        (line.is_placed() && !writes).then(|| line.all().filter(move |place| !names_vectors(place)).map(Place::named))
+    }
+
+    /// Whether a number is a scalar register, or VCC or a half of it.
+    pub(crate) fn is_scalar(self, raw: u16, isa: Isa) -> bool {
+        Lookup::of(isa).register(u32::from(raw) << self.from | self.plus).is_scalar()
+    }
+}
+
 impl Place {
+    /// The field's place, its bits and what it names, if that is all.
+    fn named(&self) -> Option<(u8, u8, Named)> {
+        let from = self.mask.trailing_zeros().min(31) as u8;
+        let width = self.mask.count_ones() as u8;
+        let whole = !self.upper && self.extra == NONE;
+        whole.then_some((self.rotation.wrapping_add(from) & 63, width, Named { plus: self.plus, from }))
+    }
+
     /// Number of the operand.
     pub(super) fn slot(&self) -> Option<u8> {
         self.known.slot()

@@ -9,10 +9,10 @@ use crate::block::{Block, Exit};
 use crate::calls::{CallSite, Callee};
 use crate::function::Function;
 use crate::program::Program;
-use hotswap_isa::Inst;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::reg::RegFile;
+use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Feature, Inst};
 
 /// What is live in a function.
 #[derive(Debug, Clone)]
@@ -136,7 +136,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         banks: &'p BankMap,
         returned: Live,
     ) -> Self {
-        let layout = Layout::of(&touched(&program.functions[number], summaries, banks.is_plain(number), &returned));
+        let layout = Layout::of(&touched(program, number, summaries, banks, &returned));
         Self::with_layout(program, number, summaries, banks, returned, layout)
     }
 
@@ -148,8 +148,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         banks: &'p BankMap,
         returned: &Live,
     ) -> Self {
-        let function = &program.functions[number];
-        let mut words = touched(function, summaries, banks.is_plain(number), returned);
+        let mut words = touched(program, number, summaries, banks, returned);
         if returned.words[LAST] & REST == 0 {
             words.iter_mut().zip(&returned.words).for_each(|(word, live)| *word |= live);
         }
@@ -337,18 +336,27 @@ impl Transfers {
     }
 }
 
-/// Words of registers that a function or its callees touch.
-fn touched(function: &Function, summaries: &Summaries, plain_banks: bool, returned: &Live) -> [u64; WORDS] {
+/// Words of registers that a function or its callees may touch.
+fn touched(
+    program: &Program<'_>,
+    number: usize,
+    summaries: &Summaries,
+    banks: &BankMap,
+    returned: &Live,
+) -> [u64; WORDS] {
+    let (function, isa) = (&program.functions[number], program.source.isa);
     let mut words = [0; WORDS];
     let mut add = |set: &RegSet| {
         for (number, word) in set.words().iter().enumerate().take(VECTORS + 4) {
             words[if number < VECTORS { number } else { number + VECTORS }] |= word;
         }
     };
-    add(function.reads());
-    add(function.writes());
-    if !plain_banks {
-        add(&RegSet::all_of(RegFile::Vgpr));
+    match banks.is_plain(number) {
+        true => add(&(0..256).map(|index| Reg::new(RegFile::Vgpr, index, 1)).collect()),
+        false => add(&RegSet::all_of(RegFile::Vgpr)),
+    }
+    if isa.has(Feature::MaiInsts) {
+        add(&RegSet::all_of(RegFile::Agpr));
     }
     // Scalar registers stand for one another, and instructions with an index name less than they touch.
     words[2 * VECTORS..].fill(u64::MAX);

@@ -6,9 +6,12 @@
 use crate::builder::Stretch;
 use crate::calls::bottom_up;
 use crate::place::Place;
-use crate::scan::Draft;
+use crate::scan::{Context, Draft, TAIL_OFFSET};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// For each stretch of the section the registers that a call into it may change.
 #[derive(Debug, Clone, Default)]
@@ -30,28 +33,31 @@ fn convention() -> RegSet {
 }
 
 impl Clobbers {
-    /// Of what is known so far.
-    pub(crate) fn of(stretches: &[Stretch], offset_of: impl Fn(Place) -> Option<u32>) -> Self {
-        let drafts = |number: u32| stretches[number as usize].draft.as_deref();
+    /// Of the stretches with these numbers, and of what they call, as far as that is known.
+    pub(crate) fn of(context: &Context<'_, '_>, stretches: &mut [Stretch], mut work: Vec<u32>) -> Self {
         let mut made = Self {
             spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
             sets: vec![None; stretches.len()],
             convention: Box::new(convention()),
         };
-        let called: Vec<Vec<Option<u32>>> = stretches
-            .iter()
-            .map(|stretch| {
-                let callee = |to: Option<Place>| Some(made.index_of(offset_of(to?)?)? as u32);
-                stretch.draft.iter().flat_map(|draft| &draft.calls).map(|call| callee(call.to)).collect()
-            })
-            .collect();
-        for group in bottom_up(stretches.len(), |stretch| called[stretch].iter().flatten().copied()) {
+        let mut called: HashMap<u32, Vec<Option<u32>>> = HashMap::new();
+        while let Some(number) = work.pop() {
+            let Entry::Vacant(vacant) = called.entry(number) else { continue };
+            let callee = |to: Option<Place>| Some(made.index_of(offset_of(context, to?)?)? as u32);
+            let draft = stretches[number as usize].draft.iter();
+            let callees = vacant.insert(draft.flat_map(|draft| &draft.calls).map(|call| callee(call.to)).collect());
+            work.extend(callees.iter().flatten());
+        }
+        let drafts = stretches.par_iter_mut().enumerate().filter(|(number, _)| called.contains_key(&(*number as u32)));
+        drafts.filter_map(|(_, stretch)| stretch.draft.as_mut()).for_each(|draft| draft.name(context));
+        let callees = |number: usize| called.get(&(number as u32)).into_iter().flatten().flatten().copied();
+        for group in bottom_up(stretches.len(), callees) {
             let mut set = RegSet::EMPTY;
-            for member in &group {
-                let Some(draft) = drafts(*member) else { continue };
-                made.add(draft, &called[*member as usize], &mut set);
+            for (member, called) in group.iter().filter_map(|member| Some((*member, called.get(member)?))) {
+                let Some(draft) = &stretches[member as usize].draft else { continue };
+                made.add(draft, called, &mut set);
             }
-            for member in group {
+            for member in group.into_iter().filter(|member| called.contains_key(member)) {
                 made.sets[member as usize] = Some(Box::new(set));
             }
         }
@@ -59,7 +65,8 @@ impl Clobbers {
     }
 
     fn add(&self, draft: &Draft, called: &[Option<u32>], set: &mut RegSet) {
-        let mut own = *draft.writes;
+        let Some(named) = &draft.named else { return };
+        let mut own = named.writes;
         for callee in called {
             match callee {
                 Some(callee) => drop(self.sets[*callee as usize].as_ref().map(|callee| own.union_with(callee))),
@@ -68,7 +75,7 @@ impl Clobbers {
         }
         // What it writes and loads again it saved, if the convention asks for that.
         if draft.tracks {
-            let mut saved = *draft.restored;
+            let mut saved = named.restored;
             saved.subtract(&self.convention);
             own.subtract(&saved);
         }
@@ -86,5 +93,13 @@ impl Clobbers {
             None => Some(&self.convention),
             Some(offset) => self.sets.get(self.index_of(offset)?)?.as_deref(),
         }
+    }
+}
+
+/// The offset of what is called; tails state it, see [`TAIL_OFFSET`].
+fn offset_of(context: &Context<'_, '_>, to: Place) -> Option<u32> {
+    match to.base {
+        TAIL_OFFSET => u32::try_from(to.at).ok(),
+        _ => context.source.offset_of(to),
     }
 }

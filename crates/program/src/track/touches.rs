@@ -1,4 +1,4 @@
-//! What the instructions of a function do to scalar registers, written down when they are read for the first time.
+//! What the instructions of a function do to scalar registers, written down once its code is found.
 //!
 //! Addresses go through a few registers of a function, so most instructions have nothing to do with them. From these
 //! lists it is found which do, without reading code again.
@@ -7,7 +7,7 @@
 //! is there; what is not in [`Touches::points`] touches no register that a point's address can be in.
 
 use crate::ops::{Line, Op};
-use hotswap_isa::effects::{EffectBits, EffectReader, ImplicitEffects};
+use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::{Implicit, Inst, Isa};
 
 /// Entries of one instruction at most: its effects, VCC, SCC, a mark.
@@ -15,7 +15,7 @@ const MOST: usize = 24;
 
 /// What an entry says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     /// A register is read or written by an instruction through which no address goes.
     Other,
     /// The same by one through which addresses may go.
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 
 /// One entry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Touch {
+pub(super) struct Touch {
     pub(super) offset: u32,
     pub(super) effect: EffectBits,
     pub(super) kind: Kind,
@@ -68,17 +68,9 @@ impl Touches {
         self.count = 0;
     }
 
-    /// A copy of the list.
-    pub(crate) fn keep(&self) -> Vec<Touch> {
-        self.iter().copied().collect()
-    }
-
-    /// The list is one that was kept.
-    pub(crate) fn restore(&mut self, kept: Vec<Touch>) {
-        self.count = kept.len();
-        let room = self.list.len().max(kept.len());
-        self.list.resize(room, NOTHING);
-        self.list[..kept.len()].copy_from_slice(&kept);
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Touch> {
@@ -93,15 +85,9 @@ impl Touches {
         }
     }
 
-    /// Writes down what an instruction touches; `each` sees all its effects, see [`EffectReader::visit`].
+    /// Writes down what an instruction touches.
     #[inline(always)]
-    pub(crate) fn read(
-        &mut self,
-        offset: u32,
-        inst: &Inst,
-        line: Line,
-        mut each: impl FnMut(EffectBits),
-    ) -> ImplicitEffects {
+    pub(crate) fn read(&mut self, offset: u32, inst: &Inst, line: Line) {
         if self.list.len() < self.count + MOST {
             self.list.resize((self.list.len() * 2).max(4096), NOTHING);
         }
@@ -117,7 +103,6 @@ impl Touches {
             reads |= scalar & !effect.written();
             // What is fetched ahead goes nowhere.
             self.put(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
-            each(effect);
         });
         let effect = EffectBits::NONE;
         self.put(Touch { offset, effect, kind: Kind::Scc }, implicit.writes.has(Implicit::Scc));
@@ -134,7 +119,6 @@ impl Touches {
         };
         self.put(Touch { offset, effect, kind: mark.unwrap_or(Kind::Always) }, mark.is_some());
         self.put(Touch { offset, effect, kind: Kind::Indexed }, line.indexed && !line.moves);
-        implicit
     }
 
     /// Offsets, rising, of the instructions through which addresses of code may go: those that read the program counter,

@@ -1,0 +1,194 @@
+//! Blocks of the code that was found, how they end and where they go on.
+
+use super::{Context, Draft, RawCall, TAIL_OFFSET, Target, direct, resolved};
+use crate::bits::Ranks;
+use crate::block::{Block, Exit};
+use crate::ops::Op;
+use crate::place::Place;
+use crate::problem::Reason;
+use crate::sift;
+use crate::track::{self, Jump};
+use hotswap_isa::Inst;
+use hotswap_isa::effects::Flow;
+
+impl Draft {
+    /// Makes blocks of what was decoded.
+    pub(super) fn build(&mut self, context: &Context<'_, '_>) {
+        self.grown = false;
+        self.blocks.clear();
+        self.edges.clear();
+        self.calls.clear();
+        // Not where somebody leads to, but no instruction begins.
+        let ranks = Ranks::of(&self.leaders, &self.starts);
+        self.blocks.reserve(ranks.count());
+        let mut heads = ranks.iter().peekable();
+        while let Some(head) = heads.next() {
+            let limit = heads.peek().copied().unwrap_or(usize::MAX);
+            if let Some(last) = self.starts.previous(limit) {
+                self.blocks.push(Block {
+                    start: self.start + head as u32 * 4,
+                    last: self.start + last as u32 * 4,
+                    end: 0,
+                    first_edge: 0,
+                    edges: 0,
+                    exit: Exit::Unknown,
+                    link: 255,
+                });
+            }
+        }
+        drop(heads);
+        self.ranks = ranks;
+        for number in 0..self.blocks.len() {
+            self.finish(context, number);
+        }
+        self.ranks = Ranks::default();
+    }
+
+    /// How a block ends, and where it goes on.
+    fn finish(&mut self, context: &Context<'_, '_>, number: usize) {
+        let offset = self.blocks[number].last;
+        let first_edge = self.edges.len() as u32;
+        let (next, (exit, link)) = if let Some(seen) = context.look(offset) {
+            let next = offset + u32::from(seen.len);
+            (next, (self.seen_exit(context, offset, seen.class, next), 255))
+        } else {
+            let Some(inst) = context.decode(offset) else { return };
+            let next = offset + u32::from(inst.len());
+            (next, self.exit(context, offset, &inst, next))
+        };
+        let edges = (self.edges.len() as u32 - first_edge) as u8;
+        let block = &mut self.blocks[number];
+        *block = Block { end: next, first_edge, edges, exit, link, ..*block };
+    }
+
+    /// The exit by an instruction that was not decoded.
+    fn seen_exit(&mut self, context: &Context<'_, '_>, offset: u32, class: u8, next: u32) -> Exit {
+        match class {
+            sift::END => Exit::End,
+            sift::CONDITIONAL => self.branch_exit(offset, context.seen_target(offset), Some(next)),
+            sift::BRANCH => self.branch_exit(offset, context.seen_target(offset), None),
+            _ => self.go_on(offset, next, Exit::Fall),
+        }
+    }
+
+    fn exit(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, next: u32) -> (Exit, u8) {
+        match context.ops.of(inst) {
+            Op::Branch | Op::AddPc => {}
+            Op::SetPc => return self.jump_exit(context, offset),
+            Op::SwapPc => {
+                let found = self.tracked.calls.binary_search_by_key(&offset, |call| call.0).ok();
+                let (_, to, link) = found.map_or((0, None, 255), |found| self.tracked.calls[found]);
+                self.calls.push(RawCall { offset, to, link });
+                return (self.go_on(offset, next, Exit::Call), 255);
+            }
+            Op::Call => {
+                let link = track::destination(inst, context.isa());
+                let to = match direct(context, offset, inst) {
+                    Some(Target::Offset(target)) => Some(context.source.place_of(target)),
+                    Some(Target::Outside(place)) => Some(place),
+                    _ => None,
+                };
+                self.calls.push(RawCall { offset, to, link });
+                return (self.go_on(offset, next, Exit::Call), 255);
+            }
+            _ => return (self.go_on(offset, next, Exit::Fall), 255),
+        }
+        let exit = match inst.flow(context.address(offset), context.isa()) {
+            Flow::Next => self.go_on(offset, next, Exit::Fall),
+            Flow::End => Exit::End,
+            Flow::Call { .. } => {
+                self.calls.push(RawCall { offset, to: None, link: 255 });
+                self.go_on(offset, next, Exit::Call)
+            }
+            Flow::Indirect { conditional } => {
+                if conditional {
+                    self.go_on(offset, next, Exit::Fall);
+                }
+                self.fault(offset, Reason::Exception);
+                Exit::Unknown
+            }
+            Flow::Branch { conditional, target } => {
+                let taken = resolved(context, offset, Some(target)).unwrap_or(Target::Wrong);
+                self.branch_exit(offset, taken, conditional.then_some(next))
+            }
+        };
+        (exit, 255)
+    }
+
+    fn branch_exit(&mut self, offset: u32, taken: Target, next: Option<u32>) -> Exit {
+        let exit = self.edge_to(offset, taken, Exit::Branch);
+        match next {
+            None => exit,
+            Some(next) => match (exit, self.go_on(offset, next, Exit::Conditional)) {
+                (Exit::Unknown, _) | (_, Exit::Unknown) => Exit::Unknown,
+                // One way leaves the function: its own edges tell which stays.
+                (Exit::Tail, _) | (_, Exit::Tail) => Exit::Tail,
+                _ => Exit::Conditional,
+            },
+        }
+    }
+
+    fn edge_to(&mut self, offset: u32, target: Target, exit: Exit) -> Exit {
+        match target {
+            Target::Offset(target) if self.holds(target) => self.inner_edge(target, exit),
+            Target::Offset(target) => {
+                let to = Some(target);
+                self.tail(offset, to)
+            }
+            Target::Outside(_) => {
+                self.fault(offset, Reason::Undefined);
+                Exit::Unknown
+            }
+            Target::Wrong => {
+                self.fault(offset, Reason::TargetOutside);
+                Exit::Unknown
+            }
+        }
+    }
+
+    fn tail(&mut self, offset: u32, target: Option<u32>) -> Exit {
+        // The place is made from the offset when the draft is finished; see `RawCall`.
+        let to = target.map(|target| Place { base: TAIL_OFFSET, at: u64::from(target) });
+        self.calls.push(RawCall { offset, to, link: 255 });
+        Exit::Tail
+    }
+
+    /// An edge to an offset of this function; where nothing could be decoded there is a fault already.
+    fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
+        match self.ranks.number(self.index(target)) {
+            Some(block) => {
+                self.edges.push(block as u32);
+                exit
+            }
+            None => Exit::Unknown,
+        }
+    }
+
+    fn go_on(&mut self, offset: u32, next: u32, exit: Exit) -> Exit {
+        if self.holds(next) {
+            return self.inner_edge(next, exit);
+        }
+        if self.reached.contains(&next) {
+            return self.tail(offset, Some(next));
+        }
+        Exit::Unknown
+    }
+
+    fn jump_exit(&mut self, context: &Context<'_, '_>, offset: u32) -> (Exit, u8) {
+        let found = self.tracked.jumps.binary_search_by_key(&offset, |jump| jump.0).ok();
+        match found.map(|found| self.tracked.jumps[found].1) {
+            Some(Jump::To(place)) => match context.source.offset_of(place) {
+                Some(target) if target.is_multiple_of(4) => {
+                    (self.edge_to(offset, Target::Offset(target), Exit::Jump), 255)
+                }
+                Some(_) => (self.edge_to(offset, Target::Wrong, Exit::Jump), 255),
+                None => {
+                    self.calls.push(RawCall { offset, to: Some(place), link: 255 });
+                    (Exit::Tail, 255)
+                }
+            },
+            Some(Jump::Return(link)) => (Exit::Return, link),
+            Some(Jump::Unknown) | None => (Exit::Unknown, 255),
+        }
+    }
+}
