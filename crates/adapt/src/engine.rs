@@ -12,7 +12,7 @@ use crate::sites::{self, Outcome, Task};
 use crate::unit::Unit;
 use crate::verify;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeMap, CodeObject};
+use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::code::Scheduling;
 use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -49,7 +49,7 @@ pub(crate) fn prepare<'a>(object: &CodeObject<'a>, order: &Order) -> Result<Prep
     let [from, to] = [source.processor.name, order.target.processor.name].map(isa);
     let (from, to) = (from.map_err(one)?, to.map_err(one)?);
     let rewriter = Registry::installed().rewriter().map_err(one)?;
-    let found = suspects(&CodeMap::of(object), from, &rewriter);
+    let found = suspects(CodeStarts::of(object), from, &rewriter);
     let code = match found.iter().all(Suspects::is_empty) {
         true => Code::Same(Box::new(object.clone())),
         false => {
@@ -158,12 +158,12 @@ fn written(
 
 /// Reads the result and checks it, before it is labelled; then families must have nothing to do in it.
 fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) -> Result<(), Diagnostic> {
-    verify::descriptors(made)?;
     let object = CodeObject::parse(made)?;
+    object.check_descriptors()?;
     let new_image = Image::parse(made)?;
     let numbers: Vec<usize> = work.iter().map(|work| work.unit.number).collect();
     let found =
-        suspects(&CodeMap::of(&object), work.first().map_or(task.target, |work| work.unit.isa()), task.rewriter);
+        suspects(CodeStarts::of(&object), work.first().map_or(task.target, |work| work.unit.isa()), task.rewriter);
     let places = |number: usize, source: &Source<'_>| {
         let file = new_image.sections[number].offset as usize;
         let mut places = found.iter().find(|found| found.file == file).map_or_else(Vec::new, Suspects::places);

@@ -3,7 +3,7 @@
 //! Invariants: every dword at which an instruction may begin is looked at as such: the pass begins anew at each symbol, behind
 //! words that are no instruction, and where a branch leads; what it finds is judged again on the program's own instructions.
 
-use hotswap_code_object::{CodeMap, Symbol, SymbolKind};
+use hotswap_code_object::CodeStarts;
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
 use hotswap_isa::{Entry, Flag, Grade, Inst, Isa, Name, Piece, Sieve};
@@ -84,16 +84,14 @@ fn sets_registers(entry: Entry) -> bool {
 }
 
 /// Looks through the code of a file.
-pub(crate) fn suspects(map: &CodeMap<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
-    let size: usize = map.sections.iter().map(|section| section.bytes.len()).sum();
+pub(crate) fn suspects(code: Vec<CodeStarts<'_>>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
+    let size: usize = code.iter().map(|section| section.bytes.len()).sum();
     let sieve = (size >= MUCH).then(|| sieve(isa, rewriter));
     let search = Search { rewriter, isa, sieve: sieve.as_ref() };
-    map.sections
-        .iter()
+    code.into_iter()
         .map(|section| {
-            let kernel = |symbol: &Symbol<'_>| matches!(symbol.kind, SymbolKind::Kernel(_));
-            let start = |symbol: &Symbol<'_>| (symbol.offset & !3, kernel(symbol));
-            let mut starts: Vec<(usize, bool)> = section.symbols.iter().map(start).collect();
+            let mut starts = section.starts;
+            starts.iter_mut().for_each(|(offset, _)| *offset &= !3);
             starts.push((0, false));
             // Of several names of one place, one of a kernel comes last and counts.
             starts.sort_unstable();

@@ -39,7 +39,7 @@ pub use note_edit::{KernelNumber, with_numbers};
 pub use object_file::{CodeObject, is_code_object};
 pub use patch::Patch;
 pub use same::{same_but_for_label, same_but_for_patch};
-pub use symbols::{CodeMap, CodeSection, KernelFacts, Relocation, Symbol, SymbolKind};
+pub use symbols::{CodeMap, CodeSection, CodeStarts, KernelFacts, Relocation, Symbol, SymbolKind};
 
 use hotswap_report::{Diagnostic, codes};
 

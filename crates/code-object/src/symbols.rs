@@ -12,10 +12,12 @@
 
 mod kernel;
 mod relocation;
+mod starts;
 mod table;
 
 pub use kernel::KernelFacts;
 pub use relocation::Relocation;
+pub use starts::CodeStarts;
 
 use crate::CodeObject;
 use crate::elf::{Elf, Kind, Section};

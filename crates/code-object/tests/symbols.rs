@@ -6,7 +6,7 @@ mod device_elf;
 mod toolchain;
 
 use device_elf::{CODE, DeviceElf, Relocation, Section};
-use hotswap_code_object::{CodeMap, Kind, SymbolKind};
+use hotswap_code_object::{CodeMap, CodeStarts, Kind, SymbolKind};
 use hotswap_report::codes;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -23,6 +23,29 @@ fn descriptor(distance: i64, wave32: bool) -> Vec<u8> {
 
 fn data(name: &str, bytes: Vec<u8>) -> Section {
     Section { name: name.into(), flags: 2, bytes }
+}
+
+/// Where code begins: bytes in the file, and offsets with whether one is a kernel's, by the map.
+fn by_map(map: &CodeMap<'_>) -> Vec<(usize, BTreeMap<usize, bool>)> {
+    let code = map.sections.iter().map(|section| {
+        let mut starts = BTreeMap::new();
+        for symbol in &section.symbols {
+            *starts.entry(symbol.offset).or_default() |= matches!(symbol.kind, SymbolKind::Kernel(_));
+        }
+        (section.range.start, starts)
+    });
+    code.collect()
+}
+
+/// The same without the names.
+fn by_starts(bytes: &[u8]) -> Vec<(usize, BTreeMap<usize, bool>)> {
+    let code = CodeStarts::read(bytes).unwrap().into_iter().map(|code| {
+        assert_eq!(code.bytes, &bytes[code.range.clone()]);
+        let mut starts = BTreeMap::new();
+        code.starts.iter().for_each(|(offset, kernel)| *starts.entry(*offset).or_default() |= kernel);
+        (code.range.start, starts)
+    });
+    code.collect()
 }
 
 /// A linked object with two kernels, a function inside of a symbol-less rest, and data.
@@ -51,6 +74,7 @@ fn kernels_functions_data_and_labels_are_told_apart() {
     assert!(map.problems.is_empty(), "{:?}", map.problems);
     let [text] = map.sections.as_slice() else { panic!("one code section") };
     assert_eq!((&*text.name, text.address, text.bytes.len()), (".text", text.range.start as u64, 256));
+    assert_eq!(by_starts(&bytes), by_map(&map));
     let expected = [("one", 0, 32), ("two", 64, 16), ("label", 72, 0), ("table", 128, 32)];
     assert_eq!(names(&map), expected.map(|(name, offset, size)| (name.to_owned(), offset, size)));
     let kinds: Vec<_> = text.symbols.iter().map(|symbol| &symbol.kind).collect();
@@ -182,6 +206,7 @@ proptest! {
                 prop_assert!(section.symbols.iter().all(|symbol| inside(symbol.offset, symbol.size)));
                 prop_assert!(section.relocations.is_sorted_by_key(|relocation| relocation.offset));
             }
+            prop_assert_eq!(by_starts(&bytes), by_map(&map));
         }
     }
 }

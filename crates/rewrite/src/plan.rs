@@ -106,7 +106,7 @@ impl<'e> CodePlan<'e> {
         placed.extend(behind.into_iter().map(end));
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
-            branches.retain(|branch| !relocated.contains(&branch.at));
+            branches.retain(|branch| !relocated.contains(&branch.at()));
         }
         // Several branches may go back to one begin.
         loops.sort_by_key(|padding| padding.start);
@@ -140,7 +140,7 @@ impl<'e> CodePlan<'e> {
             let content = plan.add(Content::Padding(number));
             changes.push(Change { old, removed: end - old, rank: Rank::Padding, new: 0, size: 0, content });
         }
-        plan.settle(context, changes, part.size)?;
+        plan.settle(context, changes, part.bytes)?;
         plan.check_entries(&functions)?;
         Ok(plan)
     }
@@ -168,7 +168,7 @@ impl<'e> CodePlan<'e> {
     }
 
     /// Makes maps until all branches reach.
-    fn settle(&mut self, context: &Context<'_>, mut changes: Vec<Change>, size: u64) -> Result<(), Diagnostic> {
+    fn settle(&mut self, context: &Context<'_>, mut changes: Vec<Change>, old: &[u8]) -> Result<(), Diagnostic> {
         let (mut long, mut padded) = (HashSet::new(), HashSet::new());
         loop {
             changes.sort_by_key(|change| (change.old, change.rank));
@@ -178,33 +178,33 @@ impl<'e> CodePlan<'e> {
                     "an edit stands in bytes that another one or padding takes",
                 ));
             }
-            self.map = Map::new(changes, size, |change, new| self.size_of(change, new));
-            let (far, mut bad) = self.far_branches(context, &long)?;
+            self.map = Map::new(changes, old.len() as u64, |change, new| self.size_of(change, new, old));
+            let (far, mut bad) = self.far_branches(context, &long, old)?;
             bad.retain(|number| padded.insert(*number));
             if far.is_empty() && bad.is_empty() {
                 return Ok(());
             }
             changes = self.map.changes().to_vec();
             for number in bad {
-                let (old, content) = (self.branches[number].at + 4, self.add(Content::Nop));
+                let (old, content) = (self.branches[number].at() + 4, self.add(Content::Nop));
                 changes.push(Change { old, removed: 0, rank: Rank::Tail, new: 0, size: 0, content });
             }
             for number in far {
-                let registers = self.ask(context, number)?;
+                let registers = self.ask(context, number, old)?;
                 let branch = self.branches[number];
                 long.insert(number);
                 let content = self.add(Content::Long(number, registers));
-                let removed = u64::from(branch.size);
-                changes.push(Change { old: branch.at, removed, rank: Rank::Swap, new: 0, size: 0, content });
+                let (old, removed) = (branch.at(), branch.size());
+                changes.push(Change { old, removed, rank: Rank::Swap, new: 0, size: 0, content });
             }
         }
     }
 
-    fn size_of(&self, change: &Change, new: u64) -> u64 {
+    fn size_of(&self, change: &Change, new: u64, old: &[u8]) -> u64 {
         match self.contents[change.content] {
             Content::Edit(number) => self.edits.bytes_of(&self.edits.rows[number]).len() as u64,
             Content::Padding(number) => self.paddings[number].size(new),
-            Content::Long(number, _) => self.forms.size(self.is_conditional(&self.branches[number])),
+            Content::Long(number, _) => self.forms.size(self.forms.is_conditional(self.branches[number].word(old))),
             Content::Nop => 4,
         }
     }
@@ -214,18 +214,19 @@ impl<'e> CodePlan<'e> {
         &self,
         context: &Context<'_>,
         long: &HashSet<usize>,
+        old: &[u8],
     ) -> Result<(Vec<usize>, Vec<usize>), Diagnostic> {
         let piece = |(number, branches): (usize, &[Branch])| {
             let (mut far, mut bad): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
             for (number, branch) in (number * BRANCHES..).zip(branches) {
-                let Some(at) = self.map.bytes(branch.at) else { continue };
-                let target = self.target(branch)?;
-                let distance = target.wrapping_sub(at + u64::from(branch.size)) as i64;
-                if !branch.reach.holds(distance) && !long.contains(&number) {
+                let Some(at) = self.map.bytes(branch.at()) else { continue };
+                let target = self.target(*branch, old)?;
+                let distance = target.wrapping_sub(at + branch.size()) as i64;
+                if !branch.reach().holds(distance) && !long.contains(&number) {
                     far.push(number);
                 }
                 let is_bad = context.marks.bad_distance.is_some_and(|bad| distance == bad * 4);
-                if is_bad && branch.reach == Reach::Short && !long.contains(&number) {
+                if is_bad && branch.reach() == Reach::Short && !long.contains(&number) {
                     bad.push(number);
                 }
             }
@@ -242,12 +243,11 @@ impl<'e> CodePlan<'e> {
     }
 
     /// Where a branch goes to now.
-    fn target(&self, branch: &Branch) -> Result<u64, Diagnostic> {
-        let target = self.map.begin(branch.target).filter(|_| branch.target <= self.old_size());
-        target.ok_or_else(|| {
-            let what =
-                format!("a branch goes to {:#x} of its section, where no instruction is any more", branch.target);
-            refuse(self.file + branch.at, what)
+    fn target(&self, branch: Branch, old: &[u8]) -> Result<u64, Diagnostic> {
+        let target = branch.target(old);
+        self.map.begin(target).filter(|_| target <= self.old_size()).ok_or_else(|| {
+            let what = format!("a branch goes to {target:#x} of its section, where no instruction is any more");
+            refuse(self.file + branch.at(), what)
         })
     }
 
@@ -256,23 +256,19 @@ impl<'e> CodePlan<'e> {
         last.map_or(self.map.size(), |last| last.old + last.removed + (self.map.size() - last.new - last.size))
     }
 
-    fn ask(&self, context: &Context<'_>, number: usize) -> Result<u8, Diagnostic> {
-        let branch = &self.branches[number];
-        let request = LongBranch { section: self.section, at: branch.at, target: branch.target };
-        let registers = if self.forms.can_be_long(branch.word) { (context.registers)(&request) } else { None };
+    fn ask(&self, context: &Context<'_>, number: usize, old: &[u8]) -> Result<u8, Diagnostic> {
+        let branch = self.branches[number];
+        let (at, target) = (branch.at(), branch.target(old));
+        let request = LongBranch { section: self.section, at, target };
+        let registers = if self.forms.can_be_long(branch.word(old)) { (context.registers)(&request) } else { None };
         registers.filter(|first| first % 2 == 0 && *first < 106).ok_or_else(|| {
             let what = format!(
-                "the branch to {:#x} is out of reach by {} bytes of new code, and there are no two free \
+                "the branch to {target:#x} is out of reach by {} bytes of new code, and there are no two free \
                  scalar registers to compute the target with",
-                branch.target,
                 self.map.size() as i64 - self.old_size() as i64
             );
-            refuse(self.file + branch.at, what)
+            refuse(self.file + at, what)
         })
-    }
-
-    fn is_conditional(&self, branch: &Branch) -> bool {
-        self.forms.is_conditional(branch.word)
     }
 }
 
@@ -311,9 +307,7 @@ fn scan<'a>(
         // What is said about a fault does not depend on where the code was cut.
         return one(extents, order);
     };
-    let mut all = Scan::default();
-    found.into_iter().for_each(|scan| all.append(scan));
-    Ok(all)
+    Ok(Scan::joined(found))
 }
 
 /// Instructions of which the scan could not say what they make of the program counter: those that serve fetching ahead do no

@@ -235,16 +235,16 @@ impl Maker<'_, '_> {
     /// Distances from a copy to what does not move with it.
     fn distances(&self, one: &Moved, copy: &mut [u8]) -> Result<(), Diagnostic> {
         let inside = |at: u64| one.from <= at && at < one.from + one.size;
-        let first = self.plan.branches.partition_point(|branch| branch.at < one.from);
-        let own = self.plan.branches[first..].iter().take_while(|branch| inside(branch.at));
-        for branch in own.filter(|branch| !inside(branch.target)) {
-            let target = self.target(branch.at, branch.target)?;
-            let at = branch.at - one.from + one.to + u64::from(branch.size);
+        let first = self.plan.branches.partition_point(|branch| branch.at() < one.from);
+        let own = self.plan.branches[first..].iter().take_while(|branch| inside(branch.at()));
+        for branch in own.filter(|branch| !inside(branch.target(self.bytes))) {
+            let target = self.target(branch.at(), branch.target(self.bytes))?;
+            let at = branch.at() - one.from + one.to + branch.size();
             let distance = target.wrapping_sub(at) as i64;
-            if branch.reach != Reach::Short || !Reach::Short.holds(distance) {
-                return Err(self.refuse(branch.at, "a branch out of it would be out of reach"));
+            if branch.reach() != Reach::Short || !Reach::Short.holds(distance) {
+                return Err(self.refuse(branch.at(), "a branch out of it would be out of reach"));
             }
-            let field = (branch.at - one.from) as usize;
+            let field = (branch.at() - one.from) as usize;
             copy[field..field + 2].copy_from_slice(&((distance / 4) as i16).to_le_bytes());
         }
         let first = self.plan.computations.partition_point(|sum| sum.at < one.from);

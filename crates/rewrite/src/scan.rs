@@ -39,16 +39,57 @@ pub(crate) struct Fetch {
     pub(crate) distance: i64,
 }
 
-/// An instruction that states a distance.
+/// An instruction that states a distance: where it stands, times four, and how. What it says stands in the code; there are
+/// too many for saying it twice.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Branch {
-    pub(crate) at: u64,
-    pub(crate) target: u64,
-    pub(crate) reach: Reach,
-    /// Of the instruction.
-    pub(crate) size: u8,
+pub(crate) struct Branch(u64);
+
+impl Branch {
+    /// No section is so large that the place loses bits.
+    fn new(at: u64, reach: Reach) -> Self {
+        Self(at << 2 | reach as u64)
+    }
+
+    pub(crate) fn at(self) -> u64 {
+        self.0 >> 2
+    }
+
+    pub(crate) fn reach(self) -> Reach {
+        match self.0 & 3 {
+            0 => Reach::Short,
+            1 => Reach::Literal32,
+            _ => Reach::Literal64,
+        }
+    }
+
+    /// Bytes of the instruction.
+    pub(crate) fn size(self) -> u64 {
+        4 + 4 * (self.0 & 3)
+    }
+
     /// Its first word.
-    pub(crate) word: u32,
+    pub(crate) fn word(self, code: &[u8]) -> u32 {
+        read(code, self.at()) as u32
+    }
+
+    /// Where it goes to.
+    pub(crate) fn target(self, code: &[u8]) -> u64 {
+        let distance = match self.reach() {
+            Reach::Short => i64::from(self.word(code) as u16 as i16) * 4,
+            Reach::Literal32 => i64::from(read(code, self.at() + 4) as u32 as i32),
+            Reach::Literal64 => read(code, self.at() + 4).cast_signed(),
+        };
+        (self.at() + self.size()).wrapping_add_signed(distance)
+    }
+}
+
+/// Eight bytes at a place; what is not there is 0.
+fn read(code: &[u8], at: u64) -> u64 {
+    let rest = usize::try_from(at).ok().and_then(|at| code.get(at..)).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => rest.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    }
 }
 
 /// A get-PC and what is added to its result.
@@ -130,8 +171,18 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    /// What stands in stretches of code that follow one another.
+    pub(crate) fn joined(all: Vec<Self>) -> Self {
+        let mut one = Self::default();
+        // The long lists: without spare room, and without a copy for every time that they grow.
+        one.branches.reserve_exact(all.iter().map(|scan| scan.branches.len()).sum());
+        one.placed.reserve_exact(all.iter().map(|scan| scan.placed.len()).sum());
+        all.into_iter().for_each(|scan| one.append(scan));
+        one
+    }
+
     /// Adds what stands behind.
-    pub(crate) fn append(&mut self, mut behind: Self) {
+    fn append(&mut self, mut behind: Self) {
         self.branches.append(&mut behind.branches);
         self.computations.append(&mut behind.computations);
         self.fetches.append(&mut behind.fetches);
@@ -171,10 +222,12 @@ pub(crate) struct Scanner<'a> {
 /// What the instructions before say about the next ones.
 #[derive(Default)]
 struct State {
-    /// The clause in force: where it stands, its word, members that have passed and members in all.
-    clause: Option<(u64, u32, u32, u32)>,
-    /// The delay in force: where it stands, its word, instructions that have passed.
-    delay: Option<(u64, u32, u32)>,
+    /// Instructions that have passed.
+    passed: u64,
+    /// The last clause: where it stands, its word, how many had passed then.
+    clause: Option<(u64, u32, u64)>,
+    /// The last delay, the same.
+    delay: Option<(u64, u32, u64)>,
     /// What stands behind the last instruction.
     behind: Inserted,
 }
@@ -246,7 +299,7 @@ impl<'a> Scanner<'a> {
             if self.edits.get(self.next).is_some_and(|(_, edit)| edit.offset < at + u64::from(size)) {
                 self.place_edits(at, u64::from(size), extent, &mut state)?;
             }
-            state.pass();
+            state.passed += 1;
             self.visit(at, word, size, extent, &mut state)?;
             at += u64::from(size);
         }
@@ -285,8 +338,8 @@ impl<'a> Scanner<'a> {
             Mark::Plain => {}
             Mark::Branch => self.branch(at, word, size, extent),
             Mark::Counter | Mark::Fetch => self.special(at, extent)?,
-            Mark::Clause => state.clause = Some((at, word, 0, (word & 63) + 1)),
-            Mark::Delay => state.delay = Some((at, word, 0)),
+            Mark::Clause => state.clause = Some((at, word, state.passed)),
+            Mark::Delay => state.delay = Some((at, word, state.passed)),
         }
         Ok(())
     }
@@ -294,7 +347,7 @@ impl<'a> Scanner<'a> {
     fn branch(&mut self, at: u64, word: u32, size: u8, extent: &Extent<'_>) {
         let distance = i64::from(word as u16 as i16) * 4;
         let target = (at + u64::from(size)).wrapping_add_signed(distance);
-        self.found.branches.push(Branch { at, target, reach: Reach::Short, size, word });
+        self.found.branches.push(Branch::new(at, Reach::Short));
         if self.marks.aligns_loops && extent.start < target && target < at {
             self.loop_begin(target, at + u64::from(size) - target, extent.start);
         }
@@ -322,12 +375,11 @@ impl<'a> Scanner<'a> {
             if target.is_none() && self.known.is_some_and(|known| !known.is_reached(at)) {
                 return Ok(());
             }
-            let Some(target) = target else {
-                self.open(at, None, extent, inst.mnemonic());
-                return Ok(());
-            };
-            let reach = if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 };
-            self.found.branches.push(Branch { at, target, reach, size: inst.len(), word: inst.words()[0] });
+            let branch = Branch::new(at, if inst.len() == 12 { Reach::Literal64 } else { Reach::Literal32 });
+            match target.filter(|target| *target == branch.target(self.bytes)) {
+                Some(_) => self.found.branches.push(branch),
+                None => self.open(at, None, extent, inst.mnemonic()),
+            }
         } else if concerns_counter(&inst) {
             let pair = self.word(at) >> 16 & 127;
             let found = trace::trace(self.marks.isa, &self.bytes[..extent.end as usize], at, pair);
@@ -414,20 +466,9 @@ pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<F
 }
 
 impl State {
-    /// One more instruction has come.
-    fn pass(&mut self) {
-        if let Some((_, _, passed, members)) = &mut self.clause {
-            *passed += 1;
-            if *passed >= *members {
-                self.clause = None;
-            }
-        }
-        if let Some((_, _, passed)) = &mut self.delay {
-            *passed += 1;
-            if *passed > 6 {
-                self.delay = None;
-            }
-        }
+    /// Instructions that have passed since then.
+    fn since(&self, before: u64) -> u32 {
+        u32::try_from(self.passed - before).unwrap_or(u32::MAX)
     }
 
     /// New instructions stand before the next one. A clause ends there: what it held before stays together. A delay is
@@ -436,14 +477,14 @@ impl State {
         if !new.any {
             return;
         }
-        if let Some((at, word, passed, _)) = self.clause.take() {
+        let clause = self.clause.take().map(|(at, word, before)| (at, word, self.since(before)));
+        if let Some((at, word, passed)) = clause.filter(|(_, word, passed)| *passed <= word & 63) {
             // One member is no clause.
             let word = if passed < 2 { NOP } else { word & !63 | (passed - 1) };
             words.push(Split { at, word });
         }
-        if let Some((at, word, passed)) = self.delay
-            && passed <= last_delayed(word)
-        {
+        let delay = self.delay.map(|(at, word, before)| (at, word, self.since(before)));
+        if let Some((at, word, passed)) = delay.filter(|(_, word, passed)| *passed <= last_delayed(*word).min(6)) {
             let moved = moved_delay(word, passed, new).unwrap_or(NOP);
             words.push(Split { at, word: moved });
             self.delay = None;

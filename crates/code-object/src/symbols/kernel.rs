@@ -12,7 +12,6 @@ use hotswap_targets::{WaveSizes, by_mach};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-const SIZE: u64 = 64;
 /// Bit 10 of the code properties: waves of 32 lanes. Without a meaning before GFX10, where it is 0.
 const WAVE32: u16 = 1 << 10;
 
@@ -51,10 +50,11 @@ pub(super) fn place<'a>(
         Kind::Relocatable => rows.iter().map(|row| (&*row.name, row)).collect(),
     };
     for row in rows {
-        let Some(name) = row.name.strip_suffix(".kd").filter(|name| !name.is_empty() && row.size == SIZE) else {
+        let Some(name) = row.name.strip_suffix(".kd").filter(|name| !name.is_empty() && row.size == Descriptor::SIZE)
+        else {
             continue;
         };
-        let Some(descriptor) = Descriptor::read(elf, row) else {
+        let Some(descriptor) = Descriptor::read(elf, row.value, row.section) else {
             problems.push(left_out(row.at, format!("the kernel descriptor `{}` is outside of the file", row.name)));
             continue;
         };
@@ -86,17 +86,20 @@ fn at_symbol<'f, 'a>(found: &'f mut [Found<'a>], row: &Row<'_>) -> Option<(&'f m
     Some((owner, offset))
 }
 
-struct Descriptor {
+pub(super) struct Descriptor {
     facts: KernelFacts,
     /// Address of the code in a linked file.
-    entry: Option<u64>,
+    pub(super) entry: Option<u64>,
 }
 
 impl Descriptor {
-    fn read(elf: &Elf<'_>, row: &Row<'_>) -> Option<Self> {
+    pub(super) const SIZE: u64 = 64;
+
+    /// What the symbol with that value and section names.
+    pub(super) fn read(elf: &Elf<'_>, value: u64, section: Option<usize>) -> Option<Self> {
         let range = match elf.kind {
-            Kind::Linked => elf.file_range(row.value, SIZE)?,
-            Kind::Relocatable => elf.section_range(row.section?, row.value, SIZE)?,
+            Kind::Linked => elf.file_range(value, Self::SIZE)?,
+            Kind::Relocatable => elf.section_range(section?, value, Self::SIZE)?,
         };
         let bytes = elf.data.get(range)?;
         let word = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -111,6 +114,6 @@ impl Descriptor {
         };
         let facts =
             KernelFacts { lanes, lds: word(0)?, scratch: word(4)?, kernarg: word(8)?, ..KernelFacts::default() };
-        Some(Self { facts, entry: row.value.checked_add_signed(offset) })
+        Some(Self { facts, entry: value.checked_add_signed(offset) })
     }
 }

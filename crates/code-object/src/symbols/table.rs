@@ -30,15 +30,38 @@ pub(super) struct Row<'a> {
 /// The named, defined symbols of all tables.
 pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
-    for (index, section) in elf.sections.iter().enumerate() {
-        if section.kind == elf::SHT_DYNSYM || section.kind == elf::SHT_SYMTAB {
-            match symbols(elf, section) {
-                Ok((symbols, strings)) => read_table(elf, index, symbols, strings, &mut rows, problems),
-                Err(error) => problems.push(error),
-            }
+    for (index, section) in all(elf) {
+        match symbols(elf, section) {
+            Ok((symbols, strings)) => read_table(elf, index, symbols, strings, &mut rows, problems),
+            Err(error) => problems.push(error),
         }
     }
     rows
+}
+
+/// The symbol tables, with their numbers.
+pub(super) fn all<'e, 'a>(elf: &'e Elf<'a>) -> impl Iterator<Item = (usize, &'e Section<'a>)> {
+    let is_table = |section: &Section<'_>| section.kind == elf::SHT_DYNSYM || section.kind == elf::SHT_SYMTAB;
+    elf.sections.iter().enumerate().filter(move |(_, section)| is_table(section))
+}
+
+/// The defined symbols of a table that are of interest: number, record, and number of its section.
+pub(super) fn defined<'a>(
+    elf: &Elf<'a>,
+    index: usize,
+    symbols: &'a [Sym64<LE>],
+) -> impl Iterator<Item = (usize, &'a Sym64<LE>, Option<usize>)> {
+    let wide = wide_indices(elf, index);
+    symbols.iter().enumerate().filter_map(move |(number, symbol)| {
+        let section = match symbol.st_shndx.get(LE) {
+            elf::SHN_UNDEF => return None,
+            elf::SHN_XINDEX => wide_index(wide, number),
+            special @ elf::SHN_LORESERVE.. => (special != elf::SHN_ABS).then_some(usize::MAX),
+            section => Some(usize::from(section)),
+        };
+        let is_other = matches!(symbol.st_type(), elf::STT_SECTION | elf::STT_FILE | elf::STT_TLS | elf::STT_COMMON);
+        (!is_other).then_some((number, symbol, section))
+    })
 }
 
 /// The records of a symbol table, and its strings.
@@ -60,19 +83,9 @@ fn read_table<'a>(
     rows: &mut Vec<Row<'a>>,
     problems: &mut Vec<Diagnostic>,
 ) {
-    let wide = wide_indices(elf, index);
     let start = elf.sections[index].range.start;
     let mut nameless = 0;
-    for (number, symbol) in symbols.iter().enumerate() {
-        let section = match symbol.st_shndx.get(LE) {
-            elf::SHN_UNDEF => continue,
-            elf::SHN_XINDEX => wide_index(wide, number),
-            special @ elf::SHN_LORESERVE.. => (special != elf::SHN_ABS).then_some(usize::MAX),
-            section => Some(usize::from(section)),
-        };
-        if matches!(symbol.st_type(), elf::STT_SECTION | elf::STT_FILE | elf::STT_TLS | elf::STT_COMMON) {
-            continue;
-        }
+    for (number, symbol, section) in defined(elf, index, symbols) {
         let at = start + number * size_of::<Sym64<LE>>();
         let Some(name) = string(strings, symbol.st_name.get(LE)) else {
             nameless += 1;

@@ -18,18 +18,40 @@ struct End {
     new: u64,
 }
 
+/// See [`CodePlan::in_pieces`].
+type Task<'t> = dyn Fn(&[Change], End, u64, &mut [u8]) -> Result<(), Diagnostic> + Sync + 't;
+
 impl CodePlan<'_> {
     /// Writes the section; `out` has its new size.
     pub(crate) fn write(&self, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+        self.in_pieces(old.len(), out, &|changes, from, end, out| {
+            self.piece(changes, from, &old[..end as usize], out)
+        })?;
+        for split in &self.words {
+            if let Some(at) = self.map.bytes(split.at) {
+                out[at as usize..at as usize + 4].copy_from_slice(&split.word.to_le_bytes());
+            }
+        }
+        // What is wrong with new code is told first.
+        self.in_pieces(old.len(), out, &|_, from, end, out| {
+            let first = self.branches.partition_point(|branch| branch.at() < from.old);
+            let own = self.branches[first..].iter().take_while(|branch| branch.at() < end);
+            own.into_iter().try_for_each(|branch| self.branch(*branch, old, from, out))
+        })
+    }
+
+    /// Does something with each of the pieces of the section, cut behind changes: the changes of one, where it begins, where
+    /// it ends in the old section, and its bytes in the new one. The first error counts.
+    fn in_pieces(&self, size: usize, out: &mut [u8], task: &Task<'_>) -> Result<(), Diagnostic> {
         let mut pieces = Vec::new();
-        let (mut from, mut rest) = (End::default(), &mut *out);
+        let (mut from, mut rest) = (End::default(), out);
         let mut left = self.map.changes();
         loop {
             let (own, behind) = left.split_at(left.len().min(CHANGES));
             // The last piece goes to the end of the section.
             let end = match (own.last(), behind.is_empty()) {
                 (Some(last), false) => End { old: last.old + last.removed, new: last.new + last.size },
-                _ => End { old: old.len() as u64, new: self.map.size() },
+                _ => End { old: size as u64, new: self.map.size() },
             };
             let (part, more) = rest.split_at_mut((end.new - from.new) as usize);
             pieces.push((own, from, end.old, part));
@@ -38,17 +60,9 @@ impl CodePlan<'_> {
             }
             (from, rest, left) = (end, more, behind);
         }
-        let written: Vec<Result<(), Diagnostic>> = pieces
-            .into_par_iter()
-            .map(|(changes, from, end, out)| self.piece(changes, from, &old[..end as usize], out))
-            .collect();
-        written.into_iter().collect::<Result<(), Diagnostic>>()?;
-        for split in &self.words {
-            if let Some(at) = self.map.bytes(split.at) {
-                out[at as usize..at as usize + 4].copy_from_slice(&split.word.to_le_bytes());
-            }
-        }
-        self.branches.iter().try_for_each(|branch| self.branch(branch, out))
+        let done: Vec<Result<(), Diagnostic>> =
+            pieces.into_par_iter().map(|(changes, from, end, out)| task(changes, from, end, out)).collect();
+        done.into_iter().collect()
     }
 
     /// Changes next to each other, and the old bytes between and behind them, up to the end of `old`. `out` begins at
@@ -60,14 +74,14 @@ impl CodePlan<'_> {
             out[to..to + size].copy_from_slice(&old[at..][..size]);
             let new = (change.new - from.new) as usize;
             to = new + change.size as usize;
-            self.content(change.content, change.new, &mut out[new..to])?;
+            self.content(change.content, change.new, old, &mut out[new..to])?;
             at = (change.old + change.removed) as usize;
         }
         out[to..].copy_from_slice(&old[at..]);
         Ok(())
     }
 
-    fn content(&self, content: usize, new: u64, out: &mut [u8]) -> Result<(), Diagnostic> {
+    fn content(&self, content: usize, new: u64, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
         match self.contents[content] {
             Content::Edit(number) => self.edit(&self.edits.rows[number], new, out),
             Content::Padding(number) => {
@@ -79,9 +93,9 @@ impl CodePlan<'_> {
                 Ok(())
             }
             Content::Long(number, first) => {
-                let branch = &self.branches[number];
+                let branch = self.branches[number];
                 let mut words = Vec::with_capacity(9);
-                self.forms.write(branch.word, first, new, self.target(branch)?, &mut words);
+                self.forms.write(branch.word(old), first, new, self.target(branch, old)?, &mut words);
                 out.chunks_exact_mut(4).zip(words).for_each(|(out, word)| out.copy_from_slice(&word.to_le_bytes()));
                 Ok(())
             }
@@ -104,16 +118,17 @@ impl CodePlan<'_> {
         Ok(())
     }
 
-    fn branch(&self, branch: &Branch, out: &mut [u8]) -> Result<(), Diagnostic> {
-        let Some(at) = self.map.bytes(branch.at) else { return Ok(()) };
-        let size = u64::from(branch.size);
-        let target = self.target(branch)?;
-        let (old, new) = (branch.target.wrapping_sub(branch.at + size), target.wrapping_sub(at + size));
+    /// `out` begins at `from`.
+    fn branch(&self, branch: Branch, old: &[u8], from: End, out: &mut [u8]) -> Result<(), Diagnostic> {
+        let Some(at) = self.map.bytes(branch.at()) else { return Ok(()) };
+        let target = self.target(branch, old)?;
+        let behind = branch.at() + branch.size();
+        let (old, new) = (branch.target(old).wrapping_sub(behind), target.wrapping_sub(at + branch.size()));
         if old == new {
             return Ok(());
         }
-        let at = at as usize;
-        match branch.reach {
+        let at = (at - from.new) as usize;
+        match branch.reach() {
             Reach::Short => out[at..at + 2].copy_from_slice(&((new as i64 / 4) as i16).to_le_bytes()),
             Reach::Literal32 => out[at + 4..at + 8].copy_from_slice(&(new as i32).to_le_bytes()),
             Reach::Literal64 => out[at + 4..at + 12].copy_from_slice(&new.to_le_bytes()),

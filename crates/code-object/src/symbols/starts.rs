@@ -1,0 +1,89 @@
+//! Where code begins, without the names: for passes over much code, which the names of all kernels would hold up.
+//!
+//! Invariants: offsets are those of the symbols of a [`CodeMap`] of the same file, and where that says that one is a kernel,
+//! so does this.
+
+use super::kernel::Descriptor;
+use super::{CodeMap, Found, SymbolKind, sections, table};
+use crate::CodeObject;
+use crate::elf::{Elf, Kind, string};
+use hotswap_report::Diagnostic;
+use object::LittleEndian as LE;
+use std::ops::Range;
+
+/// A section, or in files without sections a segment, that holds instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeStarts<'a> {
+    /// Its bytes in the file.
+    pub range: Range<usize>,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Offsets of symbols, and whether a kernel begins there; in no order, and some of them twice.
+    pub starts: Vec<(usize, bool)>,
+}
+
+impl<'a> CodeStarts<'a> {
+    /// Reads the tables of a file, as [`CodeMap::read`].
+    ///
+    /// # Errors
+    /// As [`CodeMap::read`].
+    pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
+        let elf = Elf::parse_any(data)?;
+        match elf.kind {
+            Kind::Linked => Ok(linked(&elf)),
+            // The name alone leads from the descriptor to the code.
+            Kind::Relocatable => CodeMap::read(data).map(named),
+        }
+    }
+
+    /// The code of a code object that was read already.
+    pub fn of(object: &CodeObject<'a>) -> Vec<Self> {
+        match object.kind() {
+            Kind::Linked => linked(object.elf()),
+            Kind::Relocatable => named(CodeMap::of(object)),
+        }
+    }
+}
+
+fn named(map: CodeMap<'_>) -> Vec<CodeStarts<'_>> {
+    let code = map.sections.into_iter().map(|section| {
+        let start = |symbol: &super::Symbol<'_>| (symbol.offset, matches!(symbol.kind, SymbolKind::Kernel(_)));
+        let starts = section.symbols.iter().map(start).collect();
+        CodeStarts { range: section.range, bytes: section.bytes, starts }
+    });
+    code.collect()
+}
+
+fn linked<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
+    let found = sections(elf);
+    let mut starts: Vec<Vec<(usize, bool)>> = found.iter().map(|_| Vec::new()).collect();
+    let offset = |found: &Found<'_>, address: u64| found.offset(Kind::Linked, address);
+    for (index, section) in table::all(elf) {
+        // What is wrong with a table is for others to say.
+        let Ok((symbols, strings)) = table::symbols(elf, section) else { continue };
+        for (_, symbol, of) in table::defined(elf, index, symbols) {
+            let (value, name) = (symbol.st_value.get(LE), symbol.st_name.get(LE));
+            let owner = found.iter().position(|found| found.index == of);
+            let place = owner.and_then(|owner| Some((owner, offset(&found[owner], value)?)));
+            if let Some((owner, at)) = place.filter(|_| string(strings, name).is_some_and(|name| !name.is_empty())) {
+                starts[owner].push((at, false));
+            }
+            if symbol.st_size.get(LE) != Descriptor::SIZE {
+                continue;
+            }
+            let is_descriptor = string(strings, name).is_some_and(|name| name.len() > 3 && name.ends_with(b".kd"));
+            let entry = is_descriptor.then(|| Descriptor::read(elf, value, of)?.entry).flatten();
+            let mut places = found.iter().enumerate();
+            if let Some((owner, at)) =
+                entry.and_then(|entry| places.find_map(|(n, found)| Some((n, offset(found, entry)?))))
+            {
+                starts[owner].push((at, true));
+            }
+        }
+    }
+    let code = found.into_iter().zip(starts).map(|(found, starts)| {
+        let section = found.section;
+        CodeStarts { range: section.range, bytes: section.bytes, starts }
+    });
+    code.collect()
+}
