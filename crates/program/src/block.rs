@@ -12,7 +12,8 @@ pub enum Exit {
     Conditional,
     /// By a call, which comes back behind it.
     Call,
-    /// By a jump to an address that was found in scalar registers: a long branch.
+    /// By a jump to an address that was found in scalar registers: a long branch. It has no successor where no path comes to
+    /// it, because the sign of a distance is known that is asked for before.
     Jump,
     /// Back to where the function was called from; the address is in a pair of scalar registers.
     Return,

@@ -31,6 +31,11 @@ pub(crate) enum Op {
     Move64,
     SignExtend16,
     Absolute,
+    /// SCC is whether one number with a sign is greater, less, or the same.
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
     Select,
     Load,
     /// It fetches data or instructions ahead: a hint, which changes no result wherever it points.
@@ -143,6 +148,10 @@ fn op(entry: Entry) -> Op {
         "s_mov_b64" => Op::Move64,
         "s_sext_i32_i16" => Op::SignExtend16,
         "s_abs_i32" => Op::Absolute,
+        "s_cmp_gt_i32" => Op::Greater,
+        "s_cmp_ge_i32" => Op::GreaterEqual,
+        "s_cmp_lt_i32" => Op::Less,
+        "s_cmp_le_i32" => Op::LessEqual,
         "s_set_vgpr_msb" | "s_setreg_b32" | "s_setreg_imm32_b32" | "s_set_gpr_idx_on" => Op::Mode,
         "s_cselect_b32" => Op::Select,
         "s_prefetch_inst" | "s_prefetch_data" | "s_buffer_prefetch_data" => Op::Fetch,
@@ -188,9 +197,15 @@ impl Op {
         !matches!(self, Branch | Mode | GetPc | SetPc | SwapPc | Call | AddPc)
     }
 
-    /// Whether SCC is its carry.
+    /// Whether SCC is its carry, or what it found.
     pub(crate) const fn carries(self) -> bool {
-        matches!(self, Self::Add | Self::AddSigned | Self::AddWithCarry | Self::Sub | Self::SubWithBorrow)
+        let adds = matches!(self, Self::Add | Self::AddSigned | Self::AddWithCarry | Self::Sub | Self::SubWithBorrow);
+        adds || self.compares()
+    }
+
+    /// Whether it asks which of two numbers with signs is greater.
+    pub(crate) const fn compares(self) -> bool {
+        matches!(self, Self::Greater | Self::GreaterEqual | Self::Less | Self::LessEqual)
     }
 
     /// Whether it makes numbers in scalar registers of its sources, and does nothing else.
@@ -229,6 +244,7 @@ impl Op {
                 | Self::WriteLane
                 | Self::ReadLane
         );
-        brings || self.computes_scalars() && !masks_lanes
+        // What is asked of a distance decides which of two ways is gone.
+        brings || self.compares() || self.computes_scalars() && !masks_lanes
     }
 }

@@ -42,6 +42,8 @@ pub(crate) enum Jump {
     To(Place),
     /// To what the register and the next one held at the function's entry.
     Return(u8),
+    /// No path comes there: a number that is known decides against it.
+    Never,
     Unknown,
 }
 

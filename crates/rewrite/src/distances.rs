@@ -154,6 +154,7 @@ impl Range32 {
             Self::Signed => i32::try_from(distance).is_ok(),
             Self::Positive => u32::try_from(distance).is_ok(),
             Self::Negative => (-(1 << 32)..=0).contains(&distance),
+            Self::Small => (0..1 << 31).contains(&distance),
         }
     }
 }

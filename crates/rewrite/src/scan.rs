@@ -124,6 +124,8 @@ pub(crate) enum Range32 {
     Positive,
     /// Not positive.
     Negative,
+    /// Not negative, with a sign and 32 bits.
+    Small,
 }
 
 /// An edit where its bytes go.

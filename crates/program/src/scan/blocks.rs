@@ -188,6 +188,7 @@ impl Draft {
                 }
             },
             Some(Jump::Return(link)) => (Exit::Return, link),
+            Some(Jump::Never) => (Exit::Jump, 255),
             Some(Jump::Unknown) | None => (Exit::Unknown, 255),
         }
     }

@@ -8,6 +8,7 @@ use super::touches::{Kind, Touches, scalars};
 use super::value::{Carry, Value};
 use super::{Jump, Tracked};
 use crate::bits::Bits;
+use crate::block::Exit;
 use crate::ops::Op;
 use crate::place::Place;
 use crate::scan::{Context, Draft, Target, direct};
@@ -104,8 +105,12 @@ pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, tou
     solver.found = Some(Tracked::default());
     let mut state = solver.state();
     for block in 0..draft.blocks.len() {
-        if solver.happens(block) && states.load(block, &mut state) {
-            solver.pass(block, &mut state);
+        if !solver.happens(block) {
+            continue;
+        }
+        match states.load(block, &mut state) {
+            true => solver.pass(block, &mut state),
+            false => solver.never(block),
         }
     }
     let mut found = solver.found.unwrap_or_default();
@@ -218,6 +223,8 @@ impl Solver<'_, '_, '_> {
             first = block + 1;
             if budget == 0 {
                 states.values.fill(Value::Unknown);
+                states.carries.fill(Carry::Unknown);
+                states.reached = Bits::full(blocks.len());
                 break;
             }
             budget -= 1;
@@ -225,15 +232,48 @@ impl Solver<'_, '_, '_> {
             self.pass(block, &mut state);
             let edges = blocks[block].first_edge as usize;
             let edges = edges..edges + usize::from(blocks[block].edges);
+            let only = self.only_way(block, state.carry);
             for to in self.draft.edges.get(edges).unwrap_or_default() {
                 let to = *to as usize;
-                if states.merge(to, &state) {
+                if only.is_none_or(|only| blocks[to].start == only) && states.merge(to, &state) {
                     pending.set(to);
                     first = first.min(to);
                 }
             }
         }
         states
+    }
+
+    /// Where a block goes on whose branch asks for an SCC that is known.
+    fn only_way(&self, block: usize, carry: Carry) -> Option<u32> {
+        let (Carry::Bit(scc), block) = (carry, &self.draft.blocks[block]) else { return None };
+        if block.exit != Exit::Conditional {
+            return None;
+        }
+        let inst = self.context.decode(block.last)?;
+        let wanted = match inst.mnemonic() {
+            "s_cbranch_scc0" => false,
+            "s_cbranch_scc1" => true,
+            _ => return None,
+        };
+        match direct(self.context, block.last, &inst)? {
+            Target::Offset(target) if scc == wanted => Some(target),
+            _ if scc != wanted => Some(block.end),
+            _ => None,
+        }
+    }
+
+    /// What goes somewhere in a block that no path comes to.
+    fn never(&mut self, block: usize) {
+        let events = self.first[block] as usize..self.first[block + 1] as usize;
+        let Some(found) = &mut self.found else { return };
+        for (_, event) in &self.events[events] {
+            let Event::Step(number) = *event else { continue };
+            let step = &self.steps.steps[number as usize];
+            if step.op == Op::SetPc {
+                found.jumps.push((step.offset, Jump::Never));
+            }
+        }
     }
 
     /// Whether something happens in a block.
@@ -335,6 +375,7 @@ impl Solver<'_, '_, '_> {
             }
             // A load from the code reads data; its address goes nowhere.
             Op::Load => return self.load(step, state),
+            op if op.compares() => return self.compare(step, state),
             _ if !followed => self.escape_sources(step, state),
             _ => {}
         }
@@ -379,6 +420,23 @@ impl Solver<'_, '_, '_> {
             _ => (0..u32::from(step.dwords)).for_each(|more| self.set(state, to + more, Value::Unknown)),
         }
         self.flags(step, state);
+    }
+
+    /// What is found of two numbers; an address that is compared goes where it is not followed.
+    fn compare(&mut self, step: &Step, state: &mut State) {
+        self.escape_sources(step, state);
+        state.carry = match (self.read(state, step.a), self.read(state, step.b)) {
+            (Value::Number(a), Value::Number(b)) => {
+                let (a, b) = (a as i32, b as i32);
+                Carry::Bit(match step.op {
+                    Op::Greater => a > b,
+                    Op::GreaterEqual => a >= b,
+                    Op::Less => a < b,
+                    _ => a <= b,
+                })
+            }
+            _ => Carry::Unknown,
+        };
     }
 
     /// SCC of steps that set it without a meaning for addresses.

@@ -218,12 +218,17 @@ fn from(context: &Context<'_, '_>, offset: u32, inst: &Inst, value: Option<Opera
         Some(Operand::Literal(literal)) => match fixup(context, offset, inst) {
             Some(fixup) => From::Fixup(fixup),
             // Whether its sign counts is not the same everywhere.
-            None if !literal.wide && literal.value >> 31 != 0 && inst.mnemonic() == "s_mov_b64" => From::Unknown,
+            None if !literal.wide && literal.value >> 31 != 0 && is_wide(context.ops.of(inst)) => From::Unknown,
             None => From::Number(literal.value),
         },
         Some(Operand::Reg(_)) => register(value).map_or(From::Unknown, From::Key),
         value => number(value).map_or(From::Unknown, From::Number),
     }
+}
+
+/// Whether it works on numbers of 64 bits.
+fn is_wide(op: Op) -> bool {
+    matches!(op, Op::Move64 | Op::Add64 | Op::Sub64)
 }
 
 /// The fixup that fills the literal in, in a file that is not linked.

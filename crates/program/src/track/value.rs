@@ -51,7 +51,7 @@ impl Value {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carry {
     Unknown,
-    /// The carry of an addition of numbers.
+    /// The carry of an addition of numbers, or what was found of two numbers.
     Bit(bool),
     /// The carry, or borrow, out of the low half of an address: before, after, and where that was.
     Of {

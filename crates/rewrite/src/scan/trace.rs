@@ -76,8 +76,8 @@ impl Trace<'_> {
             }
             "s_addc_u32" | "s_add_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, false).map(Some),
             "s_subb_u32" | "s_sub_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, true).map(Some),
-            // With 32 bits it would matter how they are extended.
             "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 12 => return Some(Some(self.whole(at))),
+            "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 8 => return self.half(at).map(Some),
             // GFX12 keeps 48 bits of the counter: the high half is made whole first.
             "s_sext_i32_i16" if touches(self.isa, inst, self.pair + 1, 1) => {}
             "s_cbranch_scc1" if self.spare.is_some() && self.low.is_none() && self.positive.is_none() => {
@@ -182,6 +182,13 @@ impl Trace<'_> {
     fn whole(&self, at: u64) -> Computation {
         let distance = self.literal(at + 4) | self.literal(at + 8) << 32;
         self.result(at + 4, 8, distance, (at, at))
+    }
+
+    /// A literal of 32 bits in a sum of 64. From the highest bit on it would matter how it is extended; LLVM writes the
+    /// others alone.
+    fn half(&self, at: u64) -> Option<Computation> {
+        let (distance, range) = (self.literal(at + 4), Range32::Small);
+        range.holds(distance as i64).then(|| Computation { range, ..self.result(at + 4, 4, distance, (at, at)) })
     }
 
     fn result(&self, low: u64, size: u8, distance: u64, adds: (u64, u64)) -> Computation {

@@ -1,0 +1,36 @@
+// link
+.text
+.globl k
+.protected k
+.p2align 8
+.type k,@function
+k:
+  s_nop 0
+  s_get_pc_i64 s[4:5]
+  // s_add_nc_u64 s[4:5], s[4:5], 0xfffffff8 with 32 bits
+  .long 0xa984ff04, 0xfffffff8
+  s_set_pc_i64 s[4:5]
+.size k, .-k
+.section .rodata,"a"
+.p2align 6
+.amdhsa_kernel k
+  .amdhsa_next_free_vgpr 8
+  .amdhsa_next_free_sgpr 12
+.end_amdhsa_kernel
+.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: k
+    .symbol: k.kd
+    .kernarg_segment_align: 8
+    .kernarg_segment_size: 0
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 32
+    .sgpr_count: 12
+    .vgpr_count: 8
+    .max_flat_workgroup_size: 64
+amdhsa.target: amdgcn-amd-amdhsa--gfx1250
+amdhsa.version: [1, 2]
+...
+.end_amdgpu_metadata
