@@ -65,7 +65,7 @@ pub fn judge(answer: &Answer, ours: bool) -> Verdict {
     problems.extend(banks.problems.iter().map(|line| format!("bank mode: {line}")));
     problems.extend(distances.unknown.iter().map(|line| format!("not on the target: {line}")));
     problems.extend(distances.violations.iter().map(|line| format!("too near: {line}")));
-    problems.extend(rules::problems(&listing, ours));
+    problems.extend(rules::problems(&listing, ours, &counts(&answer.elf).into_keys().collect()));
     problems.extend(targets(&listing));
     if ours {
         problems.extend(distances.leaving.iter().map(|line| format!("too near to a call or return: {line}")));

@@ -7,14 +7,15 @@ use crate::listing::{Line, Listing};
 use std::collections::BTreeSet;
 
 /// Problems of a listing; `ours` adds the rules that LLVM itself does not keep.
-pub fn problems(listing: &Listing, ours: bool) -> Vec<String> {
+/// `kernels` are the symbols that waves begin at.
+pub fn problems(listing: &Listing, ours: bool, kernels: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
-    for line in 0..listing.lines.len() {
+    for (line, fresh) in fresh(listing, kernels).into_iter().enumerate() {
         let mut say = |what: &str| found.push(format!("{}: {what}", listing.show(line)));
         forms(listing, line, &mut say);
         clause(listing, line, &mut say);
         if ours {
-            beyond_llvm(listing, line, &mut say);
+            beyond_llvm(listing, line, fresh, &mut say);
         }
     }
     let masks = multicast(listing).into_iter();
@@ -72,7 +73,7 @@ fn clause(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
 }
 
 /// What LLVM leaves as it is.
-fn beyond_llvm(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
+fn beyond_llvm(listing: &Listing, line: usize, fresh: bool, say: &mut dyn FnMut(&str)) {
     let here = &listing.lines[line];
     let name = here.mnemonic();
     if name.ends_with("_addtid_b32") {
@@ -85,7 +86,7 @@ fn beyond_llvm(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
         say("state of a barrier");
     }
     let mode = here.text.contains("(HW_REG_WAVE_MODE") || here.text.contains("(HW_REG_MODE");
-    if name.starts_with("s_setreg") && mode && !begins(listing, line) {
+    if name.starts_with("s_setreg") && mode && !fresh {
         let before = listing.lines[..line].iter().rev().take(2).take_while(|line| line.mnemonic() == "v_nop").count();
         if before < 2 {
             say("a write of MODE without two v_nop before it");
@@ -93,12 +94,30 @@ fn beyond_llvm(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Whether a function begins before a line with nothing but scalar instructions between: no vector instruction of the
-/// wave is under way.
-fn begins(listing: &Listing, line: usize) -> bool {
-    let start = listing.functions.range(..=line).next_back().map_or(0, |(start, _)| *start);
-    let quiet = |line: &Line| line.mnemonic().starts_with("s_") && line.target.is_none() && !line.leaves();
-    listing.lines[start..line].iter().all(quiet)
+/// The lines that waves come to without a vector instruction, on every path from the kernels' begins: nothing is under way
+/// that a write of MODE could disturb. Behind calls, and where nobody says what comes before, something may be.
+fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
+    let count = listing.lines.len();
+    let spread = |work: &mut Vec<usize>, seen: &mut Vec<bool>| {
+        while let Some(line) = work.pop() {
+            if line < count && !std::mem::replace(&mut seen[line], true) {
+                work.extend(listing.successors(line));
+            }
+        }
+    };
+    // Padding between functions is executed by nobody.
+    let (mut reached, mut entered, mut stale) = (vec![false; count], vec![false; count], vec![false; count]);
+    spread(&mut listing.functions.keys().copied().collect(), &mut reached);
+    let lines = || (0..count).filter(|line| reached[*line]);
+    lines().flat_map(|line| listing.successors(line)).for_each(|line| entered[line] = true);
+    // A jump to a register may lead to any label.
+    let jumps = lines().any(|line| listing.lines[line].leaves() && !listing.lines[line].falls_through());
+    let labels = listing.functions.iter().filter(|(line, name)| **line < count && !kernels.contains(*name));
+    let mut work: Vec<usize> = labels.map(|(line, _)| *line).filter(|line| jumps || !entered[*line]).collect();
+    let disturbs = |line: &usize| listing.lines[*line].is_vector() || listing.lines[*line].leaves();
+    work.extend(lines().filter(disturbs).flat_map(|line| listing.successors(line)));
+    spread(&mut work, &mut stale);
+    stale.into_iter().map(|stale| !stale).collect()
 }
 
 /// Facts that hold before each line on every path: what `step` makes of them; nothing holds where a function begins.
@@ -204,5 +223,48 @@ fn scalars(name: &str) -> Option<(u32, u32)> {
             let [first, last] = [first, last].map(|number| number.parse::<u32>().ok());
             Some((first?, last? + 1 - first?))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Problems of writes of MODE in code whose lines have 4 bytes; a line that ends in `:` is a symbol.
+    fn writes(code: &[&str]) -> usize {
+        let (mut text, mut at) = (String::new(), 0);
+        for line in code {
+            match line.strip_suffix(':') {
+                Some(name) => text += &format!("{at:016x} <{name}>:\n"),
+                None => {
+                    let distance = line.rsplit(' ').next().and_then(|word| word.parse::<u16>().ok()).unwrap_or(0);
+                    text += &format!("\t{line} // {at:012X}: {:08X}\n", 0xbfa0_0000 | u32::from(distance));
+                    at += 4;
+                }
+            }
+        }
+        let kernels = BTreeSet::from(["k".to_owned()]);
+        let found = problems(&Listing::read(&text), true, &kernels);
+        found.iter().filter(|problem| problem.contains("MODE")).count()
+    }
+
+    const WRITE: &str = "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 24, 1), 1";
+
+    #[test]
+    fn a_write_of_mode_needs_nops_where_a_vector_instruction_may_have_come() {
+        assert_eq!(writes(&["k:", "s_mov_b32 s0, 1", WRITE, "s_endpgm"]), 0);
+        assert_eq!(writes(&["k:", "v_mov_b32_e32 v0, 1", WRITE, "s_endpgm"]), 1);
+        assert_eq!(writes(&["k:", "v_mov_b32_e32 v0, 1", "v_nop", "v_nop", WRITE, "s_endpgm"]), 0);
+        // A label does not make a wave begin; loads are no vector instructions.
+        assert_eq!(writes(&["k:", "v_mov_b32_e32 v0, 1", "label:", WRITE, "s_endpgm"]), 1);
+        assert_eq!(writes(&["k:", "global_load_b32 v0, v[2:3], off", "label:", WRITE, "s_endpgm"]), 0);
+        // What is called comes from where anything may be under way; padding comes from nowhere.
+        assert_eq!(writes(&["f:", WRITE, "s_set_pc_i64 s[30:31]", "v_nop", "k:", WRITE, "s_endpgm"]), 1);
+    }
+
+    #[test]
+    fn all_ways_to_a_write_of_mode_count() {
+        let loops = |body: &str| writes(&["k:", WRITE, body, "s_cbranch_scc1 65533", "s_endpgm"]);
+        assert_eq!((loops("s_nop 0"), loops("v_nop")), (0, 1));
     }
 }
