@@ -3,6 +3,7 @@
 use crate::flight::{Flight, UnderWay};
 use crate::lives::Lives;
 use crate::reach::{Room, SGPRS};
+use crate::sites::Line;
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::code::{Scheduling, Surroundings};
 use hotswap_isa::bank::VgprBanks;
@@ -10,7 +11,7 @@ use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
 use hotswap_program::{Dead, Exit, Live};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 /// What the sites of one function share.
 pub(crate) struct Scene<'u, 'a> {
@@ -51,17 +52,25 @@ impl<'u, 'a> Scene<'u, 'a> {
 pub(crate) struct Around<'s, 'u, 'a> {
     scene: &'s Scene<'u, 'a>,
     offset: u32,
-    /// The block up to the site.
-    before: &'s [Inst],
     inst: Inst,
     banks: VgprBanks,
+    /// The block up to some site before it, and up to this one if a family looks back.
+    earlier: Cell<Line>,
+    before: OnceCell<Line>,
     live: OnceCell<(Live, Live)>,
     flight: OnceCell<Flight>,
 }
 
 impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
-    pub(crate) fn new(scene: &'s Scene<'u, 'a>, offset: u32, before: &'s [Inst], inst: Inst, banks: VgprBanks) -> Self {
-        Self { scene, offset, before, inst, banks, live: OnceCell::new(), flight: OnceCell::new() }
+    pub(crate) fn new(scene: &'s Scene<'u, 'a>, offset: u32, line: Line, inst: Inst) -> Self {
+        let banks = scene.unit.banks.before(&scene.unit.program, offset).unwrap_or(VgprBanks::UNKNOWN);
+        let (earlier, before) = (Cell::new(line), OnceCell::new());
+        Self { scene, offset, inst, banks, earlier, before, live: OnceCell::new(), flight: OnceCell::new() }
+    }
+
+    /// The block as far as it is known now.
+    pub(crate) fn into_line(self) -> Line {
+        self.before.into_inner().unwrap_or_else(|| self.earlier.take())
     }
 
     fn live(&self) -> &(Live, Live) {
@@ -107,7 +116,15 @@ impl Surroundings for Around<'_, '_, '_> {
     fn before(&self) -> &[Inst] {
         let function = &self.scene.unit.program.functions[self.scene.number];
         // Where somebody may come from anywhere, nothing before says anything.
-        if entered_anywhere(function).is_some() { &[] } else { self.before }
+        if entered_anywhere(function).is_some() {
+            return &[];
+        }
+        let line = self.before.get_or_init(|| {
+            let mut line = self.earlier.take();
+            line.before(self.scene.unit, self.scene.number, self.offset);
+            line
+        });
+        line.code()
     }
 
     fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {

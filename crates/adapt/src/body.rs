@@ -5,10 +5,11 @@
 
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::Rewriter;
-use hotswap_families::code::{Block, Flow, Insertion, Refusal, Scheduling};
+use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::{Exit, Reason};
+use hotswap_program::{Exit, Function, Reason};
 use hotswap_rewrite::Edits;
+use std::cell::OnceCell;
 use std::ops::Range;
 
 /// Changed instructions of a function: the offset of each, rising, itself, and what stands there now.
@@ -92,63 +93,103 @@ fn bytes(code: &[Inst]) -> Vec<u8> {
     code.iter().flat_map(|inst| inst.bytes().into_iter().take(usize::from(inst.len()))).collect()
 }
 
-/// Asks the families of scope `Function`, each about what the ones before have put in. Gives the families that put in
-/// something, with the number of places.
+/// Asks the families of scope `Function`, each about what the ones before have put in. `places` are offsets of what may
+/// concern them in the code as it was. Gives the families that put in something, with the number of places.
 pub(crate) fn function_families(
     rewriter: &Rewriter,
     unit: &Unit<'_>,
     number: usize,
     (target, scheduling): (Isa, Scheduling),
+    places: impl Iterator<Item = u32>,
     changes: &mut Changes,
 ) -> Result<Vec<(&'static str, u64)>, (&'static str, Refusal)> {
     let mut counts = Vec::new();
     let function = &unit.program.functions[number];
-    let anywhere = entered_anywhere(function).is_some();
-    let successors: Vec<Vec<usize>> = (0..function.blocks.len())
-        .map(|block| function.successors(block).iter().map(|next| *next as usize).collect())
-        .collect();
-    let mut bodies = self::bodies(unit, number, changes);
+    let blocks = blocks(unit, number);
+    let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
+    let old: Vec<(usize, Inst)> = places.filter_map(old).collect();
+    let mut code = Bodies::new(unit, number);
     let mut families = rewriter.functions().peekable();
     while let Some(family) = families.next() {
-        let blocks: Vec<Block<'_>> = function
-            .blocks
-            .iter()
-            .zip(&bodies)
-            .enumerate()
-            .map(|(block, (line, body))| Block {
-                code: body,
-                banks: unit.banks.at_block(number, block),
-                successors: &successors[block],
-                leaves: matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown),
-                begins: !anywhere
-                    && function.entries.iter().any(|entry| entry.offset == line.start && entry.is_kernel()),
-            })
-            .collect();
-        let flow = Flow { target, blocks: &blocks, scheduling };
+        let concerns = |inst: &Inst| rewriter.concerns_family(family, inst);
+        let concerned = concerned(concerns, function, &old, changes);
+        let bodies = Changed { bodies: &code, changes };
+        let flow = Flow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
         let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
         if !found.is_empty() {
             counts.push((family.name, found.len() as u64));
             insert(unit, number, found, changes);
             if families.peek().is_some() {
-                bodies = self::bodies(unit, number, changes);
+                code = Bodies::new(unit, number);
             }
         }
     }
     Ok(counts)
 }
 
-/// The instructions of each block as it becomes.
-fn bodies(unit: &Unit<'_>, number: usize, changes: &Changes) -> Vec<Vec<Inst>> {
-    let body = |block: &hotswap_program::Block| {
-        // Most instructions have eight bytes.
-        let mut body = Vec::with_capacity((block.end - block.start) as usize / 6 + 1);
-        each(unit, block, changes, |_, inst, new| match new {
-            Some(new) => body.extend_from_slice(new),
-            None => body.push(inst),
-        });
-        body
+fn blocks<'u>(unit: &'u Unit<'_>, number: usize) -> Vec<Block<'u>> {
+    let function = &unit.program.functions[number];
+    let anywhere = entered_anywhere(function).is_some();
+    let begins = |start: u32| function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel());
+    let block = |(block, line): (usize, &hotswap_program::Block)| Block {
+        banks: unit.banks.at_block(number, block),
+        successors: function.successors(block),
+        leaves: matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown),
+        begins: !anywhere && begins(line.start),
     };
-    unit.program.functions[number].blocks.iter().map(body).collect()
+    function.blocks.iter().enumerate().map(block).collect()
+}
+
+/// The blocks with something that concerns a family: `old` instructions, and those that were put in. What stands no more
+/// does no harm.
+fn concerned(
+    concerns: impl Fn(&Inst) -> bool,
+    function: &Function,
+    old: &[(usize, Inst)],
+    changes: &Changes,
+) -> Vec<usize> {
+    let there = old.iter().filter(|(_, inst)| concerns(inst)).map(|(block, _)| *block);
+    let made = changes.iter().filter(|(_, _, new)| new.iter().any(&concerns));
+    let mut all: Vec<usize> = there.chain(made.filter_map(|(offset, ..)| function.block_at(offset))).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The instructions of a function as it becomes; those of a block are made when somebody asks for them.
+struct Bodies<'u, 'a> {
+    unit: &'u Unit<'a>,
+    number: usize,
+    blocks: Vec<OnceCell<Vec<Inst>>>,
+}
+
+impl<'u, 'a> Bodies<'u, 'a> {
+    fn new(unit: &'u Unit<'a>, number: usize) -> Self {
+        let blocks = unit.program.functions[number].blocks.iter().map(|_| OnceCell::new()).collect();
+        Self { unit, number, blocks }
+    }
+}
+
+/// Bodies with the changes that they are to have.
+struct Changed<'c, 'u, 'a> {
+    bodies: &'c Bodies<'u, 'a>,
+    changes: &'c Changes,
+}
+
+impl Code for Changed<'_, '_, '_> {
+    fn of_block(&self, number: usize) -> &[Inst] {
+        let Bodies { unit, number: function, blocks } = self.bodies;
+        let Some(block) = unit.program.functions[*function].blocks.get(number) else { return &[] };
+        blocks[number].get_or_init(|| {
+            // Most instructions have eight bytes.
+            let mut body = Vec::with_capacity((block.end - block.start) as usize / 6 + 1);
+            each(unit, block, self.changes, |_, inst, new| match new {
+                Some(new) => body.extend_from_slice(new),
+                None => body.push(inst),
+            });
+            body
+        })
+    }
 }
 
 /// The instructions of a block: the offset of each, itself, and what stands in its place.

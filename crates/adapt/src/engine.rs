@@ -8,7 +8,7 @@ use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
 use crate::prepared::{Code, Prepared};
 use crate::reach::{self, Kernel};
 use crate::scan::{Suspects, suspects};
-use crate::sites::{self, Outcome, Task};
+use crate::sites::{self, Outcome, Places, Task};
 use crate::unit::Unit;
 use crate::verify;
 use hotswap_code_object::image::Image;
@@ -18,7 +18,7 @@ use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
-use hotswap_program::{Dead, Mark, MarkKind, Program, Source};
+use hotswap_program::{Dead, Function, Mark, MarkKind, Program, Source};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
@@ -55,7 +55,7 @@ pub(crate) fn prepare<'a>(object: &CodeObject<'a>, order: &Order) -> Result<Prep
         false => {
             let scheduled = found.iter().any(|section| section.schedules);
             let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
-            let task = Task { rewriter: &rewriter, target: to, scheduling };
+            let task = Task::new(&rewriter, to, scheduling);
             Code::New(code(object, &task, found, &mut record)?)
         }
     };
@@ -180,7 +180,8 @@ fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) 
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
         let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
         let images = (image, &new_image);
-        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target: task.target, moved: &[] })?;
+        let (target, plain) = (task.target, task.plain(one.unit.isa()));
+        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target, plain, moved: &[] })?;
     }
     again(units, found, &new_image, object.target_id().processor, task)
 }
@@ -243,10 +244,15 @@ impl Work<'_> {
             }
         }
         let functions: Vec<(usize, [Vec<u32>; 2])> = functions.into_iter().collect();
-        let (unit, kernels) = (&self.unit, &self.kernels);
+        let (unit, kernels, early) = (&self.unit, &self.kernels, &self.suspects.early);
         self.outcomes = functions
             .par_iter()
-            .map(|(number, [sites, reasons])| sites::function(task, unit, kernels, *number, sites, reasons))
+            .map(|(number, [sites, reasons])| {
+                let Function { start, end, .. } = unit.program.functions[*number];
+                let early = &early[early.partition_point(|offset| *offset < start)..];
+                let early = &early[..early.partition_point(|offset| *offset < end)];
+                sites::function(task, unit, kernels, *number, &Places { sites, reasons, early })
+            })
             .collect();
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct Suspects {
     pub(crate) sites: Vec<u32>,
     /// Offsets of instructions that concern one of scope `Function`; rising.
     pub(crate) reasons: Vec<u32>,
+    /// Offsets of instructions that would be such, but stand where waves have done nothing yet; rising.
+    pub(crate) early: Vec<u32>,
     /// Something sets SCHED_MODE.
     pub(crate) schedules: bool,
 }
@@ -39,6 +41,7 @@ impl Suspects {
     fn append(&mut self, mut other: Self) {
         self.sites.append(&mut other.sites);
         self.reasons.append(&mut other.reasons);
+        self.early.append(&mut other.early);
         self.schedules |= other.schedules;
     }
 }
@@ -167,6 +170,7 @@ fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspe
                 look.from(bytes, target, &mut found);
             }
         }
+        found.early.append(&mut look.early);
         if again {
             in_order(&mut found.sites, begin.0);
             in_order(&mut found.reasons, begin.1);

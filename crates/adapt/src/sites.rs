@@ -5,17 +5,31 @@ use crate::body::{self, Changes};
 use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
 use crate::unit::{Unit, entered_anywhere};
+use crate::verify::Plain;
 use hotswap_families::code::{Answer, Replacement, Scheduling, Site};
 use hotswap_families::{Family, Rewriter};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// What is asked about every function.
 pub(crate) struct Task<'t> {
     pub(crate) rewriter: &'t Rewriter,
     pub(crate) target: Isa,
     pub(crate) scheduling: Scheduling,
+    plain: OnceLock<Plain>,
+}
+
+impl<'t> Task<'t> {
+    pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling) -> Self {
+        Self { rewriter, target, scheduling, plain: OnceLock::new() }
+    }
+
+    /// For the check of the result: what may stand there as it stood. All code of an object is for one `source`.
+    pub(crate) fn plain(&self, source: Isa) -> &Plain {
+        self.plain.get_or_init(|| Plain::new(source, self.target))
+    }
 }
 
 /// What became of a function.
@@ -40,15 +54,25 @@ pub(crate) struct Outcome {
 const CONVENTION: &str = "functions that are called keep LLVM's calling convention: they begin and return with the bank mode \
                           0, and callers who are not known keep nothing in registers that it lets callees change";
 
+/// Offsets in one function; each list rises.
+pub(crate) struct Places<'p> {
+    /// What concerns a family of scope `Instruction`.
+    pub(crate) sites: &'p [u32],
+    /// What concerns one of scope `Function`.
+    pub(crate) reasons: &'p [u32],
+    /// What concerns these if something else does.
+    pub(crate) early: &'p [u32],
+}
+
 /// Does a function: its sites, then what concerns it as a whole.
 pub(crate) fn function(
     task: &Task<'_>,
     unit: &Unit<'_>,
     kernels: &[Kernel],
     number: usize,
-    sites: &[u32],
-    reasons: &[u32],
+    places: &Places<'_>,
 ) -> Outcome {
+    let Places { sites, reasons, .. } = places;
     let room = crate::reach::room(unit, kernels, number);
     let scene = Scene::new(unit, number, room.clone(), task.scheduling, sites);
     let mut outcome = Outcome { number, room, ..Outcome::default() };
@@ -56,12 +80,12 @@ pub(crate) fn function(
     if let Some((at, reason)) = body::unreadable(unit, number) {
         // Behind bytes that nobody can read nothing is known: what stands there may be executed, or not.
         let decoded = |offset: &u32| Some((*offset, unit.program.decode(*offset)?));
-        let first = sites.iter().chain(reasons).find_map(decoded);
+        let first = sites.iter().chain(*reasons).find_map(decoded);
         outcome.refused.push(Refused::unreadable(at, reason, word(unit, at), first));
         return outcome;
     }
     let mut line = Line::default();
-    for offset in sites {
+    for offset in *sites {
         match known(&offset) {
             true => site(task, &scene, &mut line, *offset, &mut outcome),
             false => hidden(task, unit, number, *offset, &mut outcome),
@@ -70,15 +94,16 @@ pub(crate) fn function(
     let flows = |inst: &Inst| task.rewriter.concerns_function(inst);
     let made = outcome.changes.iter().any(|(_, _, new)| new.iter().any(flows));
     if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| known(&offset))) {
-        whole(task, unit, &mut outcome);
+        whole(task, unit, places, &mut outcome);
     }
     outcome
 }
 
-fn whole(task: &Task<'_>, unit: &Unit<'_>, outcome: &mut Outcome) {
+fn whole(task: &Task<'_>, unit: &Unit<'_>, places: &Places<'_>, outcome: &mut Outcome) {
     let setting = (task.target, task.scheduling);
     let before = outcome.changes.grown();
-    match body::function_families(task.rewriter, unit, outcome.number, setting, &mut outcome.changes) {
+    let places = places.reasons.iter().chain(places.early).copied();
+    match body::function_families(task.rewriter, unit, outcome.number, setting, places, &mut outcome.changes) {
         Ok(counts) => {
             counts.into_iter().for_each(|(family, count)| *outcome.counts.entry((family, None)).or_default() += count);
             // What they put in are v_nop and waits, of one cycle and four bytes each.
@@ -91,30 +116,33 @@ fn whole(task: &Task<'_>, unit: &Unit<'_>, outcome: &mut Outcome) {
     }
 }
 
-/// The block up to a site; sites of one block come one after another.
-#[derive(Default)]
-struct Line {
+/// The block up to a site; sites of one block come one after another, and few families look back.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
     block: Option<usize>,
     code: Vec<Inst>,
     /// Where `code` ends.
     at: u32,
-    banks: hotswap_isa::bank::VgprBanks,
 }
 
 impl Line {
-    fn advance(&mut self, unit: &Unit<'_>, number: usize, block: usize, offset: u32) {
-        if self.block != Some(block) {
-            let start = unit.program.functions[number].blocks[block].start;
-            let banks = unit.banks.at_block(number, block);
+    /// The code of a block before an offset.
+    pub(crate) fn before(&mut self, unit: &Unit<'_>, number: usize, offset: u32) {
+        let function = &unit.program.functions[number];
+        let block = function.block_at(offset);
+        if self.block != block {
             self.code.clear();
-            (self.block, self.at, self.banks) = (Some(block), start, banks);
+            (self.block, self.at) = (block, block.map_or(offset, |block| function.blocks[block].start));
         }
         while self.at < offset {
             let Some(inst) = unit.program.decode(self.at) else { break };
-            self.banks = self.banks.after(&inst, unit.isa());
             self.at += u32::from(inst.len());
             self.code.push(inst);
         }
+    }
+
+    pub(crate) fn code(&self) -> &[Inst] {
+        &self.code
     }
 }
 
@@ -122,10 +150,11 @@ fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, ou
     let (unit, number) = (scene.unit, scene.number);
     let function = &unit.program.functions[number];
     let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
-    line.advance(unit, number, block, offset);
-    let around = Around::new(scene, offset, &line.code, inst, line.banks);
+    let around = Around::new(scene, offset, std::mem::take(line), inst);
     let question = Site { source: unit.isa(), target: task.target, inst: &inst };
-    match task.rewriter.rewrite(&question, &around) {
+    let answer = task.rewriter.rewrite(&question, &around);
+    *line = around.into_line();
+    match answer {
         Ok(None) | Ok(Some((_, Answer::NotMine))) => {}
         Ok(Some((family, Answer::Leave(why)))) => {
             *outcome.counts.entry((family.name, Some(why))).or_default() += 1;

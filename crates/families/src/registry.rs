@@ -276,7 +276,7 @@ impl Rewriter {
     ) -> Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)> {
         let concerned = self.concerned.get(usize::from(site.inst.entry().id())).copied().unwrap_or(0);
         for (index, (family, apply)) in self.instruction.iter().enumerate() {
-            if concerned >> index & 1 == 0 {
+            if concerned >> index & 1 == 0 || !apply.suspects.hold(site.inst) {
                 continue;
             }
             match (apply.rewrite)(site, around) {
@@ -293,6 +293,11 @@ impl Rewriter {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a family of scope `Function` may have something to put into a function with that instruction.
+    pub fn concerns_family(&self, family: &Family, inst: &Inst) -> bool {
+        self.function.iter().any(|(known, apply)| known.name == family.name && (apply.concerns)(inst))
     }
 
     /// The families of scope `Function` in order. What one of them puts in belongs in the code before the next is asked.

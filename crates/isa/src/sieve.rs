@@ -4,6 +4,8 @@
 //! or no scalar register.
 //! A sieve is the part of the tables that one target needs, laid out so that most instructions cost a few loads.
 //!
+//! A sieve for several targets answers where all of them say the same.
+//!
 //! Invariants: what a sieve answers is what [`Isa::decode`] says of the same bytes: an instruction of that class and length,
 //! and none of its fields holds its number; whatever is not that simple has no answer. [`Inst`](crate::Inst) is never made.
 
@@ -21,6 +23,8 @@ pub struct Seen {
     pub len: u8,
     /// The class of its line.
     pub class: u8,
+    /// Its line.
+    pub entry: Entry,
 }
 
 /// What is said of one line of the tables.
@@ -57,6 +61,7 @@ struct Line {
     /// Length in bytes for what the fields mean together; 0 where that is for the decoder to say.
     lengths: [u8; 8],
     class: u8,
+    entry: Entry,
 }
 
 /// Fields that are looked at; unused ones accept everything.
@@ -70,8 +75,25 @@ const HIGH: u32 = 1 << 30;
 impl Sieve {
     /// The sieve for code of `isa`; `grade` is asked once for each line of the tables that it needs.
     pub fn new(isa: Isa, grade: impl FnMut(Entry) -> Grade) -> Self {
+        Self::shared(&[isa], grade)
+    }
+
+    /// The sieve for code that is looked at as code of several targets at once. Targets that find their lines in ways of
+    /// their own get no answers.
+    pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> Grade) -> Self {
+        let ways = |isa: &Isa| (isa.setting().root, isa.setting().accept, isa.longest());
+        match isas {
+            [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
+                Self::make(*first, others, grade)
+            }
+            _ => Self { nodes: Vec::new(), lines: Vec::new(), meanings: Vec::new() },
+        }
+    }
+
+    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(Entry) -> Grade) -> Self {
         let mut making = Making {
             isa,
+            others,
             grade,
             nodes: Vec::new(),
             tables: BTreeMap::new(),
@@ -106,7 +128,7 @@ impl Sieve {
         };
         let meaning = one(0) | one(1) | one(2) | one(3);
         let len = line.lengths[usize::from(meaning & 7)];
-        ((low ^ line.value) & line.mask == 0 && len != 0).then_some(Seen { len, class: line.class })
+        ((low ^ line.value) & line.mask == 0 && len != 0).then_some(Seen { len, class: line.class, entry: line.entry })
     }
 
     #[inline(always)]
@@ -117,8 +139,10 @@ impl Sieve {
 }
 
 /// A sieve under construction.
-struct Making<G> {
+struct Making<'i, G> {
     isa: Isa,
+    /// Targets that must have the same lines.
+    others: &'i [Isa],
     grade: G,
     nodes: Vec<u32>,
     /// Tables that are there already, by the decoder's number.
@@ -131,7 +155,7 @@ struct Making<G> {
     sets: BTreeMap<Field, Option<u16>>,
 }
 
-impl<G: FnMut(Entry) -> Grade> Making<G> {
+impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
     /// The node that stands for one of the decoder's.
     fn node(&mut self, node: u32) -> u32 {
         if node & LEAF != 0 {
@@ -180,8 +204,13 @@ impl<G: FnMut(Entry) -> Grade> Making<G> {
 
     fn line(&mut self, id: u16) -> Option<Line> {
         let entry = ENTRIES.get(usize::from(id))?;
-        let setting = self.isa.setting();
-        AVAILABLE.get(setting.available as usize + usize::from(entry.need)).filter(|there| **there)?;
+        let has = |isa: &Isa| {
+            let number = isa.setting().available as usize + usize::from(entry.need);
+            AVAILABLE.get(number).is_some_and(|there| *there)
+        };
+        if !has(&self.isa) || !self.others.iter().all(has) {
+            return None;
+        }
         let Grade { class, except, without_scalars } = (self.grade)(Entry::new(id));
         let mut fields = Fields::of(entry)?;
         fields.except(&except)?;
@@ -196,6 +225,7 @@ impl<G: FnMut(Entry) -> Grade> Making<G> {
             set: [0; FIELDS],
             lengths: fields.lengths(entry.bytes, self.isa.longest()),
             class: class?,
+            entry: Entry::new(id),
         };
         for (number, (at, field)) in fields.list.into_iter().enumerate() {
             line.set[number] = self.set(field)?;

@@ -42,7 +42,8 @@ fn judge(isa: Isa, sieve: &Sieve, bytes: &[u8; 20]) -> (bool, bool) {
     let Some(seen) = sieve.look(bytes) else { return (false, plain) };
     let inst = decoded.unwrap_or_else(|error| panic!("{isa:?} {bytes:02x?}: {seen:?}, but {error}"));
     assert!(plain, "{isa:?} {bytes:02x?}: {seen:?}, but {inst:?}");
-    assert_eq!((seen.len, Some(seen.class)), (inst.len(), class(inst.entry())), "{isa:?} {inst:?} {bytes:02x?}");
+    let expected = (inst.len(), class(inst.entry()), inst.entry());
+    assert_eq!((seen.len, Some(seen.class), seen.entry), expected, "{isa:?} {inst:?} {bytes:02x?}");
     (true, true)
 }
 
@@ -109,6 +110,39 @@ fn arbitrary_words() {
             judge(isa, &sieve, &bytes_of(numbers.wide(), numbers.next() as u32));
         }
     }
+}
+
+/// The answer for two targets: that of the first where the other one decodes the same.
+#[test]
+fn two_targets_at_once() {
+    let isa = |name| Isa::new(hotswap_isa::Target::find(name).unwrap());
+    let mut numbers = Random::new(5);
+    let (mut shared, mut lost) = (0, 0);
+    let (source, target) = (isa("gfx1250"), isa("gfx1250-strict"));
+    let (both, one) = (Sieve::shared(&[source, target], grade), Sieve::new(source, grade));
+    for entry in Entry::all().filter(|entry| entry.available(source) || entry.available(target)) {
+        let (value, mask) = entry.fixed();
+        for _ in 0..16 {
+            let random = numbers.wide() & !(0x1ff | 0x7ff_ffff << 32) | 0x102 | 0x402_0501 << 32;
+            let bytes = bytes_of(random & !mask | value, numbers.next() as u32);
+            let seen = both.look(&bytes);
+            judge(target, &both, &bytes);
+            judge(source, &both, &bytes);
+            let same = source.decode(&bytes) == target.decode(&bytes);
+            assert!(same || seen.is_none(), "{bytes:02x?}");
+            assert_eq!(seen, one.look(&bytes).filter(|_| same), "{bytes:02x?}");
+            shared += u32::from(seen.is_some());
+            lost += u32::from(!same);
+        }
+    }
+    assert!(shared > 5_000 && lost > 100, "{shared} shared, {lost} not");
+    // One finds its lines otherwise.
+    let bytes = bytes_of(0x7e00_0280, 0);
+    assert!(
+        Sieve::new(source, grade).look(&bytes).is_some() || class(source.decode(&bytes).unwrap().entry()).is_none()
+    );
+    assert_eq!(Sieve::shared(&[source, isa("gfx1100")], grade).look(&bytes), None);
+    assert_eq!(Sieve::shared(&[], grade).look(&bytes), None);
 }
 
 #[test]

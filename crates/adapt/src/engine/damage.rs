@@ -31,7 +31,7 @@ fn a_flipped_bit_of_code_is_found() {
     let Some(bench) = Workbench::new("damaged results") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
-    let task = Task { rewriter: &rewriter, target: to, scheduling: Scheduling::Hardware };
+    let task = Task::new(&rewriter, to, Scheduling::Hardware);
     let (mut tried, mut missed) = (0, Vec::new());
     for (name, text) in CASES {
         let data = assembled(&bench, name, text);
@@ -70,7 +70,7 @@ fn a_wrong_plan_is_found() {
     let Some(bench) = Workbench::new("wrong plans") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
-    let task = Task { rewriter: &rewriter, target: to, scheduling: Scheduling::Hardware };
+    let task = Task::new(&rewriter, to, Scheduling::Hardware);
     for (name, text, expected) in [
         ("hazards", CASES[2].1, "vector instructions behind a matrix instruction"),
         ("scratch", CASES[3].1, "which is read later"),

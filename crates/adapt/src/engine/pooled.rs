@@ -97,9 +97,10 @@ fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Mov
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
         let (plan, moved) = (verify::Plan::default(), own(one.unit.number));
-        let pair =
-            verify::Pair { old: &one.unit, new, plan, images: (image, made), target: one.unit.isa(), moved: &moved };
-        verify::unit(&pair)?;
+        let target = one.unit.isa();
+        let plain = verify::Plain::new(target, target);
+        let images = (image, made);
+        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target, plain: &plain, moved: &moved })?;
     }
     Ok(())
 }

@@ -38,9 +38,8 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
     }
     for value in &before.pc_values {
         let at = |offset: u32| followed.at(offset);
-        let same = |new: &&hotswap_program::PcValue| {
-            Some(new.pc) == at(value.pc) && Some(new.low) == at(value.low) && Some(new.high) == at(value.high)
-        };
+        let parts = [at(value.pc), at(value.low), at(value.high)];
+        let same = |new: &&hotswap_program::PcValue| [new.pc, new.low, new.high].map(Some) == parts;
         let found = after.pc_values.iter().find(same).map(|new| new.to);
         let expected = place(pair, followed, value.to);
         let code = |place: hotswap_program::Place| new.source.offset_of(place);

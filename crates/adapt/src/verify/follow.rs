@@ -3,11 +3,13 @@
 //! Invariants: what is not planned has the bytes that it had, but for distances (which lead where they led), literals of
 //! computed addresses (see [`super::flow`]), and `s_clause` and `s_delay_alu`, which say less.
 
+use super::plain::{Same, is_matrix};
 use super::{Fault, Pair};
 use hotswap_isa::{Flag, Inst, Isa, Name};
 use hotswap_program::{Callee, FixupKind, Mark, MarkKind, PcValue};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::hint::black_box;
 
 /// Where everything is now.
 #[derive(Debug, Default)]
@@ -18,6 +20,9 @@ pub(crate) struct Followed {
     moved: Vec<(u32, u32)>,
     /// Planned places: the old offset, and begin and end of what stands there; rising.
     places: Vec<(u32, (u32, u32))>,
+    /// Stretches of new code that were gone through, and the matrix instructions in them; rising.
+    covered: Vec<(u32, u32)>,
+    matrices: Vec<u32>,
 }
 
 impl Followed {
@@ -40,10 +45,20 @@ impl Followed {
         found.ok().map(|found| self.places[found].1)
     }
 
+    /// Whether a matrix instruction stands in new code; `None` if not all of that was gone through.
+    pub(super) fn has_matrix(&self, start: u32, end: u32) -> Option<bool> {
+        let next = self.covered.partition_point(|(from, _)| *from <= start);
+        let (_, to) = self.covered.get(next.checked_sub(1)?)?;
+        let first = self.matrices.partition_point(|at| *at < start);
+        (end <= *to).then(|| self.matrices.get(first).is_some_and(|at| *at < end))
+    }
+
     /// Puts what was found last in its order.
     fn sort(&mut self) {
         self.moved.sort_unstable();
         self.places.sort_unstable();
+        self.covered.sort_unstable();
+        self.matrices.sort_unstable();
     }
 }
 
@@ -82,8 +97,11 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         followed.steps.append(&mut walk.followed.steps);
         followed.moved.append(&mut walk.followed.moved);
         followed.places.append(&mut walk.followed.places);
+        followed.covered.append(&mut walk.followed.covered);
+        followed.matrices.append(&mut walk.followed.matrices);
         branches.append(&mut walk.branches);
     }
+    followed.sort();
     let mut walk = Walk { followed, branches, ..Walk::new(pair) };
     walk.without_names()?;
     planned(pair, &walk.followed)?;
@@ -143,11 +161,13 @@ struct Walk<'w, 'p, 'a, 'b> {
     branches: Vec<(u32, u32, u32)>,
     old: u32,
     new: u32,
+    /// From here on instructions were gone through.
+    covered: u32,
 }
 
 impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     fn new(pair: &'w Pair<'p, 'a, 'b>) -> Self {
-        Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0 }
+        Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0, covered: 0 }
     }
 
     fn fault<T>(&self, what: impl Into<String>) -> Result<T, Fault> {
@@ -207,7 +227,15 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         Ok(self)
     }
 
+    /// Goes through code up to an old offset.
     fn stretch(&mut self, end: u32) -> Result<(), Fault> {
+        self.covered = self.new;
+        self.code(end)?;
+        self.followed.covered.push((self.covered, self.new));
+        Ok(())
+    }
+
+    fn code(&mut self, end: u32) -> Result<(), Fault> {
         let isa = self.pair.old.isa();
         let mut planned = self.pair.plan.range(self.old..end.max(self.old)).iter().peekable();
         while self.old < end {
@@ -216,11 +244,11 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                 self.place(code)?;
                 continue;
             }
+            let next = planned.peek().map_or(end, |(offset, ..)| *offset);
+            if self.plain(next.min(end), end) {
+                continue;
+            }
             match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
-                Some(inst) if self.is_plain(&inst) => {
-                    self.old += u32::from(inst.len());
-                    self.new += u32::from(inst.len());
-                }
                 Some(inst) => self.same(&inst, isa)?,
                 None => {
                     let word = |bytes: &[u8], at: u32| bytes.get(at as usize..at as usize + 4).map(<[u8]>::to_vec);
@@ -228,20 +256,58 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                     if word(old.bytes, self.old) != word(new.bytes, self.new) {
                         return self.fault("bytes that are no instruction have changed");
                     }
+                    // What it is for the target, nobody knows.
+                    self.followed.covered.push((self.covered, self.new));
                     self.old += 4;
                     self.new += 4;
+                    self.covered = self.new;
                 }
             }
         }
         Ok(())
     }
 
-    /// Whether an instruction that says nothing about others stands there again, as one of the target: nearly all of them.
-    /// Branches, clauses and delays are scalar ones.
-    fn is_plain(&self, old: &Inst) -> bool {
-        let rest = self.pair.new.program.source.bytes.get(self.new as usize..).unwrap_or_default();
-        let same = |new: Inst| old.words() == new.words() && old.entry() == new.entry();
-        !old.is(Flag::Salu) && self.pair.target.decode(rest).is_ok_and(same)
+    /// Goes over instructions that are what they were, up to the next planned place or one that needs a closer look; whether
+    /// there were any.
+    fn plain(&mut self, next: u32, end: u32) -> bool {
+        let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
+        let (first, plain) = (self.old, self.pair.plain);
+        let chunk = |bytes: &'p [u8], at: u32| bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
+        while self.old < next
+            && let Some((before, after)) = chunk(old, self.old).zip(chunk(new, self.new))
+            && let Some(same) = plain.same(before, after)
+        {
+            let len = match same {
+                // Constants behind branches that are predicted let the next one begin before this length is known.
+                Same::Bytes(4) => black_box(4),
+                Same::Bytes(8) => black_box(8),
+                Same::Bytes(len) | Same::Matrix(len) => len,
+                Same::Branch(_) => 4,
+            };
+            if self.old + len > end || !self.goes(same) {
+                break;
+            }
+            self.old += len;
+            self.new += len;
+        }
+        self.old != first
+    }
+
+    /// Notes what an unchanged instruction says; whether that is all there is to it.
+    #[inline(always)]
+    fn goes(&mut self, same: Same) -> bool {
+        match same {
+            Same::Bytes(_) => {}
+            Same::Matrix(_) => self.followed.matrices.push(self.new),
+            // What branches over one instruction may lead around a long branch; a linker may fill distances in.
+            Same::Branch([_, 1]) => return false,
+            Same::Branch(_) if !self.pair.old.program.source.linked => return false,
+            Same::Branch([old, new]) => {
+                let target = |at: u32, distance: i16| at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4);
+                self.branches.push((target(self.old, old), self.new, target(self.new, new)));
+            }
+        }
+        true
     }
 
     /// A planned place.
@@ -259,6 +325,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
             if self.legal(self.new)? != *inst {
                 return self.fault(format!("`{}` is not what was planned", inst.mnemonic()));
             }
+            self.note(inst);
             self.new += u32::from(inst.len());
         }
         self.old = at + u32::from(old.len());
@@ -287,9 +354,17 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         if new.mnemonic() == "s_clause" {
             self.clause(old, &new)?;
         }
+        self.note(&new);
         self.old += u32::from(old.len());
         self.new += u32::from(new.len());
         Ok(())
+    }
+
+    /// Remembers a new matrix instruction, before it is passed.
+    fn note(&mut self, new: &Inst) {
+        if is_matrix(new.mnemonic()) {
+            self.followed.matrices.push(self.new);
+        }
     }
 
     /// A linker fills the distance in.

@@ -3,7 +3,8 @@
 //! The numbers are those of LLVM's model of the target; they are written down here once more, by what the bits of an
 //! instruction say, so that an error in the family's table is one here only if it is made twice.
 
-use super::Fault;
+use super::follow::Followed;
+use super::{Fault, Pair};
 use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
@@ -45,10 +46,15 @@ struct Producer {
 }
 
 /// Checks a function of the new program.
-pub(super) fn function(unit: &Unit<'_>, number: usize, isa: Isa) -> Result<(), Fault> {
+pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), Fault> {
+    let (unit, isa) = (pair.new, pair.target);
     let function = &unit.program.functions[number];
     let code = Code { unit, number, blocks: function.blocks.iter().map(|_| OnceCell::new()).collect() };
-    for block in (0..function.blocks.len()).filter(|block| has_matrix(unit, &function.blocks[*block])) {
+    let has_matrix = |line: &Block| {
+        let known = followed.has_matrix(line.start, line.end);
+        known.unwrap_or_else(|| has_matrix(unit, line))
+    };
+    for block in (0..function.blocks.len()).filter(|block| has_matrix(&function.blocks[*block])) {
         for (index, step) in code.block(block).iter().enumerate() {
             let Some(needs) = needs(&step.inst) else { continue };
             let result = named(step, isa, &[Name::Vdst]);

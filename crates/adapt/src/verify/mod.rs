@@ -17,7 +17,10 @@
 mod flow;
 mod follow;
 mod hazard;
+mod plain;
 mod scratch;
+
+pub(crate) use plain::Plain;
 
 use crate::body::Changes;
 use crate::unit::Unit;
@@ -64,6 +67,7 @@ pub(crate) struct Pair<'p, 'a, 'b> {
     pub(crate) plan: Plan<'p>,
     pub(crate) images: (&'p Image<'a>, &'p Image<'b>),
     pub(crate) target: Isa,
+    pub(crate) plain: &'p Plain,
     /// Functions that are somewhere else; by their old places.
     pub(crate) moved: &'p [Moved],
 }
@@ -100,7 +104,7 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
         flow::function(pair, &followed, *number)?;
         match changed(pair, &followed, *number) {
             Some(new) => {
-                hazard::function(pair.new, new, pair.target)?;
+                hazard::function(pair, &followed, new)?;
                 scratch::function(pair, &followed, *number, new)
             }
             None => Ok(()),

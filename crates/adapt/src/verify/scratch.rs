@@ -202,8 +202,12 @@ fn all_lanes(
     banks: VgprBanks,
     granted: Granted,
 ) -> Result<(), Fault> {
-    let (isa, (_, behind)) = (pair.old.isa(), lives.around(offset));
+    let isa = pair.old.isa();
     let (written, _) = overwritten(place, banks, isa);
+    if written.is_empty() {
+        return Ok(());
+    }
+    let (_, behind) = lives.around(offset);
     let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, Dead::InAllLanes);
     let live = |reg: &Reg| held(reg) && !comes_back(place.code, *reg, isa);
     match written.iter().find(live) {

@@ -9,7 +9,8 @@
 
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Flag, Inst, Isa, Name};
+use hotswap_isa::{Entry, Flag, Inst, Isa, Name};
+use std::sync::OnceLock;
 
 /// Vector instructions that must stand between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +63,22 @@ impl Spacing {
         if !is_matrix(inst) {
             return None;
         }
-        let mnemonic = inst.mnemonic();
-        let row = ROWS
-            .iter()
-            .find(|row| mnemonic.starts_with(row.prefix) && mnemonic.contains(row.part) && row.formats.fit(inst))?;
+        let row = rows(inst.entry()).iter().find(|row| row.formats.fit(inst))?;
         Some(row.spacing).filter(|spacing| spacing.matrix > 0)
     }
+}
+
+/// The rows that fit a line of the tables by its name. There are few lines and many instructions, so names are looked at
+/// once.
+fn rows(entry: Entry) -> &'static [&'static Row] {
+    static INDEX: OnceLock<Vec<Vec<&'static Row>>> = OnceLock::new();
+    let of = |entry: Entry| {
+        let name = entry.mnemonic();
+        let fits = |row: &&Row| name.starts_with(row.prefix) && name.contains(row.part);
+        ROWS.iter().filter(fits).collect::<Vec<_>>()
+    };
+    let index = INDEX.get_or_init(|| Entry::all().map(of).collect());
+    index.get(usize::from(entry.id())).map_or(&[], |rows| rows)
 }
 
 impl Formats {

@@ -19,7 +19,7 @@ pub(crate) mod scaled;
 mod sequence;
 mod site;
 
-pub use flow::{Block, Flow, Insertion};
+pub use flow::{Block, Code, Flow, Insertion};
 pub use hazard::{Hazard, Spacing, Touch};
 pub use lookback::{alignment, last_writer};
 pub use sequence::Sequence;
@@ -48,7 +48,8 @@ pub struct InstructionFamily {
 pub enum Suspects {
     /// All.
     All,
-    /// Those that hold the number in the field of one of these operands.
+    /// Those that hold the number in the field of one of these operands. In a field of eight bits, or fewer, every number is
+    /// a vector register.
     Number {
         /// The operands.
         operands: &'static [Name],
@@ -73,10 +74,11 @@ impl Suspects {
             Self::Number { operands, .. } => operands,
         };
         let slots = entry.slots().iter().filter(move |slot| operands.contains(&slot.name));
-        slots.filter_map(move |slot| match slot.pieces() {
+        let fields = slots.filter_map(move |slot| match slot.pieces() {
             [] => entry.fields().find(|field| field.name == slot.name).map(|field| field.pieces),
             pieces => Some(pieces),
-        })
+        });
+        fields.filter(|pieces| pieces.iter().map(|piece| piece.width).sum::<u8>() > 8)
     }
 }
 

@@ -73,20 +73,13 @@ impl Sequence {
     /// # Errors
     /// The target has no such instruction, or the mode that it needs cannot be had.
     pub fn add(&mut self, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<(), Refusal> {
-        let mut builder = Builder::new(self.isa, mnemonic, class);
-        let mut banked: Vec<(Name, u8)> = Vec::new();
-        for (name, arg) in operands {
-            let arg = match arg {
-                Arg::Reg(reg) if reg.file == RegFile::Vgpr => {
-                    banked.push((*name, (reg.index >> 8) as u8));
-                    Arg::Reg(Reg { index: reg.index & 255, ..*reg })
-                }
-                other => *other,
-            };
-            builder = builder.set(*name, arg);
-        }
-        let inst = builder.build_among(entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))?;
-        let needs = needs(inst.entry(), &banked)?;
+        let in_first_bank = |(name, arg): &(Name, Arg)| match arg {
+            Arg::Reg(reg) if reg.file == RegFile::Vgpr => (*name, Arg::Reg(Reg { index: reg.index & 255, ..*reg })),
+            other => (*name, *other),
+        };
+        let args: Vec<(Name, Arg)> = operands.iter().map(in_first_bank).collect();
+        let inst = build(self.isa, mnemonic, class, &args)?;
+        let needs = needs(inst.entry(), operands)?;
         self.switch(needs)?;
         self.push(inst)
     }
@@ -105,9 +98,7 @@ impl Sequence {
     /// # Errors
     /// The target has no such instruction.
     pub fn wait(&mut self, mnemonic: &str, value: i64) -> Result<(), Refusal> {
-        let builder = Builder::new(self.isa, mnemonic, Class::Sopp).set(Name::Simm16, Arg::Number(value));
-        let inst = builder.build_among(entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))?;
-        self.append(inst);
+        self.append(build(self.isa, mnemonic, Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?);
         Ok(())
     }
 
@@ -162,9 +153,7 @@ impl Sequence {
             return Ok(());
         }
         let value = i64::from(before) << 8 | i64::from(mode);
-        let builder = Builder::new(self.isa, "s_set_vgpr_msb", Class::Sopp).set(Name::Simm16, Arg::Number(value));
-        let inst = builder.build_among(entries("s_set_vgpr_msb"));
-        let inst = inst.map_err(|error| cannot_encode("s_set_vgpr_msb", error))?;
+        let inst = build(self.isa, "s_set_vgpr_msb", Class::Sopp, &[(Name::Simm16, Arg::Number(value))])?;
         if self.banks.after(&inst, self.isa).mode() != Some(mode) {
             self.wait("s_nop", 0)?;
         }
@@ -177,24 +166,28 @@ impl Sequence {
 }
 
 /// The bank that each role needs.
-fn needs(entry: Entry, banked: &[(Name, u8)]) -> Result<[Option<u8>; 4], Refusal> {
+fn needs(entry: Entry, operands: &[(Name, Arg)]) -> Result<[Option<u8>; 4], Refusal> {
     let mut needs = [None; 4];
-    for (name, bank) in banked {
+    let bank = |arg: &Arg| match arg {
+        Arg::Reg(reg) if reg.file == RegFile::Vgpr => Some((reg.index >> 8) as u8),
+        _ => None,
+    };
+    for (name, bank) in operands.iter().filter_map(|(name, arg)| Some((name, bank(arg)?))) {
         let slot = entry.slots().iter().position(|slot| slot.name == *name);
         let role = slot.and_then(|slot| role(entry, slot as u8));
         let Some(role) = role else {
-            if *bank == 0 {
+            if bank == 0 {
                 continue;
             }
             let what = format!("operand {} of {} is read from bank 0 in every mode", name.as_str(), entry.mnemonic());
             return Err(Refusal::new(what, RECOMPILE));
         };
         match needs[role as usize] {
-            Some(other) if other != *bank => {
+            Some(other) if other != bank => {
                 let what = format!("{} would need registers of two banks in one role", entry.mnemonic());
                 return Err(Refusal::new(what, RECOMPILE));
             }
-            _ => needs[role as usize] = Some(*bank),
+            _ => needs[role as usize] = Some(bank),
         }
     }
     Ok(needs)
@@ -234,6 +227,12 @@ pub(crate) fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
     index.get(mnemonic).into_iter().flatten().copied()
 }
 
+/// The instruction with these operands; VGPRs as they are encoded.
+fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, Refusal> {
+    let builder = Builder::new(isa, mnemonic, class).set_all(operands);
+    builder.build_among(entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))
+}
+
 /// An instruction that the target should have, or an operand that it should take.
 pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> Refusal {
     Refusal::new(format!("{mnemonic} cannot be encoded: {error}"), RECOMPILE)
@@ -241,12 +240,11 @@ pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> Refusal {
 
 /// `v_nop`.
 pub(crate) fn no_operation(isa: Isa) -> Result<Inst, Refusal> {
-    Builder::new(isa, "v_nop", Class::Vop1).build_among(entries("v_nop")).map_err(|error| cannot_encode("v_nop", error))
+    build(isa, "v_nop", Class::Vop1, &[])
 }
 
 /// `s_wait_alu` for all vector results and nothing else.
 pub(crate) fn wait_for_vector_results(isa: Isa) -> Result<Inst, Refusal> {
     const NOTHING_MISSING: i64 = 0x0f9f;
-    let builder = Builder::new(isa, "s_wait_alu", Class::Sopp).set(Name::Simm16, Arg::Number(NOTHING_MISSING));
-    builder.build_among(entries("s_wait_alu")).map_err(|error| cannot_encode("s_wait_alu", error))
+    build(isa, "s_wait_alu", Class::Sopp, &[(Name::Simm16, Arg::Number(NOTHING_MISSING))])
 }

@@ -5,7 +5,7 @@
 //! already count. Where a wave has executed no vector instruction yet there is nothing to disturb: compilers set MODE at
 //! the begin of every kernel.
 
-use crate::code::{Block, Flow, FunctionFamily, Insertion, Refusal, no_operation};
+use crate::code::{Flow, FunctionFamily, Insertion, Refusal, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::{Entry, Flag, Inst, Name};
@@ -24,15 +24,15 @@ const NEEDED: usize = 2;
 
 fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
     let mut all = Vec::new();
-    let fresh = fresh(flow);
-    for (block, code) in flow.blocks.iter().enumerate() {
-        let vector = code.code.iter().position(|inst| inst.is(Flag::Valu)).unwrap_or(code.code.len());
-        for (before, _) in code.code.iter().enumerate().filter(|(_, inst)| sets_mode(inst)) {
-            if fresh[block] && before < vector {
+    let mut known = None;
+    for block in flow.concerned.iter().copied() {
+        let code = flow.code(block);
+        let vector = || code.iter().position(|inst| inst.is(Flag::Valu)).unwrap_or(code.len());
+        for (before, _) in code.iter().enumerate().filter(|(_, inst)| sets_mode(inst)) {
+            if known.get_or_insert_with(|| fresh(flow))[block] && before < vector() {
                 continue;
             }
-            let there =
-                code.code[..before].iter().rev().take(NEEDED).take_while(|inst| inst.mnemonic() == "v_nop").count();
+            let there = code[..before].iter().rev().take(NEEDED).take_while(|inst| inst.mnemonic() == "v_nop").count();
             if there < NEEDED {
                 all.push(Insertion { block, before, code: vec![no_operation(flow.target)?; NEEDED - there] });
             }
@@ -43,24 +43,24 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
 
 /// The blocks that waves come to without a vector instruction, on every path.
 fn fresh(flow: &Flow<'_>) -> Vec<bool> {
-    let quiet = |block: &Block<'_>| !block.leaves && !block.code.iter().any(|inst| inst.is(Flag::Valu));
+    let quiet = |block: usize| !flow.blocks[block].leaves && !flow.code(block).iter().any(|inst| inst.is(Flag::Valu));
     let mut fresh = vec![false; flow.blocks.len()];
     let mut entered = vec![0; flow.blocks.len()];
     let mut clean = vec![0; flow.blocks.len()];
     for next in flow.blocks.iter().flat_map(|block| block.successors) {
-        entered[*next] += 1;
+        entered[*next as usize] += 1;
     }
     let mut work: Vec<usize> = (0..flow.blocks.len()).filter(|block| flow.blocks[*block].begins).collect();
     work.retain(|block| entered[*block] == 0);
     while let Some(block) = work.pop() {
         fresh[block] = true;
-        if !quiet(&flow.blocks[block]) {
+        if !quiet(block) {
             continue;
         }
-        for next in flow.blocks[block].successors {
-            clean[*next] += 1;
-            if clean[*next] == entered[*next] && !fresh[*next] {
-                work.push(*next);
+        for next in flow.blocks[block].successors.iter().map(|next| *next as usize) {
+            clean[next] += 1;
+            if clean[next] == entered[next] && !fresh[next] {
+                work.push(next);
             }
         }
     }

@@ -65,10 +65,14 @@ struct Matrices {
 impl Matrices {
     fn of(flow: &Flow<'_>) -> Self {
         let mut found = Self { all: Vec::new(), first: Vec::with_capacity(flow.blocks.len() + 1) };
-        for block in flow.blocks {
+        let mut concerned = flow.concerned.iter().copied().peekable();
+        for (number, block) in flow.blocks.iter().enumerate() {
             found.first.push(found.all.len() as u32);
+            if concerned.next_if_eq(&number).is_none() {
+                continue;
+            }
             let mut banks = block.banks;
-            for (index, inst) in block.code.iter().enumerate() {
+            for (index, inst) in flow.code(number).iter().enumerate() {
                 let hazard = Hazard::of(inst, flow.target, banks);
                 banks = banks.after(inst, flow.target);
                 found.all.extend(hazard.map(|hazard| Matrix { index, hazard, behind: banks }));
@@ -106,7 +110,7 @@ fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
         line.block(number, &mut touch);
         missing[number] = line.missing;
         let state = line.state;
-        for &next in flow.blocks[number].successors {
+        for next in flow.blocks[number].successors.iter().map(|next| *next as usize) {
             let Some(known) = before.get_mut(next) else { continue };
             if join(known, &state) && !waiting[next] {
                 waiting[next] = true;
@@ -146,7 +150,8 @@ struct Line<'f> {
 
 impl Line<'_> {
     fn block(&mut self, number: usize, touch: &mut Touch) {
-        let Block { code, leaves, mut banks, .. } = self.flow.blocks[number];
+        let Block { leaves, mut banks, .. } = self.flow.blocks[number];
+        let code = self.flow.code(number);
         let mut own = self.matrices.in_block(number).peekable();
         let mut index = 0;
         while index < code.len() {

@@ -24,9 +24,10 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
         return Ok(Vec::new());
     }
     let mut all = Vec::new();
-    for (block, code) in flow.blocks.iter().enumerate() {
-        for (index, _) in code.code.iter().enumerate().filter(|(_, inst)| is_slower(inst)) {
-            if !is_waited_for(&code.code[index + 1..]) {
+    for block in flow.concerned.iter().copied() {
+        let code = flow.code(block);
+        for (index, _) in code.iter().enumerate().filter(|(_, inst)| is_slower(inst)) {
+            if !is_waited_for(&code[index + 1..]) {
                 all.push(Insertion { block, before: index + 1, code: vec![wait_for_vector_results(flow.target)?] });
             }
         }

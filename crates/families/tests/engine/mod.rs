@@ -1,7 +1,9 @@
 //! The smallest engine that can run the families on a piece of code: one function, straight lines and branches, free
 //! registers as a case says. It judges nothing; what comes out is for LLVM and the reader.
 
-use hotswap_families::code::{Answer, Block, Flow, Insertion, Refusal, Replacement, Scheduling, Site, Surroundings};
+use hotswap_families::code::{
+    Answer, Block, Code, Flow, Insertion, Refusal, Replacement, Scheduling, Site, Surroundings,
+};
 use hotswap_families::{Registry, Rewriter};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Flow as Next;
@@ -177,7 +179,7 @@ fn describe(family: &str, old: &Inst, new: &Replacement) -> String {
 /// Control flow of a case; branches lead to instructions by number.
 struct Graph {
     starts: Vec<usize>,
-    successors: Vec<Vec<usize>>,
+    successors: Vec<Vec<u32>>,
     banks: Vec<VgprBanks>,
     targets: Vec<Option<usize>>,
 }
@@ -224,15 +226,16 @@ impl Graph {
         self.starts.partition_point(|start| *start <= index) - 1
     }
 
-    fn next(&self, code: &[Inst], isa: Isa, block: usize) -> Vec<usize> {
+    fn next(&self, code: &[Inst], isa: Isa, block: usize) -> Vec<u32> {
         let last = self.end(block, code) - 1;
         let behind = (last + 1 < code.len()).then_some(block + 1);
         let target = self.targets[last].map(|index| self.block_of(index));
-        match code[last].flow(0, isa) {
+        let next: Vec<usize> = match code[last].flow(0, isa) {
             Next::Next | Next::Call { .. } => behind.into_iter().collect(),
             Next::Branch { conditional, .. } => target.into_iter().chain(behind.filter(|_| conditional)).collect(),
             Next::Indirect { .. } | Next::End => Vec::new(),
-        }
+        };
+        next.into_iter().map(|next| next as u32).collect()
     }
 
     fn flow_banks(&self, code: &[Inst], isa: Isa) -> Vec<VgprBanks> {
@@ -242,7 +245,7 @@ impl Graph {
         while let Some(block) = work.pop() {
             let body = &code[self.starts[block]..self.end(block, code)];
             let after = body.iter().fold(banks[block].unwrap(), |banks, inst| banks.after(inst, isa));
-            for &next in &self.successors[block] {
+            for next in self.successors[block].iter().map(|next| *next as usize) {
                 let joined = banks[next].map_or(after, |known| known.join(after));
                 if banks[next] != Some(joined) {
                     banks[next] = Some(joined);
@@ -260,6 +263,15 @@ impl Graph {
 }
 
 /// Branches lead to where their targets are now. A branch is never the last of several instructions.
+/// The instructions of each block.
+struct Bodies<'c>(Vec<&'c [Inst]>);
+
+impl Code for Bodies<'_> {
+    fn of_block(&self, number: usize) -> &[Inst] {
+        self.0[number]
+    }
+}
+
 fn patch_branches(mut lines: Vec<Line>, targets: &[Option<usize>], isa: Isa) -> Vec<Line> {
     let size = |line: &Line| line.code.iter().map(|inst| i64::from(inst.len())).sum::<i64>();
     let mut starts = vec![0];
@@ -302,14 +314,20 @@ fn functions(
     };
     let blocks: Vec<Block<'_>> = (0..graph.starts.len())
         .map(|block| Block {
-            code: &code[graph.starts[block]..graph.end(block, &code)],
             banks: graph.banks[block],
             successors: &graph.successors[block],
             leaves: leaves(block),
             begins: block == 0,
         })
         .collect();
-    let flow = Flow { target: isa, blocks: &blocks, scheduling: setting.scheduling };
+    let bodies: Vec<&[Inst]> =
+        (0..graph.starts.len()).map(|block| &code[graph.starts[block]..graph.end(block, &code)]).collect();
+    let concerned: Vec<usize> = (0..bodies.len())
+        .filter(|block| bodies[*block].iter().any(|inst| rewriter.concerns_family(family, inst)))
+        .collect();
+    let bodies = Bodies(bodies);
+    let (scheduling, concerned) = (setting.scheduling, &concerned[..]);
+    let flow = Flow { target: isa, blocks: &blocks, code: &bodies, concerned, scheduling };
     let mut insertions = rewriter.insertions(family, &flow)?;
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
     for Insertion { block, before, code: new } in insertions.into_iter().rev() {

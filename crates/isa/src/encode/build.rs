@@ -59,7 +59,8 @@ pub struct Builder<'a> {
     isa: Isa,
     mnemonic: &'a str,
     class: Class,
-    args: [Option<(Name, Arg)>; MOST],
+    /// The first `count` of them; more than there is room for are an error.
+    args: [(Name, Arg); MOST],
     count: usize,
 }
 
@@ -67,19 +68,33 @@ impl<'a> Builder<'a> {
     /// Begins the instruction with this mnemonic (without encoding suffix) in an encoding class.
     #[must_use]
     pub fn new(isa: Isa, mnemonic: &'a str, class: Class) -> Self {
-        Self { isa, mnemonic, class, args: [None; MOST], count: 0 }
+        Self { isa, mnemonic, class, args: [(Name::Simm16, Arg::Number(0)); MOST], count: 0 }
     }
 
     /// Gives an operand; the last value given for a name counts.
     #[must_use]
     pub fn set(mut self, name: Name, arg: impl Into<Arg>) -> Self {
-        let place = self.args.iter().position(|arg| arg.is_none_or(|(given, _)| given == name));
-        match place.and_then(|place| self.args.get_mut(place)) {
-            Some(place) => *place = Some((name, arg.into())),
-            None => self.count = MOST + 1,
-        }
-        self.count = self.count.max(self.args.iter().flatten().count());
+        self.give(name, arg.into());
         self
+    }
+
+    /// Gives operands; the last value given for a name counts.
+    #[must_use]
+    pub fn set_all(mut self, args: &[(Name, Arg)]) -> Self {
+        args.iter().for_each(|(name, arg)| self.give(*name, *arg));
+        self
+    }
+
+    fn give(&mut self, name: Name, arg: Arg) {
+        let place = self.args().iter().position(|(given, _)| *given == name);
+        self.count += usize::from(place.is_none());
+        if let Some(place) = self.args.get_mut(place.unwrap_or(self.count - 1)) {
+            *place = (name, arg);
+        }
+    }
+
+    fn args(&self) -> &[(Name, Arg)] {
+        self.args.get(..self.count).unwrap_or(&self.args)
     }
 
     /// Makes the instruction. Of several forms of the same name and class (with and without an address register, say)
@@ -116,11 +131,11 @@ impl<'a> Builder<'a> {
     }
 
     fn build_entry(&self, entry: Entry) -> Result<Inst, EncodeError> {
-        let unknown = self.args.iter().flatten().find(|(name, _)| entry.slot(*name).is_none());
+        let unknown = self.args().iter().find(|(name, _)| entry.slot(*name).is_none());
         if let Some((name, _)) = unknown {
             return Err(EncodeError::NoSuchOperand(*name));
         }
-        let given = |name: Name| self.args.iter().flatten().find(|(given, _)| *given == name).map(|(_, arg)| *arg);
+        let given = |name: Name| self.args().iter().find(|(given, _)| *given == name).map(|(_, arg)| *arg);
         assemble(entry, self.isa, given)
     }
 }

@@ -59,14 +59,13 @@ pub(super) fn scatter(words: &mut [u32; 5], pieces: &[Piece], value: u64) -> Res
     Ok(())
 }
 
-/// Puts the `width` lowest bits of `value` to bit `at`.
+/// Puts the `width` lowest bits of `value` to bit `at`; at most 64, which lie in three words at most.
 fn insert(words: &mut [u32; 5], at: u8, width: u8, value: u64) {
-    for bit in 0..width {
-        let place = usize::from(at) + usize::from(bit);
-        if let Some(word) = words.get_mut(place / 32) {
-            let mask = 1 << (place % 32);
-            *word = *word & !mask | if value >> bit & 1 != 0 { mask } else { 0 };
-        }
+    let (first, shift) = (usize::from(at / 32), at % 32);
+    let (mask, value) = (u128::from(low_bits(width)) << shift, u128::from(value & low_bits(width)) << shift);
+    for (number, word) in words.iter_mut().skip(first).take(3).enumerate() {
+        let part = |bits: u128| (bits >> (32 * number)) as u32;
+        *word = *word & !part(mask) | part(value);
     }
 }
 

@@ -1,0 +1,71 @@
+//! Instructions that are compared by their bytes, without decoding them: nearly all.
+//!
+//! Invariants: an answer says that both sides decode, before for the source and now for the target, to the same line of the
+//! tables and to the same bytes, but for the distance of branches; whatever is not that simple has no answer.
+
+use hotswap_isa::{Entry, Grade, Isa, Seen, Sieve};
+
+/// What such instructions are, before and after.
+#[derive(Debug)]
+pub(crate) struct Plain(Sieve);
+
+/// What is known of an instruction that stands there again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Same {
+    /// It says nothing about others; its length.
+    Bytes(u32),
+    /// As before, a matrix instruction.
+    Matrix(u32),
+    /// It is a branch of four bytes that goes so many dwords, before and now.
+    Branch([i16; 2]),
+}
+
+const PLAIN: u8 = 0;
+/// Class of branches that state how far in the lower half of their only word.
+const BRANCH: u8 = 1;
+const MATRIX: u8 = 2;
+
+fn grade(entry: Entry) -> Grade {
+    let class = match (entry.branch_distance(), entry.mnemonic()) {
+        (Some([piece]), _) if (piece.at, piece.from, piece.width, entry.bytes()) == (0, 0, 16, 4) => Some(BRANCH),
+        (Some(_), _) | (None, "s_clause" | "s_add_pc_i64") => None,
+        (None, name) if is_matrix(name) => Some(MATRIX),
+        (None, _) => Some(PLAIN),
+    };
+    Grade { class, ..Grade::default() }
+}
+
+/// Whether what has that name may be a matrix instruction.
+pub(super) fn is_matrix(mnemonic: &str) -> bool {
+    mnemonic.starts_with("v_wmma_") || mnemonic.starts_with("v_swmmac_")
+}
+
+/// For each length in dwords the bits of the first 16 bytes that belong to an instruction.
+const KEEP: [u128; 5] = [0, 0xffff_ffff, u64::MAX as u128, u128::MAX >> 32, u128::MAX];
+
+impl Plain {
+    pub(crate) fn new(source: Isa, target: Isa) -> Self {
+        Self(Sieve::shared(&[source, target], grade))
+    }
+
+    /// What is known of the instruction at the start of both.
+    #[inline(always)]
+    pub(super) fn same(&self, old: &[u8; 20], new: &[u8; 20]) -> Option<Same> {
+        let Seen { len, class, .. } = self.0.look(new)?;
+        let differs = (low(old) ^ low(new)) & KEEP.get(usize::from(len / 4))?;
+        match class {
+            PLAIN if differs == 0 => Some(Same::Bytes(u32::from(len))),
+            MATRIX if differs == 0 => Some(Same::Matrix(u32::from(len))),
+            BRANCH if len == 4 && differs >> 16 == 0 && self.0.look(old) == self.0.look(new) => {
+                let distance = |bytes: &[u8; 20]| i16::from_le_bytes([bytes[0], bytes[1]]);
+                Some(Same::Branch([distance(old), distance(new)]))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[inline(always)]
+fn low(bytes: &[u8; 20]) -> u128 {
+    bytes.first_chunk().map_or(0, |low| u128::from_le_bytes(*low))
+}
