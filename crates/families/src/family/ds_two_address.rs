@@ -7,12 +7,18 @@
 //! |---|---|
 //! | the address is aligned to the element | stays |
 //! | the second element follows the first, and so do their registers (loads, stores) | one access of twice the width |
-//! | otherwise | two accesses and a wait for both |
+//! | otherwise | two accesses |
 //!
-//! The wait is there because waits further down count accesses: one more of them in flight, and they end too early.
-//! LLVM for the target folds neighbours as well, and keeps the two-address form where it knows the alignment.
+//! Waits further down count accesses that may still be in flight, from the last one back. Where one was there are two,
+//! one behind the other, so what is left when a wait ends is never more than it was: the program's waits are enough.
+//! Where a register is borrowed, or the program keeps instructions apart itself, both are waited for at once.
+//!
+//! LLVM for the target does the same: it folds neighbours, keeps the two-address form where it knows the alignment, and
+//! waits for two accesses where it needs what they bring.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, alignment, borrow};
+use crate::code::{
+    Answer, InstructionFamily, Refusal, Scheduling, Sequence, Site, Surroundings, Suspects, alignment, borrow,
+};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::encode::Arg;
@@ -177,7 +183,10 @@ fn split(
         operands.extend(half.data.map(|reg| (Name::Data0, reg.into())));
         code.add(shape.single(), Class::Ds, &operands)?;
     }
-    code.wait("s_wait_dscnt", 0)
+    match code.borrowed().is_empty() && around.scheduling() == Scheduling::Hardware {
+        true => Ok(()),
+        false => code.wait("s_wait_dscnt", 0),
+    }
 }
 
 /// The access with an offset that the field of 16 bits holds.
