@@ -10,7 +10,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
-use hotswap_program::{Dead, Exit, Live};
+use hotswap_program::{Dead, Live};
 use std::cell::{Cell, OnceCell};
 
 /// What the sites of one function share.
@@ -37,9 +37,7 @@ impl<'u, 'a> Scene<'u, 'a> {
 
     /// Whether an answer about what is live took the calling convention for granted.
     pub(crate) fn trusts_convention(&self) -> bool {
-        let function = &self.unit.program.functions[self.number];
-        let returns = || function.blocks.iter().any(|block| matches!(block.exit, Exit::Return | Exit::Tail));
-        self.lives.trusts_convention() && returns()
+        self.lives.trusts_convention()
     }
 
     /// What is under way before the instruction at an offset.

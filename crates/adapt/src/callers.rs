@@ -6,6 +6,8 @@
 //! eight vector registers from v32 on (`AMDGPUCallingConv.td`; of LLVM 22 to 24 the registers that all let callees change).
 //! Functions that call each other are among them: LLVM compiles one of them while it knows nothing of the next.
 //!
+//! The convention is asked about callees that are not known as well ([`hotswap_program::Summaries::by_convention`]).
+//!
 //! Invariants: the answer depends on the program alone, not on who asks first; behind chains of calls that are too long
 //! everything is live.
 
@@ -85,6 +87,7 @@ impl Callers {
         for (caller, call) in unit.program.callers(number) {
             let (returned, convention) = self.returned(unit, caller);
             trusts |= convention && !unit.program.functions[caller].is_kernel();
+            trusts |= unit.summaries().trusts_convention(caller);
             match call.is_tail() {
                 true => live.union_with(&returned),
                 false => {

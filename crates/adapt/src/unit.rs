@@ -6,7 +6,7 @@ use crate::callers::{self, Callers};
 use crate::flight::Returns;
 use hotswap_code_object::image::Image;
 use hotswap_isa::Isa;
-use hotswap_program::{BankMap, Function, Liveness, Problem, Program, Reason, Source, Summaries};
+use hotswap_program::{BankMap, Exit, Function, Liveness, Problem, Program, Reason, Source, Summaries};
 use hotswap_report::Diagnostic;
 use std::sync::OnceLock;
 
@@ -53,7 +53,7 @@ impl<'a> Unit<'a> {
     }
 
     pub(crate) fn summaries(&self) -> &Summaries {
-        self.summaries.get_or_init(|| Summaries::of(&self.program, &self.banks))
+        self.summaries.get_or_init(|| Summaries::by_convention(&self.program, &self.banks))
     }
 
     pub(crate) fn returns(&self) -> &Returns {
@@ -64,10 +64,12 @@ impl<'a> Unit<'a> {
         self.callers.get_or_init(|| Callers::of(self))
     }
 
-    /// What is live in a function, and whether its end is only what the calling convention says.
+    /// What is live in a function, and whether that is only what the calling convention says.
     pub(crate) fn liveness(&self, function: usize) -> (Liveness, bool) {
         let (returned, convention) = self.callers().returned(self, function);
-        (callers::liveness(self, function, &returned), convention)
+        let mut exits = self.program.functions[function].blocks.iter().map(|block| block.exit);
+        let returns = convention && exits.any(|exit| matches!(exit, Exit::Return | Exit::Tail));
+        (callers::liveness(self, function, &returned), returns || self.summaries().trusts_convention(function))
     }
 
     /// Whether the bank mode of a block is only what the calling convention says.

@@ -7,7 +7,8 @@
 //! work under the same EXEC even where it is live in others.
 //!
 //! Invariants: too much may be live, never too little. A half of a register counts as all of it; a partial write kills
-//! nothing; unknown callees, unknown jumps and returns to unknown callers need everything; an operand whose bank is not
+//! nothing; unknown callees (but see [`Summaries::by_convention`]), unknown jumps and returns to unknown callers need
+//! everything; an operand whose bank is not
 //! known reads every bank and writes none. Work is linear but for loops in loops: blocks are visited in postorder until
 //! nothing changes.
 //!

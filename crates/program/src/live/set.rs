@@ -4,7 +4,7 @@
 //! scalar registers with VCC (40, 41), trap temporaries (42), special registers (43). The highest bit of the last word
 //! says that registers without a word in a compact row are live.
 
-use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 
 /// Words of vector registers in a [`RegSet`].
@@ -34,6 +34,21 @@ impl Live {
     pub const NOTHING: Self = Self { words: [0; WORDS] };
     /// Everything is live.
     pub const EVERYTHING: Self = Self { words: [u64::MAX; WORDS] };
+
+    /// What a function may read when it is called, by LLVM's calling convention: of scalar registers its arguments up to s15
+    /// (there may be more up to s29, which takes more than sixteen of them), the way back and the stack in s30 to s34; neither
+    /// VCC, M0 nor SCC. Which vector registers are arguments is not asked: any.
+    #[must_use]
+    pub fn arguments() -> Self {
+        let mut live = Self::EVERYTHING;
+        (0..106).filter(|index| matches!(index, 16..=29 | 35..)).for_each(|index| {
+            live.remove(Reg::new(RegFile::Sgpr, index, 1));
+        });
+        for (special, dwords) in [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)] {
+            live.remove(Reg::special(special, dwords));
+        }
+        live
+    }
 
     /// The registers that are live in some lane.
     #[must_use]

@@ -268,8 +268,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         let tails = self.function.calls.iter().filter(|call| call.offset == line.last && call.is_tail());
         let mut live = Live::NOTHING;
         for call in tails {
-            let known = summary(call, self.summaries);
-            live.union_with(&known.map_or(Live::EVERYTHING, |known| known.before(&self.returned)));
+            live.union_with(&before_call(call, self.summaries, &self.returned));
         }
         live
     }
@@ -309,8 +308,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 
     fn before_callee(&self, offset: u32, after: &Live) -> Live {
-        let known = self.function.call_at(offset).and_then(|call| summary(call, self.summaries));
-        known.map_or(Live::EVERYTHING, |known| known.before(after))
+        self.function.call_at(offset).map_or(Live::EVERYTHING, |call| before_call(call, self.summaries, after))
     }
 }
 
@@ -385,6 +383,15 @@ fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Li
         || rest(returned) && (leaves(Exit::Return) || leaves(Exit::Tail))
         || leaves(Exit::Tail) && !function.calls.iter().any(CallSite::is_tail)
         || function.calls.iter().any(needs)
+}
+
+/// What is live before a call, with so much live behind it.
+fn before_call(call: &CallSite, summaries: &Summaries, after: &Live) -> Live {
+    match (summary(call, summaries), call.callee) {
+        (Some(known), _) => known.before(after),
+        (None, Callee::Function { .. }) => Live::EVERYTHING,
+        (None, _) => summaries.before_unknown(after),
+    }
 }
 
 /// What is known of a callee.

@@ -7,6 +7,7 @@
 use super::set::{Live, VECTORS, WORDS};
 use super::solve::{Liveness, Solver};
 use crate::banks::BankMap;
+use crate::calls::{CallSite, Callee};
 use crate::program::Program;
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -56,19 +57,57 @@ impl Summary {
 pub struct Summaries {
     /// By the offset of the entry.
     entries: HashMap<u32, Summary>,
+    /// What is live before a call of somebody who is not known, beside what is live behind it; everything without one.
+    arguments: Option<Box<Live>>,
+    /// For each function whether that is asked in it or in one that it calls.
+    trusting: Vec<bool>,
 }
 
 impl Summaries {
     /// Of all functions that are called from known places.
     #[must_use]
     pub fn of(program: &Program<'_>, banks: &BankMap) -> Self {
-        let mut summaries = Self::default();
+        Self::default().filled(program, banks)
+    }
+
+    /// The same, if callees that are not known keep LLVM's calling convention: of scalar registers they read their arguments
+    /// alone.
+    #[must_use]
+    pub fn by_convention(program: &Program<'_>, banks: &BankMap) -> Self {
+        let mut trusting = vec![false; program.functions.len()];
+        for group in program.bottom_up() {
+            let trusts = |call: &CallSite| match call.callee {
+                Callee::Function { function, .. } => trusting[function as usize],
+                _ => true,
+            };
+            let calls = |member: &u32| &program.functions[*member as usize].calls;
+            let any = group.iter().flat_map(calls).any(trusts);
+            group.iter().for_each(|member| trusting[*member as usize] = any);
+        }
+        Self { trusting, arguments: Some(Box::new(Live::arguments())), ..Self::default() }.filled(program, banks)
+    }
+
+    /// Whether what is live in a function is known only if callees keep the convention.
+    #[must_use]
+    pub fn trusts_convention(&self, function: usize) -> bool {
+        self.trusting.get(function).copied().unwrap_or_default()
+    }
+
+    /// What is live before a call of somebody who is not known, with so much live behind it.
+    pub(super) fn before_unknown(&self, after: &Live) -> Live {
+        let Some(arguments) = &self.arguments else { return Live::EVERYTHING };
+        let mut live = **arguments;
+        live.union_with(after);
+        live
+    }
+
+    fn filled(mut self, program: &Program<'_>, banks: &BankMap) -> Self {
         for level in levels(program) {
             let made: Vec<(u32, Summary)> =
-                level.par_iter().flat_map_iter(|group| summaries.group(program, banks, group).into_iter()).collect();
-            summaries.entries.extend(made);
+                level.par_iter().flat_map_iter(|group| self.group(program, banks, group).into_iter()).collect();
+            self.entries.extend(made);
         }
-        summaries
+        self
     }
 
     pub(super) fn at(&self, entry: u32) -> Option<&Summary> {
@@ -82,12 +121,12 @@ impl Summaries {
         if !recursive {
             return members.iter().flat_map(|member| self.entries_of(program, banks, *member)).collect();
         }
-        let mut trial = Self { entries: HashMap::new() };
+        let mut trial = Self { arguments: self.arguments.clone(), ..Self::default() };
         for function in group.iter().map(|member| &program.functions[*member as usize]) {
             trial.entries.extend(function.entries.iter().map(|entry| (entry.offset, Summary::NOTHING)));
             // What is called outside of the group is known already.
             for call in &function.calls {
-                if let crate::calls::Callee::Function { entry, .. } = call.callee
+                if let Callee::Function { entry, .. } = call.callee
                     && let Some(known) = self.entries.get(&entry)
                 {
                     trial.entries.insert(entry, *known);
@@ -135,7 +174,7 @@ fn levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
         let callees = group.iter().flat_map(|member| &program.functions[*member as usize].calls);
         let level = callees
             .filter_map(|call| match call.callee {
-                crate::calls::Callee::Function { function, .. } if !group.contains(&function) => {
+                Callee::Function { function, .. } if !group.contains(&function) => {
                     Some(level_of[function as usize] + 1)
                 }
                 _ => None,
