@@ -62,6 +62,8 @@ struct Line {
     lengths: [u8; 8],
     class: u8,
     entry: Entry,
+    /// How many fields there are.
+    fields: u8,
 }
 
 /// Fields that are looked at; unused ones accept everything.
@@ -126,7 +128,12 @@ impl Sieve {
             let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
             self.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)
         };
-        let meaning = one(0) | one(1) | one(2) | one(3);
+        // Which line comes next is what a processor predicts anyway, and with it how much of this there is to do.
+        let meaning = match line.fields {
+            0 => 0,
+            1 | 2 => one(0) | one(1),
+            _ => one(0) | one(1) | one(2) | one(3),
+        };
         let len = line.lengths[usize::from(meaning & 7)];
         ((low ^ line.value) & line.mask == 0 && len != 0).then_some(Seen { len, class: line.class, entry: line.entry })
     }
@@ -226,6 +233,7 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
             lengths: fields.lengths(entry.bytes, self.isa.longest()),
             class: class?,
             entry: Entry::new(id),
+            fields: fields.list.len() as u8,
         };
         for (number, (at, field)) in fields.list.into_iter().enumerate() {
             line.set[number] = self.set(field)?;
