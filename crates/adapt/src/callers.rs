@@ -53,6 +53,9 @@ impl Callers {
     /// What is live when a function returns, and whether that is in part what the convention says.
     pub(crate) fn returned(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
         match self.recursive[number] {
+            _ if is_shared(unit, number) => {
+                **self.functions[number].get_or_init(|| Box::new(among_sections(unit, number)))
+            }
             true => (by_convention(), true),
             false => **self.functions[number].get_or_init(|| Box::new(self.find(unit, number))),
         }
@@ -104,7 +107,8 @@ impl Callers {
 /// Whether somebody who is not known may call a function. A kernel returns to nobody; what nobody calls is called from outside.
 fn is_open(unit: &Unit<'_>, number: usize) -> bool {
     let function = &unit.program.functions[number];
-    function.entries.iter().any(|entry| entry.open && !entry.is_kernel())
+    is_shared(unit, number)
+        || function.entries.iter().any(|entry| entry.open && !entry.is_kernel())
         || unit.program.callers(number).next().is_none()
 }
 
@@ -113,16 +117,42 @@ pub(crate) fn liveness(unit: &Unit<'_>, number: usize, returned: &Live) -> Liven
     Liveness::returning(&unit.program, number, unit.summaries(), &unit.banks, returned)
 }
 
+/// Whether functions in other sections of a relocatable file may call a function.
+fn is_shared(unit: &Unit<'_>, number: usize) -> bool {
+    unit.program.source.shared && !unit.program.functions[number].is_kernel()
+}
+
+/// What is live when a function returns to callers in other sections, which were compiled together with it: they may count on
+/// every register that it does not write, and keep nothing in what it does write and the convention lets it.
+fn among_sections(unit: &Unit<'_>, number: usize) -> (Live, bool) {
+    let mut live = Live::EVERYTHING;
+    let function = &unit.program.functions[number];
+    for (block, line) in function.blocks.iter().enumerate() {
+        let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
+        while at < line.end {
+            let Some(inst) = unit.program.decode(at) else { return (Live::EVERYTHING, true) };
+            let written = inst.written_set(unit.isa(), banks);
+            clobbered().filter(|reg| written.touches(*reg)).for_each(|reg| live.remove(reg));
+            banks = banks.after(&inst, unit.isa());
+            at += u32::from(inst.len());
+        }
+    }
+    (live, true)
+}
+
 fn by_convention() -> Live {
     let mut live = Live::EVERYTHING;
-    for (special, dwords) in [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)] {
-        live.remove(Reg::special(special, dwords));
-    }
-    // Of s40 and more LLVM 22 lets callees change none, 24 some. Results take the first of these, as far as they are scalar.
-    live.remove(Reg::new(RegFile::Sgpr, 16, 14));
-    // Callees save v40 to v47, v56 to v63 and so on.
-    for index in (32..256).filter(|index| index / 8 % 2 == 0) {
-        live.remove(Reg::new(RegFile::Vgpr, index, 1));
-    }
+    clobbered().for_each(|reg| live.remove(reg));
     live
+}
+
+/// What LLVM's calling convention lets a callee change and no result is in.
+fn clobbered() -> impl Iterator<Item = Reg> {
+    let special = [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)];
+    let special = special.into_iter().map(|(special, dwords)| Reg::special(special, dwords));
+    // Of s40 and more LLVM 22 lets callees change none, 24 some. Results take the first of these, as far as they are scalar.
+    let scalar = (16..30).map(|index| Reg::new(RegFile::Sgpr, index, 1));
+    // Callees save v40 to v47, v56 to v63 and so on.
+    let vector = (32..256).filter(|index| index / 8 % 2 == 0).map(|index| Reg::new(RegFile::Vgpr, index, 1));
+    special.chain(scalar).chain(vector)
 }

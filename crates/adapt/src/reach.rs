@@ -98,6 +98,9 @@ fn is_open(unit: &Unit<'_>, function: usize) -> bool {
             continue;
         }
         let one = &unit.program.functions[number];
+        if unit.program.source.shared && !one.is_kernel() {
+            return true;
+        }
         if one.entries.iter().any(|entry| entry.open && !entry.is_kernel()) {
             return true;
         }

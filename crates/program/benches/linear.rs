@@ -91,6 +91,7 @@ fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> So
         fixups: Vec::new(),
         symbols: Vec::new(),
         slots: Vec::new(),
+        shared: false,
     }
 }
 

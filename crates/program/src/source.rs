@@ -29,6 +29,8 @@ pub struct Source<'a> {
     pub symbols: Vec<Place>,
     /// Words outside of the section that hold an address when the program runs.
     pub slots: Vec<Slot>,
+    /// Code of other sections of the same relocatable file refers to this one: it may have callers there.
+    pub shared: bool,
 }
 
 /// A name in the section.

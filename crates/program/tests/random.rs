@@ -57,6 +57,7 @@ proptest! {
             fixups: fixups.collect(),
             symbols: vec![at(0), at(64), Place { base: Place::EXTERN, at: 0 }],
             slots: vec![Slot { place: at(0x9000), to: at(0x1010), constant: true }],
+            shared: false,
         };
         source.sort();
         common::around_agrees(&source, 4);

@@ -11,7 +11,7 @@ use hotswap_isa::{Isa, Target, Wave};
 use hotswap_report::{Diagnostic, codes};
 use object::read::elf::{ElfFile64, ElfSection64};
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, elf};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 type File<'a> = ElfFile64<'a, LittleEndian>;
 const RELATIVE64: u32 = 13;
@@ -43,6 +43,8 @@ struct Facts {
     kernels: HashMap<String, KernelNeeds>,
     /// Words that the loader writes, with what comes there, where a table has no room for what is added.
     words: Vec<(u64, u64)>,
+    /// Sections of a relocatable file, by number, that code of others refers to.
+    shared: HashSet<usize>,
 }
 
 impl Facts {
@@ -59,7 +61,8 @@ impl Facts {
             needs.workgroup = kernel.max_flat_workgroup_size.and_then(|count| u32::try_from(count).ok());
             needs.wgp = kernel.workgroup_processor_mode.unwrap_or(false);
         }
-        Self { kernels, words: words_without_addend(file, data).unwrap_or_default() }
+        let words = words_without_addend(file, data).unwrap_or_default();
+        Self { kernels, words, shared: shared(file) }
     }
 
     fn source<'a>(
@@ -84,6 +87,7 @@ impl Facts {
             fixups: Vec::new(),
             symbols: Vec::new(),
             slots: Vec::new(),
+            shared: false,
         };
         let lanes = source.marks.iter().filter_map(|mark| match mark.kind {
             MarkKind::Kernel(needs) => Some(needs.lanes),
@@ -94,7 +98,7 @@ impl Facts {
             source.isa = isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 });
         }
         if let Some(file) = file {
-            relocations(file, section, &mut source);
+            relocations(file, section, &self.shared, &mut source);
             if linked {
                 let places = Places { file, own: 0, linked };
                 source.slots.extend(self.words.iter().map(|(address, to)| places.slot(*address, *to)));
@@ -166,10 +170,28 @@ fn words_without_addend(file: &File<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>>
     Some(words)
 }
 
+/// Sections of a relocatable file that code of other sections refers to (`-ffunction-sections`).
+fn shared(file: &File<'_>) -> HashSet<usize> {
+    let mut shared = HashSet::new();
+    let is_code = |section: &ElfSection64<'_, '_, LittleEndian>| section.kind() == object::SectionKind::Text;
+    if !is_relocatable(file) || file.sections().filter(is_code).count() < 2 {
+        return shared;
+    }
+    for section in file.sections().filter(is_code) {
+        for (_, relocation) in section.relocations() {
+            let RelocationTarget::Symbol(symbol) = relocation.target() else { continue };
+            let owner = file.symbol_by_index(symbol).ok().and_then(|symbol| symbol.section_index());
+            shared.extend(owner.filter(|owner| *owner != section.index()).map(|owner| owner.0));
+        }
+    }
+    shared
+}
+
 /// Relocations of the section, and words of other sections that hold addresses.
-fn relocations(file: &File<'_>, code: &CodeSection<'_>, source: &mut Source<'_>) {
+fn relocations(file: &File<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>, source: &mut Source<'_>) {
     let own = file.sections().find(|section| section.file_range().is_some_and(|(at, _)| at == code.range.start as u64));
     let Some(own) = own.filter(|own| own.kind() == object::SectionKind::Text) else { return };
+    source.shared = shared.contains(&own.index().0);
     let places = Places { file, own: own.index().0, linked: source.linked };
     source.symbols = places.symbols();
     for (offset, relocation) in own.relocations() {
