@@ -2,9 +2,9 @@
 //!
 //! Both halves of a site with 32 rows have the same shape: 16 rows of A, C and the result, eight VGPRs apart, one B.
 
-use super::sequence::{cannot_encode, entries};
+use super::sequence::build;
 use super::site::{RECOMPILE, Refusal, Site};
-use hotswap_isa::encode::{Arg, Builder};
+use hotswap_isa::encode::Arg;
 use hotswap_isa::{Class, Inst, Name, Value};
 
 /// The instruction.
@@ -27,19 +27,18 @@ pub(crate) fn with_neutral_scales(site: &Site<'_>) -> Result<Inst, Refusal> {
 
 /// The site with neutral scales; registers as the encoding names them, so the bank mode does not matter.
 pub(crate) fn with_formats(site: &Site<'_>, [a, b]: [i64; 2]) -> Result<Inst, Refusal> {
-    let mut builder = Builder::new(site.target, SCALED, Class::Vop3px2);
-    for name in [Name::Vdst, Name::Src0, Name::Src1, Name::Src2] {
-        builder = builder.set(name, same(site, name)?);
-    }
-    let rest = [
+    let operands = [
+        (Name::Vdst, same(site, Name::Vdst)?),
+        (Name::Src0, same(site, Name::Src0)?),
+        (Name::Src1, same(site, Name::Src1)?),
+        (Name::Src2, same(site, Name::Src2)?),
         (Name::Src2Modifiers, Arg::Number(site.raw(Name::Src2Modifiers) as i64)),
         (Name::ScaleSrc0, NEUTRAL),
         (Name::ScaleSrc1, NEUTRAL),
         (Name::MatrixAFmt, Arg::Number(a)),
         (Name::MatrixBFmt, Arg::Number(b)),
     ];
-    let builder = rest.into_iter().fold(builder, |builder, (name, arg)| builder.set(name, arg));
-    builder.build_among(entries(SCALED)).map_err(|error| cannot_encode(SCALED, error))
+    build(site.target, SCALED, Class::Vop3px2, &operands)
 }
 
 /// An operand as it is.

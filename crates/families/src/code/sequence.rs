@@ -217,7 +217,7 @@ fn is_marker(inst: &Inst) -> bool {
 }
 
 /// The lines of the tables with that mnemonic.
-pub(crate) fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
+fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
     static INDEX: OnceLock<HashMap<&'static str, Vec<Entry>>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let mut index: HashMap<_, Vec<Entry>> = HashMap::new();
@@ -228,7 +228,7 @@ pub(crate) fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
 }
 
 /// The instruction with these operands; VGPRs as they are encoded.
-fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, Refusal> {
+pub(crate) fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, Refusal> {
     let builder = Builder::new(isa, mnemonic, class).set_all(operands);
     builder.build_among(entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))
 }
