@@ -7,7 +7,7 @@ use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::Rewriter;
 use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::{Exit, Function, Reason};
+use hotswap_program::{Exit, Function, Reason, Successors};
 use hotswap_rewrite::Edits;
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -105,7 +105,8 @@ pub(crate) fn function_families(
 ) -> Result<Vec<(&'static str, u64)>, (&'static str, Refusal)> {
     let mut counts = Vec::new();
     let function = &unit.program.functions[number];
-    let blocks = blocks(unit, number);
+    let successors: Vec<Successors> = (0..function.block_count()).map(|block| function.successors(block)).collect();
+    let blocks = blocks(unit, number, &successors);
     let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
     let old: Vec<(usize, Inst)> = places.filter_map(old).collect();
     let mut code = Bodies::new(unit, number);
@@ -127,17 +128,17 @@ pub(crate) fn function_families(
     Ok(counts)
 }
 
-fn blocks<'u>(unit: &'u Unit<'_>, number: usize) -> Vec<Block<'u>> {
+fn blocks<'s>(unit: &Unit<'_>, number: usize, successors: &'s [Successors]) -> Vec<Block<'s>> {
     let function = &unit.program.functions[number];
     let anywhere = entered_anywhere(function).is_some();
     let begins = |start: u32| function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel());
-    let block = |(block, line): (usize, &hotswap_program::Block)| Block {
+    let block = |(block, line): (usize, hotswap_program::Block)| Block {
         banks: unit.banks.at_block(number, block),
-        successors: function.successors(block),
+        successors: &successors[block],
         leaves: matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown),
         begins: !anywhere && begins(line.start),
     };
-    function.blocks.iter().enumerate().map(block).collect()
+    function.blocks().enumerate().map(block).collect()
 }
 
 /// The blocks with something that concerns a family: `old` instructions, and those that were put in. What stands no more
@@ -165,7 +166,7 @@ struct Bodies<'u, 'a> {
 
 impl<'u, 'a> Bodies<'u, 'a> {
     fn new(unit: &'u Unit<'a>, number: usize) -> Self {
-        let blocks = unit.program.functions[number].blocks.iter().map(|_| OnceCell::new()).collect();
+        let blocks = unit.program.functions[number].blocks().map(|_| OnceCell::new()).collect();
         Self { unit, number, blocks }
     }
 }
@@ -179,11 +180,13 @@ struct Changed<'c, 'u, 'a> {
 impl Code for Changed<'_, '_, '_> {
     fn of_block(&self, number: usize) -> &[Inst] {
         let Bodies { unit, number: function, blocks } = self.bodies;
-        let Some(block) = unit.program.functions[*function].blocks.get(number) else { return &[] };
-        blocks[number].get_or_init(|| {
+        let function = &unit.program.functions[*function];
+        let Some(code) = blocks.get(number) else { return &[] };
+        code.get_or_init(|| {
+            let block = function.block(number);
             // Most instructions have eight bytes.
             let mut body = Vec::with_capacity((block.end - block.start) as usize / 6 + 1);
-            each(unit, block, self.changes, |_, inst, new| match new {
+            each(unit, &block, self.changes, |_, inst, new| match new {
                 Some(new) => body.extend_from_slice(new),
                 None => body.push(inst),
             });
@@ -222,10 +225,10 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
     let mut fresh: Vec<(u32, Inst, Vec<Inst>)> = Vec::new();
     for group in insertions.chunk_by(|one, next| one.block == next.block) {
-        let Some(block) = group.first().and_then(|one| unit.program.functions[number].blocks.get(one.block)) else {
-            continue;
-        };
-        let places = self::places(unit, block, changes);
+        let function = &unit.program.functions[number];
+        let number = group.first().map(|one| one.block).filter(|block| *block < function.block_count());
+        let Some(block) = number.map(|number| function.block(number)) else { continue };
+        let places = self::places(unit, &block, changes);
         // From the last on, so that the places of the others stay.
         for Insertion { before, code, .. } in group.iter().rev() {
             let place = match places.get(*before) {

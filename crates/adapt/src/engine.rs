@@ -112,7 +112,7 @@ fn planned<'a>(
     let places = |number: usize, _: &Source<'_>| {
         found.get(&image.sections[number].offset).map_or_else(Vec::new, Suspects::places)
     };
-    for unit in Unit::read(image, &numbers, places).map_err(one)? {
+    for unit in Unit::read(object, image, &numbers, places).map_err(one)? {
         let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
         let kernels = reach::kernels(&unit, object.target_id().processor);
         work.push(Work { unit, suspects, kernels, outcomes: Vec::new() });
@@ -174,7 +174,7 @@ fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) 
         places.sort_unstable();
         places
     };
-    let units = Unit::read(&new_image, &numbers, places)?;
+    let units = Unit::read(&object, &new_image, &numbers, places)?;
     let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;

@@ -135,9 +135,9 @@ impl Flights {
         let function = &unit.program.functions[number];
         let everything = Flight::everything(unit.isa());
         if entered_anywhere(function).is_some() {
-            return (Self { blocks: vec![everything.clone(); function.blocks.len()] }, everything);
+            return (Self { blocks: vec![everything.clone(); function.block_count()] }, everything);
         }
-        let mut blocks = vec![Flight::NOTHING; function.blocks.len()];
+        let mut blocks = vec![Flight::NOTHING; function.block_count()];
         for entry in function.entries.iter().filter(|entry| !entry.is_kernel()) {
             if let Some(block) = function.block_at(entry.offset) {
                 blocks[block] = called.clone();
@@ -148,9 +148,9 @@ impl Flights {
         while let Some(block) = work.pop_first() {
             let mut flight = blocks[block].clone();
             through(unit, number, block, &mut flight);
-            match function.blocks[block].exit {
+            match function.exit(block) {
                 Exit::Call => {
-                    let call = function.call_at(function.blocks[block].last);
+                    let call = function.call_at(function.block(block).last);
                     let left = match call.map(|call| call.callee) {
                         Some(Callee::Function { function, .. }) => returns.behind(function, &flight),
                         _ => None,
@@ -162,8 +162,8 @@ impl Flights {
                 _ => {}
             }
             for next in function.successors(block) {
-                if blocks[*next as usize].join(&flight) {
-                    work.insert(*next as usize);
+                if blocks[next as usize].join(&flight) {
+                    work.insert(next as usize);
                 }
             }
         }
@@ -203,7 +203,7 @@ impl<'u, 'a> UnderWay<'u, 'a> {
             None => {
                 let flights = self.flights.get_or_init(|| Flights::of(self.unit, self.number));
                 let banks = self.unit.banks.at_block(self.number, block);
-                Passed { block, at: function.blocks[block].start, banks, flight: flights.at_block(block)? }
+                Passed { block, at: function.block(block).start, banks, flight: flights.at_block(block)? }
             }
         };
         while passed.at < offset {
@@ -219,7 +219,7 @@ impl<'u, 'a> UnderWay<'u, 'a> {
 }
 
 fn through(unit: &Unit<'_>, number: usize, block: usize, flight: &mut Flight) {
-    let line = unit.program.functions[number].blocks[block];
+    let line = unit.program.functions[number].block(block);
     let mut banks = unit.banks.at_block(number, block);
     let mut at = line.start;
     while at < line.end {

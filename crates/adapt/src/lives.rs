@@ -51,7 +51,7 @@ impl<'u, 'a> Lives<'u, 'a> {
         {
             return Some(found);
         }
-        let line = &function.blocks[block];
+        let line = function.block(block);
         let first = self.places.partition_point(|place| *place < line.start);
         let count = self.places[first..].partition_point(|place| *place < line.end);
         let own = &self.places[first..first + count];

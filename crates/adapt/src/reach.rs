@@ -113,7 +113,7 @@ fn is_open(unit: &Unit<'_>, function: usize) -> bool {
 pub(crate) fn highest(unit: &Unit<'_>, number: usize) -> u16 {
     let function = &unit.program.functions[number];
     let mut highest = 0;
-    for (block, line) in function.blocks.iter().enumerate() {
+    for (block, line) in function.blocks().enumerate() {
         let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
         while at < line.end {
             let Some(inst) = unit.program.decode(at) else { break };

@@ -133,7 +133,7 @@ impl Line {
         let block = function.block_at(offset);
         if self.block != block {
             self.code.clear();
-            (self.block, self.at) = (block, block.map_or(offset, |block| function.blocks[block].start));
+            (self.block, self.at) = (block, block.map_or(offset, |block| function.block(block).start));
         }
         while self.at < offset {
             let Some(inst) = unit.program.decode(self.at) else { break };

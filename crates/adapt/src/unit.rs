@@ -5,6 +5,7 @@
 use crate::callers::{self, Callers};
 use crate::flight::Returns;
 use hotswap_code_object::image::Image;
+use hotswap_code_object::{CodeMap, CodeObject};
 use hotswap_isa::Isa;
 use hotswap_program::{BankMap, Exit, Function, Liveness, Problem, Program, Reason, Source, Summaries};
 use hotswap_report::Diagnostic;
@@ -28,12 +29,13 @@ pub(crate) struct Unit<'a> {
 impl<'a> Unit<'a> {
     /// The sections with these numbers, as far as it matters for the places in them that `places` gives; these rise.
     pub(crate) fn read(
+        object: &CodeObject<'a>,
         image: &Image<'a>,
         numbers: &[usize],
         places: impl Fn(usize, &Source<'a>) -> Vec<u32>,
     ) -> Result<Vec<Self>, Diagnostic> {
         let mut units = Vec::new();
-        for source in Source::read(image.bytes())? {
+        for source in Source::of(object, &CodeMap::of(object))? {
             let at = source.bytes.as_ptr() as usize;
             let own = |number: &&usize| image.sections.get(**number).is_some_and(|s| s.bytes.as_ptr() as usize == at);
             let Some(number) = numbers.iter().find(own).copied() else { continue };
@@ -67,7 +69,7 @@ impl<'a> Unit<'a> {
     /// What is live in a function, and whether that is only what the calling convention says.
     pub(crate) fn liveness(&self, function: usize) -> (Liveness, bool) {
         let (returned, convention) = self.callers().returned(self, function);
-        let mut exits = self.program.functions[function].blocks.iter().map(|block| block.exit);
+        let mut exits = self.program.functions[function].blocks().map(|block| block.exit);
         let returns = convention && exits.any(|exit| matches!(exit, Exit::Return | Exit::Tail));
         (callers::liveness(self, function, &returned), returns || self.summaries().trusts_convention(function))
     }

@@ -51,9 +51,9 @@ impl BankMap {
         let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
         let blocks = solver.states.into_iter().zip(&program.functions).map(|(states, function)| match states {
             // A jump to an unknown place may go to any block of its function.
-            _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.blocks.len()],
+            _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.block_count()],
             States::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
-            States::Same(state) => vec![known(state); function.blocks.len()],
+            States::Same(state) => vec![known(state); function.block_count()],
             States::Blocks(states) if states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) => Vec::new(),
             States::Blocks(states) => states.into_iter().map(known).collect(),
         });
@@ -75,7 +75,7 @@ impl BankMap {
         let (mut next, mut stays) = (0, true);
         while let Some(offset) = function.modes.get(next).filter(|_| stays) {
             let Some(block) = function.block_at(*offset) else { return false };
-            let line = &function.blocks[block];
+            let line = function.block(block);
             through(program, function, line.start..line.end, self.at_block(number, block), |banks| {
                 stays &= is_first(&banks);
                 next += 1;
@@ -103,7 +103,7 @@ impl BankMap {
     pub fn before(&self, program: &Program<'_>, offset: u32) -> Option<VgprBanks> {
         let (number, function) = program.function_at(offset)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
-        let code = function.blocks[block].start..offset;
+        let code = function.block(block).start..offset;
         Some(through(program, function, code, self.at_block(number, block), |_| {}))
     }
 }
@@ -157,7 +157,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     fn new(program: &'p Program<'a>, outside: VgprBanks) -> Self {
         let functions = &program.functions;
         let states = |function: &Function| match function.banked || !function.calls.is_empty() {
-            true => States::Blocks(vec![None; function.blocks.len()]),
+            true => States::Blocks(vec![None; function.block_count()]),
             false => States::Same(None),
         };
         let states = functions.iter().map(states).collect();
@@ -208,10 +208,10 @@ impl<'p, 'a> Solver<'p, 'a> {
             return;
         }
         *slot = Some(joined);
-        let blocks = &self.program.functions[function].blocks;
+        let program = self.program;
         match self.states[function] {
             States::Blocks(_) => self.again(function, block),
-            States::Same(_) if blocks.iter().any(|line| line.exit == Exit::Return) => self.give_back(function, joined),
+            States::Same(_) if program.functions[function].has_exit(Exit::Return) => self.give_back(function, joined),
             States::Same(_) => {}
         }
     }
@@ -219,7 +219,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     fn again(&mut self, function: usize, block: usize) {
         let pending = &mut self.pending[function];
         if pending.bytes() == 0 {
-            pending.reset(self.program.functions[function].blocks.len());
+            pending.reset(self.program.functions[function].block_count());
         }
         pending.set(block);
         if self.current != function as u32 {
@@ -238,7 +238,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         let program = self.program;
         let function = &program.functions[number];
         let Some(entry) = self.state(number, block) else { return };
-        let line = function.blocks[block];
+        let line = function.block(block);
         // What a call leaves is its callee's business.
         let end = if line.exit == Exit::Call { line.last } else { line.end };
         let mut banks = through(program, function, line.start..end, entry, |_| {});
@@ -267,7 +267,7 @@ impl<'p, 'a> Solver<'p, 'a> {
             self.give_back(number, banks);
         }
         for to in function.successors(block) {
-            self.meet(number, *to as usize, banks);
+            self.meet(number, to as usize, banks);
         }
     }
 

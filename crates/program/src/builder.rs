@@ -325,7 +325,7 @@ impl Finder<'_, '_, '_> {
         function.map_or(Callee::Unknown, |function| Callee::Function { function, entry })
     }
 
-    fn function(&self, draft: Draft, mark: Option<u32>, entries: &BTreeMap<u32, Entry>, escapes: bool) -> Function {
+    fn function(&self, mut draft: Draft, mark: Option<u32>, entries: &BTreeMap<u32, Entry>, escapes: bool) -> Function {
         let call = |raw: &RawCall| CallSite {
             offset: raw.offset,
             callee: self.callee(raw.to),
@@ -333,12 +333,13 @@ impl Finder<'_, '_, '_> {
         };
         let mut calls: Vec<CallSite> = draft.calls.iter().map(call).collect();
         calls.sort_by_key(|call| call.offset);
-        let mut problems = draft.faults;
-        for block in draft.blocks.iter().filter(|block| block.exit == Exit::Unknown) {
-            let is_jump = self.context.decode(block.last).is_some_and(|inst| self.context.ops.of(&inst) == Op::SetPc);
-            let is_told = problems.range(at(block.last)).next().is_some();
+        let mut problems = std::mem::take(&mut draft.faults);
+        for block in (0..draft.blocks.len()).filter(|block| draft.blocks.exit(*block) == Exit::Unknown) {
+            let last = draft.block(block).last;
+            let is_jump = self.context.decode(last).is_some_and(|inst| self.context.ops.of(&inst) == Op::SetPc);
+            let is_told = problems.range(at(last)).next().is_some();
             if is_jump && !is_told {
-                problems.insert(Problem { offset: block.last, reason: Reason::UnknownJump });
+                problems.insert(Problem { offset: last, reason: Reason::UnknownJump });
             }
         }
         let own = entries
@@ -346,19 +347,15 @@ impl Finder<'_, '_, '_> {
             .map(|(_, entry)| Entry { open: entry.open || escapes && !entry.is_kernel(), ..*entry });
         let mut entries: Vec<Entry> = own.collect();
         entries.shrink_to_fit();
-        let (mut blocks, mut edges) = (draft.blocks, draft.edges);
         let mut modes = if draft.banked { draft.modes } else { Vec::new() };
         modes.sort_unstable();
         modes.shrink_to_fit();
-        blocks.shrink_to_fit();
-        edges.shrink_to_fit();
         Function {
             start: draft.start,
             end: draft.end,
             mark,
             entries,
-            blocks,
-            edges,
+            blocks: draft.blocks,
             calls,
             problems: problems.into_iter().collect(),
             pc_values: draft.tracked.values,

@@ -13,10 +13,10 @@ use std::fmt::{self, Write};
 pub fn dump(program: &Program<'_>, out: &mut impl Write) -> fmt::Result {
     for function in &program.functions {
         header(program, function, out)?;
-        for (number, block) in function.blocks.iter().enumerate() {
+        for (number, block) in function.blocks().enumerate() {
             write!(out, "  {:#x}..{:#x} {}", block.start, block.end, exit_name(block.exit))?;
             for to in function.successors(number) {
-                write!(out, " {:#x}", function.blocks[*to as usize].start)?;
+                write!(out, " {:#x}", function.block(to as usize).start)?;
             }
             writeln!(out)?;
         }

@@ -1,7 +1,7 @@
 //! A function: a stretch of the section, its entries, blocks and edges.
 
 use crate::bits::Bits;
-use crate::block::Block;
+use crate::block::{Block, Blocks, Exit, Successors};
 use crate::calls::CallSite;
 use crate::problem::Problem;
 use crate::track::PcValue;
@@ -52,9 +52,7 @@ pub struct Function {
     pub mark: Option<u32>,
     /// Its entries by offset.
     pub entries: Vec<Entry>,
-    /// Its blocks by offset.
-    pub blocks: Vec<Block>,
-    pub(crate) edges: Vec<u32>,
+    pub(crate) blocks: Blocks,
     /// Its calls, and jumps into other functions, by offset.
     pub calls: Vec<CallSite>,
     /// What is not known of it, by offset.
@@ -90,17 +88,51 @@ impl Function {
 
     /// Numbers of the blocks that follow block number `block`, the taken branch first.
     #[must_use]
-    pub fn successors(&self, block: usize) -> &[u32] {
-        let Some(block) = self.blocks.get(block) else { return &[] };
-        let first = block.first_edge as usize;
-        self.edges.get(first..first + usize::from(block.edges)).unwrap_or_default()
+    pub fn successors(&self, block: usize) -> Successors {
+        self.blocks.successors(block)
+    }
+
+    /// The block with that number, of [`block_count`](Self::block_count) by offset.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    #[must_use]
+    pub fn block(&self, number: usize) -> Block {
+        self.blocks.get(number, &self.starts, (self.start, self.end))
+    }
+
+    /// Its blocks by offset.
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = Block> + DoubleEndedIterator {
+        (0..self.blocks.len()).map(|number| self.block(number))
+    }
+
+    /// How many blocks it has.
+    #[must_use]
+    pub fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// How the block with that number ends.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    #[must_use]
+    pub fn exit(&self, block: usize) -> Exit {
+        self.blocks.exit(block)
+    }
+
+    /// Whether a block ends in a certain way.
+    #[must_use]
+    pub fn has_exit(&self, exit: Exit) -> bool {
+        (0..self.blocks.len()).any(|block| self.blocks.exit(block) == exit)
     }
 
     /// Number of the block that holds an offset.
     #[must_use]
     pub fn block_at(&self, offset: u32) -> Option<usize> {
-        let number = self.blocks.partition_point(|block| block.start <= offset).checked_sub(1)?;
-        self.blocks.get(number).filter(|block| offset < block.end).map(|_| number)
+        self.blocks.before(offset).filter(|number| offset < self.block(*number).end)
     }
 
     /// Whether an instruction that execution reaches begins at an offset.
@@ -112,7 +144,7 @@ impl Function {
     /// Whether a block begins at an offset: only there a branch, a call's return or an entry can lead.
     #[must_use]
     pub fn is_block_start(&self, offset: u32) -> bool {
-        self.blocks.binary_search_by_key(&offset, |block| block.start).is_ok()
+        self.blocks.at(offset).is_some()
     }
 
     /// Offset of the reached instruction before an offset, wherever it leads.
@@ -171,18 +203,18 @@ impl Function {
     #[must_use]
     pub fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
         let mut first = vec![0u32; self.blocks.len() + 1];
-        for to in &self.edges {
-            if let Some(count) = first.get_mut(*to as usize + 1) {
+        for to in (0..self.blocks.len()).flat_map(|block| self.successors(block)) {
+            if let Some(count) = first.get_mut(to as usize + 1) {
                 *count += 1;
             }
         }
         for at in 1..first.len() {
             first[at] += first[at - 1];
         }
-        let (mut next, mut from) = (first.clone(), vec![0u32; self.edges.len()]);
+        let (mut next, mut from) = (first.clone(), vec![0u32; first.last().map_or(0, |count| *count as usize)]);
         for block in 0..self.blocks.len() {
             for to in self.successors(block) {
-                let slot = &mut next[*to as usize];
+                let slot = &mut next[to as usize];
                 from[*slot as usize] = block as u32;
                 *slot += 1;
             }
@@ -224,8 +256,7 @@ impl Function {
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.entries.capacity() * size_of::<Entry>()
-            + self.blocks.capacity() * size_of::<Block>()
-            + self.edges.capacity() * 4
+            + self.blocks.memory()
             + self.calls.capacity() * size_of::<CallSite>()
             + self.problems.capacity() * size_of::<Problem>()
             + self.pc_values.capacity() * size_of::<PcValue>()

@@ -35,7 +35,7 @@ mod sweep;
 mod track;
 
 pub use banks::BankMap;
-pub use block::{Block, Exit};
+pub use block::{Block, Exit, Successors};
 pub use calls::{CallSite, Callee};
 pub use dump::dump;
 pub use function::{Entry, EntryKind, Function};

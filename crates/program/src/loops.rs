@@ -38,7 +38,7 @@ impl LoopNest {
     /// The loops of a function.
     #[must_use]
     pub fn of(function: &Function) -> Self {
-        let count = function.blocks.len();
+        let count = function.block_count();
         let mut nest = Self { loops: Vec::new(), depth: vec![0; count] };
         let (first, from) = function.predecessors();
         // Each block belongs to a region: what is left of the loop that is being looked at. 0 is none.
@@ -97,10 +97,10 @@ fn components(function: &Function, region: &[u32], blocks: &[u32]) -> Vec<Vec<u3
     let Some(first) = blocks.first() else { return Vec::new() };
     let own = region[*first as usize];
     // Numbers within `blocks`, which are sorted.
-    let place = |block: u32| blocks.binary_search(&block).ok();
     let successors = |at: usize| {
-        let inside = |to: &&u32| region[**to as usize] == own;
-        function.successors(blocks[at] as usize).iter().filter(inside).filter_map(|to| place(*to).map(|to| to as u32))
+        let inside = move |to: &u32| region[*to as usize] == own;
+        let next = function.successors(blocks[at] as usize).into_iter().filter(inside);
+        next.filter_map(move |to| blocks.binary_search(&to).ok().map(|to| to as u32))
     };
     let groups = crate::calls::bottom_up(blocks.len(), successors);
     groups.into_iter().map(|group| group.into_iter().map(|at| blocks[at as usize]).collect()).collect()

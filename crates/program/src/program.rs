@@ -9,6 +9,7 @@ use crate::ops::{Op, Ops};
 use crate::problem::{Problem, Reason};
 use crate::source::Source;
 use hotswap_isa::Inst;
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The program in one section of code.
@@ -119,8 +120,8 @@ impl<'a> Program<'a> {
             facts.closed += usize::from(function.is_closed());
             facts.kernels += usize::from(function.is_kernel());
             facts.instructions += function.instruction_count();
-            facts.blocks += function.blocks.len();
-            facts.edges += function.edges.len();
+            facts.blocks += function.block_count();
+            facts.edges += function.blocks.edges();
             facts.memory += function.memory();
             for call in &function.calls {
                 let kind = match call.callee {
@@ -157,25 +158,35 @@ impl<'a> Program<'a> {
 
     /// A jump to what a register held at the entry is a return only where somebody puts a return address there.
     fn check_returns(&mut self) {
-        for number in 0..self.functions.len() {
-            let function = &self.functions[number];
-            if !function.blocks.iter().any(|block| block.exit == Exit::Return) {
-                continue;
-            }
-            let links: BTreeSet<u8> = self.callers(number).filter_map(|(_, call)| call.link).collect();
-            // LLVM's functions are called with the return address in s[30:31].
-            let by_convention = function.entries.iter().any(|entry| !entry.is_kernel());
+        let wrong: Vec<(usize, Vec<usize>)> = (0..self.functions.len())
+            .into_par_iter()
+            .with_min_len(256)
+            .map(|number| (number, self.wrong_returns(number)))
+            .filter(|(_, blocks)| !blocks.is_empty())
+            .collect();
+        for (number, blocks) in wrong {
             let function = &mut self.functions[number];
-            for block in function.blocks.iter_mut().filter(|block| block.exit == Exit::Return) {
-                let known =
-                    if links.is_empty() { by_convention && block.link == 30 } else { links.contains(&block.link) };
-                if !known {
-                    block.exit = Exit::Unknown;
-                    function.problems.push(Problem { offset: block.last, reason: Reason::UnknownReturn });
-                }
+            for block in blocks {
+                let offset = function.block(block).last;
+                function.blocks.forget_exit(block);
+                function.problems.push(Problem { offset, reason: Reason::UnknownReturn });
             }
             function.problems.sort();
         }
+    }
+
+    /// Numbers of the blocks of a function that return to nobody.
+    fn wrong_returns(&self, number: usize) -> Vec<usize> {
+        let function = &self.functions[number];
+        let mut returns = (0..function.block_count()).filter(|block| function.exit(*block) == Exit::Return).peekable();
+        if returns.peek().is_none() {
+            return Vec::new();
+        }
+        let links: BTreeSet<u8> = self.callers(number).filter_map(|(_, call)| call.link).collect();
+        // LLVM's functions are called with the return address in s[30:31].
+        let by_convention = function.entries.iter().any(|entry| !entry.is_kernel());
+        let is_known = |link: u8| if links.is_empty() { by_convention && link == 30 } else { links.contains(&link) };
+        returns.filter(|block| !is_known(function.block(*block).link)).collect()
     }
 }
 

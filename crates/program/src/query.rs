@@ -117,11 +117,11 @@ impl Ways<'_> {
         let function = self.function;
         let next = |at: u32, inst: &Inst| {
             let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
-            let line = &function.blocks[block];
+            let line = function.block(block);
             if at != line.last {
                 return (vec![at + u32::from(inst.len())], false);
             }
-            let to = function.successors(block).iter().map(|to| function.blocks[*to as usize].start).collect();
+            let to = function.successors(block).iter().map(|to| function.block(*to as usize).start).collect();
             (to, matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown))
         };
         self.paths(offset, bound, &mut each, next)
@@ -132,11 +132,11 @@ impl Ways<'_> {
         let (function, first, from) = (self.function, &self.first, &self.from);
         let before = |at: u32, _: &Inst| {
             let Some(block) = function.block_at(at) else { return (Vec::new(), true) };
-            if at != function.blocks[block].start {
+            if at != function.block(block).start {
                 return (function.instruction_before(at).into_iter().collect(), false);
             }
             let blocks = &from[first[block] as usize..first[block + 1] as usize];
-            let lines = blocks.iter().map(|before| &function.blocks[*before as usize]);
+            let lines = blocks.iter().map(|before| function.block(*before as usize));
             let is_entry = function.entries.iter().any(|entry| entry.offset == at);
             let leaves = is_entry || blocks.is_empty() || lines.clone().any(|line| line.exit == Exit::Call);
             (lines.map(|line| line.last).collect(), leaves)

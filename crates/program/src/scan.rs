@@ -6,7 +6,7 @@
 mod blocks;
 
 use crate::bits::{Bits, Ranks};
-use crate::block::Block;
+use crate::block::{Block, Blocks, Goes};
 use crate::named::Named;
 use crate::ops::{Op, Ops};
 use crate::place::Place;
@@ -124,8 +124,9 @@ pub(crate) struct Draft {
     pub(crate) reached: BTreeSet<u32>,
     pub(crate) faults: BTreeSet<Problem>,
     pub(crate) tracked: Tracked,
-    pub(crate) blocks: Vec<Block>,
-    pub(crate) edges: Vec<u32>,
+    pub(crate) blocks: Blocks,
+    /// Where the block goes on that is looked at.
+    goes: Goes,
     pub(crate) calls: Vec<RawCall>,
 }
 
@@ -150,8 +151,8 @@ impl Draft {
             reached: BTreeSet::new(),
             faults: BTreeSet::new(),
             tracked: Tracked::default(),
-            blocks: Vec::new(),
-            edges: Vec::new(),
+            blocks: Blocks::default(),
+            goes: Goes::default(),
             calls: Vec::new(),
         }
     }
@@ -224,6 +225,12 @@ impl Draft {
     pub(crate) fn name(&mut self, context: &Context<'_, '_>) {
         let bytes = context.source.bytes.get(self.start as usize..).unwrap_or_default();
         self.named.get_or_insert_with(|| Box::new(Named::of(context.isa(), context.ops, bytes, &self.starts)));
+    }
+
+    /// The block with that number.
+    #[inline]
+    pub(crate) fn block(&self, number: usize) -> Block {
+        self.blocks.get(number, &self.starts, (self.start, self.end))
     }
 
     fn index(&self, offset: u32) -> usize {

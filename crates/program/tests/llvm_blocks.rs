@@ -130,7 +130,7 @@ fn excused(program: &Program<'_>, offset: u32, reg: Reg, entered: &mut BTreeSet<
     let mut work = vec![(start, offset)];
     let (isa, banks) = (program.source.isa, hotswap_isa::bank::VgprBanks::ENTRY);
     while let Some((block, from)) = work.pop() {
-        let line = function.blocks[block];
+        let line = function.block(block);
         let mut at = from.max(line.start);
         let mut ends = false;
         while at < line.end && !ends {
@@ -149,7 +149,7 @@ fn excused(program: &Program<'_>, offset: u32, reg: Reg, entered: &mut BTreeSet<
             at += u32::from(inst.len());
         }
         if !ends {
-            let more = function.successors(block).iter().map(|to| *to as usize);
+            let more = function.successors(block).into_iter().map(|to| to as usize);
             work.extend(more.filter(|to| seen.insert(*to)).map(|to| (to, 0)));
         }
     }
@@ -181,16 +181,16 @@ impl Exam<'_, '_> {
             let expected: BTreeSet<u32> = theirs.successors.iter().filter_map(place).collect();
             // A block of LLVM may end by two branches, and where nothing else leads to, ours goes on.
             let inside = |offset: u32| (start..end).contains(&offset);
-            let first = function.blocks.partition_point(|block| block.end <= start);
-            let count = function.blocks[first..].partition_point(|block| block.start < end);
+            let first = function.blocks().take_while(|block| block.end <= start).count();
+            let count = function.blocks().skip(first).take_while(|block| block.start < end).count();
             if count == 0 || !function.is_instruction(start) {
                 // Code that nothing reaches, for LLVM neither.
                 continue;
             }
             let mut ours = BTreeSet::new();
             for number in first..first + count {
-                let to = function.successors(number).iter().map(|to| function.blocks[*to as usize].start);
-                match function.blocks[number].last < end {
+                let to = function.successors(number).into_iter().map(|to| function.block(to as usize).start);
+                match function.block(number).last < end {
                     true => ours.extend(to.filter(|to| !inside(*to) || *to == start)),
                     false => drop(ours.insert(end)),
                 }

@@ -68,11 +68,11 @@ proptest! {
         let summaries = Summaries::of(&program, &banks);
         for (number, function) in program.functions.iter().enumerate() {
             let liveness = Liveness::of(&program, number, &summaries, &banks);
-            prop_assert_eq!(LoopNest::of(function).depth.len(), function.blocks.len());
+            prop_assert_eq!(LoopNest::of(function).depth.len(), function.block_count());
             prop_assert!(program.needs(number).vgprs <= 1024);
             let ways = program.ways(number).unwrap();
             let mut end = function.start;
-            for block in &function.blocks {
+            for block in function.blocks() {
                 prop_assert!(block.start >= end && block.start <= block.last && block.last < block.end);
                 prop_assert!(function.is_instruction(block.start) && function.is_instruction(block.last));
                 end = block.end;

@@ -187,7 +187,7 @@ impl<'p> Known<'p> {
         let named = |mark: &Mark<'_>| mark.offset;
         let next = marks.get(marks.partition_point(|mark| mark.offset <= offset)).map(named);
         let functions = &program.functions[program.functions.partition_point(|function| function.end <= offset)..];
-        let blocks = functions.iter().flat_map(|function| &function.blocks);
+        let blocks = functions.iter().flat_map(|function| function.blocks());
         let executed = blocks.map(|block| block.start).find(|start| *start > offset);
         let end = program.source.bytes.len() as u32;
         u64::from(next.into_iter().chain(executed).min().unwrap_or(end).min(end))

@@ -170,7 +170,7 @@ impl Maker<'_, '_> {
         let marks = &program.source.marks;
         let first = marks.partition_point(|mark| u64::from(mark.offset) < start);
         let named = marks[first..].iter().take_while(|mark| u64::from(mark.offset) == start);
-        let code = function.blocks.iter().map(|block| block.end).max().unwrap_or(function.start);
+        let code = function.blocks().map(|block| block.end).max().unwrap_or(function.start);
         let end = named.map(|mark| mark.offset.saturating_add(mark.size)).max().unwrap_or(code).max(code);
         if end > function.end {
             return Err(self.refuse(start, "another function begins inside of it"));
@@ -185,7 +185,7 @@ impl Maker<'_, '_> {
     /// Execution must not run on into what stands behind.
     fn stays_inside(&self, function: &Function) -> Result<(), Diagnostic> {
         let program = self.known.program();
-        for block in &function.blocks {
+        for block in function.blocks() {
             let Some(inst) = program.decode(block.last) else { continue };
             let runs_on = match inst.flow(0, self.isa) {
                 Flow::Next | Flow::Call { .. } => true,

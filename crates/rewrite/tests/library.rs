@@ -36,9 +36,9 @@ fn shape(program: &Program<'_>) -> Vec<String> {
             .map(|value| program.source.offset_of(value.to).map_or("data".to_owned(), |to| format!("{:?}", offset(to))))
             .collect();
         // A block is named by the instructions before it: padding before loops comes and goes.
-        let (mut kept, mut places) = (0, Vec::with_capacity(function.blocks.len()));
+        let (mut kept, mut places) = (0, Vec::with_capacity(function.block_count()));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for block in &function.blocks {
+        for block in function.blocks() {
             places.push(kept);
             let mut at = block.start;
             while at < block.end {
@@ -50,10 +50,10 @@ fn shape(program: &Program<'_>) -> Vec<String> {
                 at += u32::from(inst.len());
             }
         }
-        let ends = function.blocks.iter().enumerate().filter(|(_, block)| block.exit != Exit::Fall);
+        let ends = function.blocks().enumerate().filter(|(_, block)| block.exit != Exit::Fall);
         let blocks: Vec<(Exit, Vec<usize>)> = ends
             .map(|(number, block)| {
-                let to = function.successors(number).iter().map(|to| places[*to as usize]);
+                let to = function.successors(number).into_iter().map(|to| places[to as usize]);
                 (block.exit, to.collect())
             })
             .collect();
@@ -116,7 +116,7 @@ fn judge(name: &str, data: &[u8]) -> Result<bool, String> {
     let (mut edits, mut count) = (BTreeMap::new(), 0);
     for (section, program) in section.iter().zip(&programs) {
         let list: &mut Edits = edits.entry(*section).or_default();
-        for block in program.functions.iter().flat_map(|function| &function.blocks) {
+        for block in program.functions.iter().flat_map(|function| function.blocks()) {
             let mut at = block.start;
             while at < block.end {
                 let Some(inst) = program.decode(at) else { break };

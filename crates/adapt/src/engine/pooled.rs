@@ -92,7 +92,8 @@ fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Mov
         places.sort_unstable();
         places
     };
-    let units = Unit::read(made, &numbers, places)?;
+    let object = CodeObject::parse(made.bytes())?;
+    let units = Unit::read(&object, made, &numbers, places)?;
     let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;

@@ -9,7 +9,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
     let (old, new) = (&pair.old.program, &pair.new.program);
     let before = &old.functions[number];
     // What no symbol covers is not followed; something must lead into it for it to be looked at.
-    if before.mark.is_none() || before.blocks.is_empty() {
+    if before.mark.is_none() || before.block_count() == 0 {
         return Ok(());
     }
     let start = followed.begin(before.start).ok_or((0, "a function is nowhere".to_owned()))?;

@@ -133,7 +133,7 @@ pub(super) fn led_on(pair: &Pair<'_, '_, '_>, at: u32) -> Option<u32> {
 fn end_of_code(pair: &Pair<'_, '_, '_>, offset: u32) -> u32 {
     let program = &pair.old.program;
     if let Some((_, function)) = program.function_at(offset) {
-        return function.blocks.iter().map(|block| block.end).max().unwrap_or(offset);
+        return function.blocks().map(|block| block.end).max().unwrap_or(offset);
     }
     let marks = &program.source.marks;
     let mut later = marks[marks.partition_point(|mark| mark.offset <= offset)..].iter();

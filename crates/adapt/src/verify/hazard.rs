@@ -49,12 +49,12 @@ struct Producer {
 pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), Fault> {
     let (unit, isa) = (pair.new, pair.target);
     let function = &unit.program.functions[number];
-    let code = Code { unit, number, blocks: function.blocks.iter().map(|_| OnceCell::new()).collect() };
+    let code = Code { unit, number, blocks: function.blocks().map(|_| OnceCell::new()).collect() };
     let has_matrix = |line: &Block| {
         let known = followed.has_matrix(line.start, line.end);
         known.unwrap_or_else(|| has_matrix(unit, line))
     };
-    for block in (0..function.blocks.len()).filter(|block| has_matrix(&function.blocks[*block])) {
+    for block in (0..function.block_count()).filter(|block| has_matrix(&function.block(*block))) {
         for (index, step) in code.block(block).iter().enumerate() {
             let Some(needs) = needs(&step.inst) else { continue };
             let result = named(step, isa, &[Name::Vdst]);
@@ -107,7 +107,7 @@ impl Step {
 }
 
 fn steps(unit: &Unit<'_>, number: usize, block: usize) -> Vec<Step> {
-    let line = unit.program.functions[number].blocks[block];
+    let line = unit.program.functions[number].block(block);
     let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
     let mut steps = Vec::with_capacity((line.end - line.start) as usize / 6 + 1);
     while at < line.end {
@@ -158,10 +158,10 @@ impl Walk<'_, '_> {
         while let Some((block, first, since)) = work.pop() {
             let Some(since) = self.block(block, first, since)? else { continue };
             for next in self.function.successors(block) {
-                let known = least.entry(*next as usize).or_insert(u8::MAX);
+                let known = least.entry(next as usize).or_insert(u8::MAX);
                 if since < *known {
                     *known = since;
-                    work.push((*next as usize, 0, since));
+                    work.push((next as usize, 0, since));
                 }
             }
         }
@@ -170,7 +170,7 @@ impl Walk<'_, '_> {
 
     /// Goes through a block; `None` when it is far enough.
     fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, Fault> {
-        let leaves = matches!(self.function.blocks[block].exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown);
+        let leaves = matches!(self.function.exit(block), Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown);
         let code = self.code.block(block);
         for (number, step) in code.iter().enumerate().skip(first) {
             let needed = self.needed(step);

@@ -77,7 +77,7 @@ impl<'u, 'a> Line<'u, 'a> {
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
         if self.block != block || self.at > offset {
             let banks = self.unit.banks.at_block(self.number, block);
-            (self.block, self.at, self.banks) = (block, function.blocks[block].start, banks);
+            (self.block, self.at, self.banks) = (block, function.block(block).start, banks);
         }
         while function.sets_banks() && self.at < offset {
             let inst = program.decode(self.at)?;

@@ -5,7 +5,7 @@ use super::step::Stepper;
 use super::summary::{Summaries, Summary};
 use crate::banks::BankMap;
 use crate::bits::Bits;
-use crate::block::{Block, Exit};
+use crate::block::Exit;
 use crate::calls::{CallSite, Callee};
 use crate::function::Function;
 use crate::program::Program;
@@ -193,8 +193,8 @@ impl<'p, 'a> Solver<'p, 'a> {
             pending.set(at);
         }
         let length = self.layout.len();
-        let mut rows = vec![0; self.function.blocks.len() * length];
-        let mut transfers = Transfers::new(self.function.blocks.len(), length);
+        let mut rows = vec![0; self.function.block_count() * length];
+        let mut transfers = Transfers::new(self.function.block_count(), length);
         let (mut at, mut visits) = (0, 0);
         while let Some(next) = pending.next(at) {
             pending.clear(next);
@@ -217,7 +217,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     ///
     /// A block that leaves EXEC alone takes single bits out and puts others in, so its code is read once.
     fn visit(&mut self, block: usize, mut live: Live, transfers: &mut Transfers, row: &mut [u64]) -> bool {
-        let line = self.function.blocks[block];
+        let line = self.function.block(block);
         if line.exit == Exit::Call {
             live = self.before_callee(line.last, &live);
         }
@@ -250,22 +250,22 @@ impl<'p, 'a> Solver<'p, 'a> {
     /// What is live behind a block.
     fn behind(&self, block: usize, rows: &[u64]) -> Live {
         let length = self.layout.len();
-        let line = &self.function.blocks[block];
-        let mut live = match line.exit {
+        let exit = self.function.exit(block);
+        let mut live = match exit {
             Exit::Return => self.returned,
             Exit::Unknown => Live::EVERYTHING,
-            Exit::Tail => self.behind_tail(line),
+            Exit::Tail => self.behind_tail(self.function.block(block).last),
             _ => Live::NOTHING,
         };
         for to in self.function.successors(block) {
-            let to = *to as usize;
+            let to = to as usize;
             self.layout.join(&rows[to * length..(to + 1) * length], &mut live);
         }
         live
     }
 
-    fn behind_tail(&self, line: &Block) -> Live {
-        let tails = self.function.calls.iter().filter(|call| call.offset == line.last && call.is_tail());
+    fn behind_tail(&self, last: u32) -> Live {
+        let tails = self.function.calls.iter().filter(|call| call.offset == last && call.is_tail());
         let mut live = Live::NOTHING;
         for call in tails {
             live.union_with(&before_call(call, self.summaries, &self.returned));
@@ -275,7 +275,7 @@ impl<'p, 'a> Solver<'p, 'a> {
 
     /// Reads the instructions of a block.
     fn read(&mut self, block: usize) {
-        let line = self.function.blocks[block];
+        let line = self.function.block(block);
         let threads = !self.banks.is_plain(self.number);
         let mut banks = if threads { self.banks.at_block(self.number, block) } else { VgprBanks::ENTRY };
         self.line.clear();
@@ -293,7 +293,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     /// Goes from behind a block to its start; `each` sees every instruction twice: with what is live behind it, then with
     /// what is live before it.
     fn walk_back(&mut self, block: usize, live: &mut Live, mut each: impl FnMut(u32, &Live, bool)) {
-        let line = self.function.blocks[block];
+        let line = self.function.block(block);
         self.read(block);
         let instructions = std::mem::take(&mut self.line);
         for (at, inst, banks) in instructions.iter().rev() {
@@ -374,10 +374,7 @@ fn touched(
 
 /// Whether every register may be live somewhere in a function.
 fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Live) -> bool {
-    let (rest, leaves) = (
-        |live: &Live| live.words[LAST] & REST != 0,
-        |exit: Exit| function.blocks.iter().any(|block| block.exit == exit),
-    );
+    let (rest, leaves) = (|live: &Live| live.words[LAST] & REST != 0, |exit: Exit| function.has_exit(exit));
     let needs = |call: &CallSite| summary(call, summaries).is_none_or(|known| rest(&known.always));
     leaves(Exit::Unknown)
         || rest(returned) && (leaves(Exit::Return) || leaves(Exit::Tail))

@@ -2,7 +2,7 @@
 
 use super::{Context, Draft, RawCall, TAIL_OFFSET, Target, direct, resolved};
 use crate::bits::Ranks;
-use crate::block::{Block, Exit};
+use crate::block::{Blocks, Exit, Goes};
 use crate::ops::Op;
 use crate::place::Place;
 use crate::problem::Reason;
@@ -15,50 +15,34 @@ impl Draft {
     /// Makes blocks of what was decoded.
     pub(super) fn build(&mut self, context: &Context<'_, '_>) {
         self.grown = false;
-        self.blocks.clear();
-        self.edges.clear();
         self.calls.clear();
         // Not where somebody leads to, but no instruction begins.
-        let ranks = Ranks::of(&self.leaders, &self.starts);
-        self.blocks.reserve(ranks.count());
-        let mut heads = ranks.iter().peekable();
-        while let Some(head) = heads.next() {
-            let limit = heads.peek().copied().unwrap_or(usize::MAX);
-            if let Some(last) = self.starts.previous(limit) {
-                self.blocks.push(Block {
-                    start: self.start + head as u32 * 4,
-                    last: self.start + last as u32 * 4,
-                    end: 0,
-                    first_edge: 0,
-                    edges: 0,
-                    exit: Exit::Unknown,
-                    link: 255,
-                });
-            }
-        }
-        drop(heads);
-        self.ranks = ranks;
+        self.ranks = Ranks::of(&self.leaders, &self.starts);
+        let heads = self.ranks.iter().map(|head| self.start + head as u32 * 4);
+        self.blocks = Blocks::new(heads, self.ranks.count());
         for number in 0..self.blocks.len() {
             self.finish(context, number);
         }
         self.ranks = Ranks::default();
+        self.calls.shrink_to_fit();
     }
 
     /// How a block ends, and where it goes on.
     fn finish(&mut self, context: &Context<'_, '_>, number: usize) {
-        let offset = self.blocks[number].last;
-        let first_edge = self.edges.len() as u32;
-        let (next, (exit, link)) = if let Some(seen) = context.look(offset) {
+        let limit = self.index(self.blocks.limit(number, self.end).next_multiple_of(4));
+        let Some(last) = self.starts.previous(limit) else { return };
+        let offset = self.start + last as u32 * 4;
+        self.goes = Goes::default();
+        let (len, (exit, link)) = if let Some(seen) = context.look(offset) {
             let next = offset + u32::from(seen.len);
-            (next, (self.seen_exit(context, offset, seen.class, next), 255))
+            (seen.len, (self.seen_exit(context, offset, seen.class, next), 255))
         } else {
             let Some(inst) = context.decode(offset) else { return };
             let next = offset + u32::from(inst.len());
-            (next, self.exit(context, offset, &inst, next))
+            (inst.len(), self.exit(context, offset, &inst, next))
         };
-        let edges = (self.edges.len() as u32 - first_edge) as u8;
-        let block = &mut self.blocks[number];
-        *block = Block { end: next, first_edge, edges, exit, link, ..*block };
+        debug_assert!(!self.goes.next || self.blocks.limit(number, self.end) == offset + u32::from(len));
+        self.blocks.finish(number, len, exit, link, self.goes);
     }
 
     /// The exit by an instruction that was not decoded.
@@ -155,18 +139,15 @@ impl Draft {
 
     /// An edge to an offset of this function; where nothing could be decoded there is a fault already.
     fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
-        match self.ranks.number(self.index(target)) {
-            Some(block) => {
-                self.edges.push(block as u32);
-                exit
-            }
-            None => Exit::Unknown,
-        }
+        let block = self.ranks.number(self.index(target));
+        self.goes.taken = block.map(|block| block as u32);
+        block.map_or(Exit::Unknown, |_| exit)
     }
 
     fn go_on(&mut self, offset: u32, next: u32, exit: Exit) -> Exit {
         if self.holds(next) {
-            return self.inner_edge(next, exit);
+            self.goes.next = self.ranks.number(self.index(next)).is_some();
+            return if self.goes.next { exit } else { Exit::Unknown };
         }
         if self.reached.contains(&next) {
             return self.tail(offset, Some(next));

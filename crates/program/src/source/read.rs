@@ -6,7 +6,7 @@
 use super::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
 use crate::place::Place;
 use hotswap_code_object::image::{Formula, Image};
-use hotswap_code_object::{CodeMap, CodeObject, CodeSection, Kind, Symbol, SymbolKind};
+use hotswap_code_object::{CodeMap, CodeObject, CodeSection, Kind, Note, Symbol, SymbolKind};
 use hotswap_isa::{Isa, Target, Wave};
 use hotswap_report::{Diagnostic, codes};
 use object::read::elf::{ElfFile64, ElfSection64};
@@ -25,39 +25,53 @@ impl<'a> Source<'a> {
     /// As [`CodeMap::read`] has them; `UNKNOWN_FORMAT` for a processor whose instructions are not known, and for
     /// sections of more than 4 GiB.
     pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
-        let map = CodeMap::read(data)?;
+        let note = || CodeObject::parse(data).ok().map(|object| object.note().clone());
+        Self::of_parts(data, &CodeMap::read(data)?, note().as_ref())
+    }
+
+    /// The same of a code object and the map of its code, which were read already.
+    ///
+    /// # Errors
+    /// As [`Source::read`] has them.
+    pub fn of(object: &CodeObject<'a>, map: &CodeMap<'a>) -> Result<Vec<Self>, Diagnostic> {
+        Self::of_parts(object.bytes(), map, Some(object.note()))
+    }
+
+    fn of_parts(data: &'a [u8], map: &CodeMap<'a>, note: Option<&Note<'a>>) -> Result<Vec<Self>, Diagnostic> {
         let name = map.processor.map_or("", |processor| processor.name);
         let Some(target) = Target::find(name) else {
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("machine {:#x} is not known", map.machine)));
         };
         let file = File::parse(data).ok();
-        let facts = file.as_ref().map(|file| Facts::read(file, data)).unwrap_or_default();
-        map.sections.iter().map(|section| facts.source(&map, section, Isa::new(target), file.as_ref())).collect()
+        let preloads = has_second_entries(target);
+        let facts = file.as_ref().map(|file| Facts::read(file, data, note, preloads)).unwrap_or_default();
+        map.sections.iter().map(|section| facts.source(map, section, Isa::new(target), file.as_ref())).collect()
     }
 }
 
 /// What the file says beyond names.
 #[derive(Default)]
-struct Facts {
-    /// Whether waves have 64 lanes, where the kernels agree; and what each kernel asks for, by name.
-    kernels: HashMap<String, KernelNeeds>,
+struct Facts<'a> {
+    /// What each kernel asks for, by name.
+    kernels: HashMap<&'a str, KernelNeeds>,
     /// Words that the loader writes, with what comes there, where a table has no room for what is added.
     words: Vec<(u64, u64)>,
     /// Sections of a relocatable file, by number, that code of others refers to.
     shared: HashSet<usize>,
 }
 
-impl Facts {
-    fn read(file: &File<'_>, data: &[u8]) -> Self {
-        let mut kernels: HashMap<String, KernelNeeds> = HashMap::new();
-        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+impl<'a> Facts<'a> {
+    /// `preloads` says whether descriptors are asked for preloaded arguments.
+    fn read(file: &File<'a>, data: &'a [u8], note: Option<&Note<'a>>, preloads: bool) -> Self {
+        let mut kernels: HashMap<&'a str, KernelNeeds> = HashMap::new();
+        for symbol in file.symbols().chain(file.dynamic_symbols()).filter(|_| preloads) {
             let Some(name) = symbol.name().ok().and_then(|name| name.strip_suffix(".kd")) else { continue };
             let preloads = descriptor(file, &symbol).is_some_and(|bytes| bytes[PRELOAD] & 0x7f != 0);
-            kernels.entry(name.to_owned()).or_default().preloads |= preloads;
+            kernels.entry(name).or_default().preloads |= preloads;
         }
-        for kernel in CodeObject::parse(data).iter().flat_map(|object| &object.note().kernels) {
+        for kernel in note.into_iter().flat_map(|note| &note.kernels) {
             let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
-            let needs = kernels.entry(name.to_owned()).or_default();
+            let needs = kernels.entry(name).or_default();
             needs.workgroup = kernel.max_flat_workgroup_size.and_then(|count| u32::try_from(count).ok());
             needs.wgp = kernel.workgroup_processor_mode.unwrap_or(false);
         }
@@ -65,7 +79,7 @@ impl Facts {
         Self { kernels, words, shared: shared(file) }
     }
 
-    fn source<'a>(
+    fn source(
         &self,
         map: &CodeMap<'a>,
         section: &CodeSection<'a>,
@@ -77,7 +91,7 @@ impl Facts {
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(section.range.start as u64));
         }
         let linked = map.kind == Kind::Linked;
-        let second_entry = isa.target().name.starts_with("gfx9");
+        let second_entry = has_second_entries(isa.target());
         let mut source = Source {
             isa,
             address: if linked { section.address } else { 0 },
@@ -108,13 +122,12 @@ impl Facts {
         Ok(source)
     }
 
-    fn mark<'a>(&self, symbol: &Symbol<'a>, second_entry: bool) -> Mark<'a> {
+    fn mark(&self, symbol: &Symbol<'a>, second_entry: bool) -> Mark<'a> {
         let kind = match &symbol.kind {
             SymbolKind::Kernel(facts) => {
                 let known = self.kernels.get(&*symbol.name).copied().unwrap_or_default();
                 let count = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
                 MarkKind::Kernel(KernelNeeds {
-                    // From GFX12.5 on arguments are always preloaded, and there is one entry.
                     preloads: known.preloads && second_entry,
                     lanes: facts.lanes,
                     lds: facts.lds,
@@ -143,6 +156,11 @@ fn descriptor<'a>(file: &File<'a>, symbol: &object::read::elf::ElfSymbol64<'a, '
     };
     let start = usize::try_from(offset).ok()?;
     section.data().ok()?.get(start..)?.get(..64)
+}
+
+/// Whether kernels with preloaded arguments have one. From GFX12.5 on arguments are always preloaded, and there is one entry.
+fn has_second_entries(target: &Target) -> bool {
+    target.name.starts_with("gfx9")
 }
 
 fn is_relocatable(file: &File<'_>) -> bool {

@@ -80,19 +80,19 @@ impl Walk<'_, '_, '_> {
     /// `None` if something else than fetching ahead may depend on the program counter.
     fn run(&mut self, counter: u32) -> Option<()> {
         let draft = self.draft;
-        let number = draft.blocks.partition_point(|block| block.start <= counter).checked_sub(1)?;
+        let number = draft.blocks.before(counter)?;
         let inst = self.context.decode(counter)?;
         let isa = self.context.isa();
         let registers = inst.written_set(isa, VgprBanks::UNKNOWN);
         let mut first = Holders { registers, lanes: BTreeSet::new(), banks: VgprBanks::UNKNOWN };
-        self.block(&draft.blocks[number], counter + u32::from(inst.len()), &mut first)?;
+        self.block(&draft.block(number), counter + u32::from(inst.len()), &mut first)?;
         let mut states: BTreeMap<usize, Holders> = BTreeMap::new();
         let mut work = BTreeSet::new();
         self.lead_on(number, &first, &mut states, &mut work);
         while let Some(number) = work.pop_first() {
             let mut holders = states.get(&number)?.clone();
-            let block = &draft.blocks[number];
-            self.block(block, block.start, &mut holders)?;
+            let block = draft.block(number);
+            self.block(&block, block.start, &mut holders)?;
             self.lead_on(number, &holders, &mut states, &mut work);
         }
         Some(())
@@ -108,10 +108,8 @@ impl Walk<'_, '_, '_> {
         if holders.is_empty() {
             return;
         }
-        let block = &self.draft.blocks[block];
-        let first = block.first_edge as usize;
-        for to in self.draft.edges.get(first..first + usize::from(block.edges)).unwrap_or_default() {
-            let to = *to as usize;
+        for to in self.draft.blocks.successors(block) {
+            let to = to as usize;
             let is_new = match states.get_mut(&to) {
                 Some(known) => known.join(holders),
                 None => states.insert(to, holders.clone()).is_none(),

@@ -145,8 +145,9 @@ impl Solver<'_, '_, '_> {
         }
         self.events.sort_unstable();
         let mut at = 0;
-        for block in &self.draft.blocks {
-            at += self.events[at..].iter().take_while(|(offset, _)| *offset < block.start).count();
+        for block in 0..self.draft.blocks.len() {
+            let start = self.draft.blocks.start(block);
+            at += self.events[at..].iter().take_while(|(offset, _)| *offset < start).count();
             self.first.push(at as u32);
         }
         self.first.push(self.events.len() as u32);
@@ -169,7 +170,7 @@ impl Solver<'_, '_, '_> {
     fn collect_lanes(&mut self) {
         let reader = EffectReader::new(self.context.isa());
         let (context, draft, steps) = (self.context, self.draft, self.steps);
-        for block in &draft.blocks {
+        for block in (0..draft.blocks.len()).map(|number| draft.block(number)) {
             let mut offset = block.start;
             while offset < block.end {
                 let Some(inst) = context.decode(offset) else { break };
@@ -212,7 +213,7 @@ impl Solver<'_, '_, '_> {
         }
         let mut pending = Bits::new(blocks.len());
         for offset in &self.draft.entries {
-            if let Ok(block) = blocks.binary_search_by_key(offset, |block| block.start) {
+            if let Some(block) = blocks.at(*offset) {
                 states.merge(block, &state);
                 pending.set(block);
             }
@@ -230,12 +231,10 @@ impl Solver<'_, '_, '_> {
             budget -= 1;
             states.load(block, &mut state);
             self.pass(block, &mut state);
-            let edges = blocks[block].first_edge as usize;
-            let edges = edges..edges + usize::from(blocks[block].edges);
             let only = self.only_way(block, state.carry);
-            for to in self.draft.edges.get(edges).unwrap_or_default() {
-                let to = *to as usize;
-                if only.is_none_or(|only| blocks[to].start == only) && states.merge(to, &state) {
+            for to in blocks.successors(block) {
+                let to = to as usize;
+                if only.is_none_or(|only| blocks.start(to) == only) && states.merge(to, &state) {
                     pending.set(to);
                     first = first.min(to);
                 }
@@ -246,7 +245,7 @@ impl Solver<'_, '_, '_> {
 
     /// Where a block goes on whose branch asks for an SCC that is known.
     fn only_way(&self, block: usize, carry: Carry) -> Option<u32> {
-        let (Carry::Bit(scc), block) = (carry, &self.draft.blocks[block]) else { return None };
+        let (Carry::Bit(scc), block) = (carry, self.draft.block(block)) else { return None };
         if block.exit != Exit::Conditional {
             return None;
         }

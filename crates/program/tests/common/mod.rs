@@ -12,8 +12,9 @@ fn known(program: &Program<'_>, number: usize) -> String {
         other => format!("{other:?}"),
     };
     let calls: Vec<_> = function.calls.iter().map(|call| (call.offset, callee(call.callee), call.link)).collect();
-    let edges: Vec<_> = (0..function.blocks.len()).map(|block| function.successors(block)).collect();
-    let Function { start, end, mark, entries, blocks, problems, pc_values, .. } = function;
+    let edges: Vec<_> = (0..function.block_count()).map(|block| function.successors(block)).collect();
+    let Function { start, end, mark, entries, problems, pc_values, .. } = function;
+    let blocks: Vec<_> = function.blocks().collect();
     format!("{start:#x}..{end:#x} {mark:?} {entries:?} {blocks:?} {edges:?} {calls:?} {problems:?} {pc_values:?}")
 }
 
@@ -22,7 +23,7 @@ fn states(program: &Program<'_>, number: usize) -> Vec<String> {
     let maps = [BankMap::of(program), BankMap::by_convention(program)];
     let summaries = Summaries::of(program, &maps[1]);
     let liveness = Liveness::of(program, number, &summaries, &maps[1]);
-    let blocks = 0..program.functions[number].blocks.len();
+    let blocks = 0..program.functions[number].block_count();
     blocks
         .map(|block| {
             format!("{:?} {:?}", liveness.at_block(block), [0, 1].map(|map| maps[map].at_block(number, block)))
@@ -35,7 +36,7 @@ pub(crate) fn around_agrees(source: &Source<'_>, most: usize) {
     let whole = Program::build(source.clone());
     let step = whole.functions.len().div_ceil(most.max(1)).max(1);
     for (number, wanted) in whole.functions.iter().enumerate().step_by(step) {
-        let Some(block) = wanted.blocks.last() else { continue };
+        let Some(block) = wanted.blocks().last() else { continue };
         let part = Program::around(source.clone(), &[block.last]);
         let found = part.function_at(block.last).unwrap_or_else(|| panic!("{:#x} is not there", wanted.start)).0;
         assert_eq!(states(&whole, number), states(&part, found), "{}", whole.name(wanted));

@@ -33,7 +33,7 @@ pub(super) fn comes_whole(program: &Program<'_>, function: &Function, offset: u3
     let sums: BTreeSet<u32> = function.pc_values.iter().flat_map(|value| [value.pc, value.low, value.high]).collect();
     let walk = Walk { program, function, sums, reader: EffectReader::new(isa) };
     let (first, from) = function.predecessors();
-    let mut at_end = vec![RegSet::EMPTY; function.blocks.len()];
+    let mut at_end = vec![RegSet::EMPTY; function.block_count()];
     let Some(before) = walk.back(number, offset, wanted) else { return false };
     let mut work = vec![(number, before)];
     while let Some((block, wanted)) = work.pop() {
@@ -48,7 +48,7 @@ pub(super) fn comes_whole(program: &Program<'_>, function: &Function, offset: u3
                 continue;
             }
             at_end[from] = all;
-            let Some(before) = walk.back(from, function.blocks[from].end, all) else { return false };
+            let Some(before) = walk.back(from, function.block(from).end, all) else { return false };
             work.push((from, before));
         }
     }
@@ -66,7 +66,7 @@ struct Walk<'w, 'a> {
 impl Walk<'_, '_> {
     /// The registers that are of interest at a block's begin, from those before `end`; `None` if one is computed.
     fn back(&self, block: usize, end: u32, mut wanted: RegSet) -> Option<RegSet> {
-        let block = &self.function.blocks[block];
+        let block = &self.function.block(block);
         let mut offsets = Vec::new();
         let mut at = block.start;
         while at < end.min(block.end) {
