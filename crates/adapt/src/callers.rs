@@ -127,7 +127,7 @@ fn is_shared(unit: &Unit<'_>, number: usize) -> bool {
 fn among_sections(unit: &Unit<'_>, number: usize) -> (Live, bool) {
     let mut live = Live::EVERYTHING;
     let function = &unit.program.functions[number];
-    for (block, line) in function.blocks.iter().enumerate() {
+    for (block, line) in function.blocks().enumerate() {
         let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
         while at < line.end {
             let Some(inst) = unit.program.decode(at) else { return (Live::EVERYTHING, true) };
