@@ -31,6 +31,7 @@ use hotswap_isa::{Inst, Isa};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::Moved;
 use rayon::prelude::*;
+use scratch::Held;
 use std::ops::Range;
 
 /// What was to be changed in a unit: offsets of old instructions, rising, these, and what is to stand there.
@@ -107,12 +108,13 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
                 hazard::function(pair, &followed, new)?;
                 scratch::function(pair, &followed, *number, new)
             }
-            None => Ok(()),
+            None => Ok(Vec::new()),
         }
     };
     // All of them, then the first in the order of the code: which thread is ahead must not show.
-    let checked: Vec<Result<(), Fault>> = functions.par_iter().map(check).collect();
-    checked.into_iter().collect::<Result<(), Fault>>().map_err(failed)
+    let checked: Vec<Result<Vec<Held>, Fault>> = functions.par_iter().map(check).collect();
+    let held: Vec<Vec<Held>> = checked.into_iter().collect::<Result<_, Fault>>().map_err(failed)?;
+    scratch::never_read(pair, &followed, &held.concat()).map_err(failed)
 }
 
 /// The number of the new function, if something of the old one is changed.

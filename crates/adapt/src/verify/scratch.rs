@@ -3,6 +3,10 @@
 //! Invariants: every register that new code writes and the old instruction did not is dead behind it in the program that
 //! came out, or gets back what it held; no memory instruction under way writes it; the kernels that get there have it. The
 //! bank mode behind new code is the one behind the old.
+//!
+//! New matrix instructions read all lanes of what they work on. Lanes that were off when other new code wrote it look as if they
+//! held something from an earlier place on ([`Held`]). There the input decides: the register was dead in all its lanes, and no
+//! new code of the unit reads it before it wrote it.
 
 use super::follow::Followed;
 use super::{Fault, Pair};
@@ -15,10 +19,22 @@ use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Name, Value};
 use hotswap_program::Dead;
+use rayon::prelude::*;
 use std::ops::Range;
 
+/// A register that new code at a place overwrites, dead in all lanes in the input and live in some in the result.
+pub(super) type Held = (u32, Reg);
+
 /// Checks the changed places of a function: its number before and after.
-pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, old: usize, new: usize) -> Result<(), Fault> {
+///
+/// # Errors
+/// The first fault. What is left to be asked about the whole unit is no fault yet: see [`never_read`].
+pub(super) fn function(
+    pair: &Pair<'_, '_, '_>,
+    followed: &Followed,
+    old: usize,
+    new: usize,
+) -> Result<Vec<Held>, Fault> {
     let before = &pair.old.program.functions[old];
     let places = places(pair, followed, before.start..before.end);
     let lasts = places.iter().map(|(_, place)| place.last()).collect();
@@ -28,10 +44,17 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, old: usize,
     let all_lanes_at = places.iter().filter(|(_, place)| !keeps_lanes(place.code)).map(|(offset, _)| *offset);
     let lanes = Lives::new(pair.old, old, all_lanes_at.collect());
     let (mut line, mut old_line) = (Line::new(pair.new, new), Line::new(pair.old, old));
+    let mut held = Vec::new();
     for (offset, place) in &places {
         // Nobody comes here.
         let Some(banks) = line.banks(place.start) else { continue };
-        check(&function, place, banks, granted)?;
+        for reg in check(&function, place, banks, granted)? {
+            let was_dead = lanes.around(*offset).1.is_dead(reg, Dead::InAllLanes);
+            if reg.file != RegFile::Vgpr || !was_dead {
+                return Err(read_later(place.start, reg));
+            }
+            held.push((place.start, reg));
+        }
         // Matrix instructions read and write all lanes, also those of their scratch that nobody has written: whether other lanes
         // hold something is for the program to say in which no such instruction reads them.
         if !keeps_lanes(place.code)
@@ -40,7 +63,41 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, old: usize,
             all_lanes(pair, &lanes, *offset, place, banks, granted)?;
         }
     }
-    Ok(())
+    Ok(held)
+}
+
+fn read_later(at: u32, reg: Reg) -> Fault {
+    (at, format!("new code overwrites {}, which is read later", name(reg)))
+}
+
+/// Checks that no new code of the unit reads any of these registers before it wrote it.
+pub(super) fn never_read(pair: &Pair<'_, '_, '_>, followed: &Followed, held: &[Held]) -> Result<(), Fault> {
+    let functions = (0..if held.is_empty() { 0 } else { pair.old.program.functions.len() }).into_par_iter();
+    let read = functions.map(|number| read_first(pair, followed, number));
+    let read = read.reduce(RegSet::new, |mut all, one| {
+        all.union_with(&one);
+        all
+    });
+    held.iter().find(|(_, reg)| read.touches(*reg)).map_or(Ok(()), |(at, reg)| Err(read_later(*at, *reg)))
+}
+
+/// What new code of an old function reads that it has not written, and that the old instruction did not read.
+fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
+    let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
+    let (mut line, mut all) = (Line::new(pair.old, number), RegSet::new());
+    for (offset, place) in places(pair, followed, function.start..function.end) {
+        // Where the mode is not known, an instruction reads every bank and writes none.
+        let mut banks = line.banks(offset).unwrap_or(VgprBanks::UNKNOWN);
+        let mut known = place.old.read_set(isa, banks);
+        for inst in place.code {
+            let mut read = inst.read_set(pair.target, banks);
+            read.subtract(&known);
+            all.union_with(&read);
+            known.union_with(&inst.overwritten_in_active_lanes(pair.target, banks));
+            banks = banks.after(inst, pair.target);
+        }
+    }
+    all
 }
 
 /// The changed places of a function, each with its old offset. What is only waited for overwrites nothing.
@@ -164,7 +221,13 @@ fn overwritten(place: &Place<'_>, mut banks: VgprBanks, isa: Isa) -> (RegSet, Vg
     (written, banks)
 }
 
-fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, granted: Granted) -> Result<(), Fault> {
+/// The registers that seem to hold something behind a place.
+fn check(
+    function: &Function<'_, '_>,
+    place: &Place<'_>,
+    banks: VgprBanks,
+    granted: Granted,
+) -> Result<Vec<Reg>, Fault> {
     let isa = function.unit.isa();
     let Place { start, old, code, .. } = *place;
     let wanted = banks.after(old, isa).mode();
@@ -172,8 +235,9 @@ fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, grant
     if after.mode() != wanted {
         return Err((start, "the bank mode behind new code is another one".to_owned()));
     }
+    let mut held = Vec::new();
     if written.is_empty() {
-        return Ok(());
+        return Ok(held);
     }
     let ((_, behind), mut under_way) = (function.lives.around(place.last()), function.under_way(start));
     // What the old instruction reads is there.
@@ -181,7 +245,7 @@ fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, grant
     for reg in &written {
         let holds = !granted.is_new(reg) && !behind.is_dead(reg, Dead::InActiveLanes);
         if holds && !comes_back(code, reg, isa) {
-            return Err((start, format!("new code overwrites {}, which is read later", name(reg))));
+            held.push(reg);
         }
         if under_way.touches(reg) && matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
             return Err((start, format!("new code uses {}, which a memory instruction under way writes", name(reg))));
@@ -190,7 +254,7 @@ fn check(function: &Function<'_, '_>, place: &Place<'_>, banks: VgprBanks, grant
             return Err((start, format!("new code uses {}, and the kernel has {}", name(reg), granted.now)));
         }
     }
-    Ok(())
+    Ok(held)
 }
 
 /// No other lane of what is overwritten holds anything.
