@@ -132,7 +132,7 @@ pub fn object_of(bench: &Workbench, name: &str, bytes: &[u8], native: Option<&Li
     let mut verdict = judge(&ask(bench, &[&file])[0], true);
     if verdict.problems.iter().any(|problem| is_inherited(problem)) {
         bench.write(name, bytes);
-        inherited(&judge(&ask(bench, &[name])[0], false).problems, &mut verdict.problems);
+        inherited(&judge(&ask(bench, &[name])[0], true).problems, &mut verdict.problems);
     }
     problems.append(&mut verdict.problems);
     problems.extend(native.into_iter().flat_map(|native| two_addresses(native, &verdict.listing)));
@@ -145,9 +145,10 @@ pub fn object_of(bench: &Workbench, name: &str, bytes: &[u8], native: Option<&Li
 }
 
 /// What a file may have brought along: LLVM's tools complain of some relocations that LLVM itself writes, and assembly by hand
-/// leaves out the mode before.
+/// leaves out the mode before or names more registers than it says.
 fn is_inherited(problem: &str) -> bool {
-    problem.starts_with("LLVM says: ") || problem.contains("the mode before is")
+    let said = ["the mode before is", ": the metadata says "];
+    problem.starts_with("LLVM says: ") || said.iter().any(|what| problem.contains(what))
 }
 
 /// Takes away what the input has as well, each as often as it has it.

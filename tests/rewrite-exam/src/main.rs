@@ -45,6 +45,9 @@ enum Words {
     },
 }
 
+/// What clang does not compile: it reports an illegal instruction of its own, a scalar one that reads a vector register.
+const NOT_COMPILED: [(&str, u32, char); 1] = [("control", 23, '0')];
+
 fn main() -> ExitCode {
     let good = match Words::parse() {
         Words::Corpus { folder } => corpus(&folder),
@@ -71,7 +74,9 @@ fn run(bench: &Workbench, name: &str) -> bool {
     for unit in &units {
         for version in bench.versions.iter().copied().filter(|version| [23, 24].contains(version)) {
             for level in ['0', '1', '2', '3'] {
-                work.extend([false, true].map(|debug| (unit, Setting { version, level, debug })));
+                if !NOT_COMPILED.contains(&(&unit.name, version, level)) {
+                    work.extend([false, true].map(|debug| (unit, Setting { version, level, debug })));
+                }
             }
         }
     }
