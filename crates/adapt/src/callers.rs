@@ -1,7 +1,8 @@
 //! What callers bring to a function and need of it: what is live when it returns, and what is under way when it is called.
 //!
 //! Callers in the same program are asked what they need behind their calls. LLVM compiles callees first and lets callers keep
-//! what a callee happens to leave alone, so that counts even where others may call the function, too. Those others know
+//! what a callee happens to leave alone, so that counts even where others may call the function, too: then they keep nothing
+//! in what it writes and the convention gives it. Those others know
 //! nothing but LLVM's calling convention: they keep nothing in VCC, M0, SCC, the scalar registers below s30 and every other
 //! eight vector registers from v32 on (`AMDGPUCallingConv.td`; of LLVM 22 to 24 the registers that all let callees change).
 //! Functions that call each other are among them: LLVM compiles one of them while it knows nothing of the next.
@@ -14,6 +15,7 @@
 use crate::flight::{Flight, Flights};
 use crate::unit::Unit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::regset::RegSet;
 use hotswap_program::{Live, Liveness};
 use std::sync::OnceLock;
 
@@ -85,8 +87,8 @@ impl Callers {
         if self.depth[number] > DEPTH {
             return (Live::EVERYTHING, false);
         }
-        let mut trusts = is_open(unit, number);
-        let mut live = if trusts { by_convention() } else { Live::NOTHING };
+        let is_open = is_open(unit, number);
+        let (mut trusts, mut live) = (is_open, Live::NOTHING);
         for (caller, call) in unit.program.callers(number) {
             let (returned, convention) = self.returned(unit, caller);
             trusts |= convention && !unit.program.functions[caller].is_kernel();
@@ -100,8 +102,17 @@ impl Callers {
                 }
             }
         }
+        if is_open {
+            given_away(unit, number).for_each(|reg| live.remove(reg));
+            live.union_with(&by_convention());
+        }
         (live, trusts)
     }
+}
+
+/// Whether what is needed when a function returns is told by what it writes itself: new code there writes more.
+pub(crate) fn gives_away(unit: &Unit<'_>, number: usize) -> bool {
+    !unit.program.functions[number].is_kernel() && is_open(unit, number)
 }
 
 /// Whether somebody who is not known may call a function. A kernel returns to nobody; what nobody calls is called from outside.
@@ -126,18 +137,29 @@ fn is_shared(unit: &Unit<'_>, number: usize) -> bool {
 /// every register that it does not write, and keep nothing in what it does write and the convention lets it.
 fn among_sections(unit: &Unit<'_>, number: usize) -> (Live, bool) {
     let mut live = Live::EVERYTHING;
+    given_away(unit, number).for_each(|reg| live.remove(reg));
+    (live, true)
+}
+
+/// What a function writes and the convention lets it: no caller keeps anything there. Nothing if it cannot be read.
+fn given_away(unit: &Unit<'_>, number: usize) -> impl Iterator<Item = Reg> {
+    let written = written(unit, number).unwrap_or(RegSet::EMPTY);
+    clobbered().filter(move |reg| written.touches(*reg))
+}
+
+fn written(unit: &Unit<'_>, number: usize) -> Option<RegSet> {
+    let mut written = RegSet::EMPTY;
     let function = &unit.program.functions[number];
     for (block, line) in function.blocks().enumerate() {
         let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
         while at < line.end {
-            let Some(inst) = unit.program.decode(at) else { return (Live::EVERYTHING, true) };
-            let written = inst.written_set(unit.isa(), banks);
-            clobbered().filter(|reg| written.touches(*reg)).for_each(|reg| live.remove(reg));
+            let inst = unit.program.decode(at)?;
+            written.union_with(&inst.written_set(unit.isa(), banks));
             banks = banks.after(&inst, unit.isa());
             at += u32::from(inst.len());
         }
     }
-    (live, true)
+    Some(written)
 }
 
 fn by_convention() -> Live {

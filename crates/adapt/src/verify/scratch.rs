@@ -10,6 +10,7 @@
 
 use super::follow::Followed;
 use super::{Fault, Pair};
+use crate::callers;
 use crate::flight::UnderWay;
 use crate::lives::Lives;
 use crate::reach;
@@ -41,8 +42,9 @@ pub(super) fn function(
     let function =
         Function { unit: pair.new, lives: Lives::new(pair.new, new, lasts), under_way: UnderWay::new(pair.new, new) };
     let granted = granted(pair, old, new);
-    let all_lanes_at = places.iter().filter(|(_, place)| !keeps_lanes(place.code)).map(|(offset, _)| *offset);
-    let lanes = Lives::new(pair.old, old, all_lanes_at.collect());
+    let gives_away = callers::gives_away(pair.old, old);
+    let asked = places.iter().filter(|(_, place)| gives_away || !keeps_lanes(place.code)).map(|(offset, _)| *offset);
+    let lanes = Lives::new(pair.old, old, asked.collect());
     let (mut line, mut old_line) = (Line::new(pair.new, new), Line::new(pair.old, old));
     let mut held = Vec::new();
     for (offset, place) in &places {
@@ -57,10 +59,13 @@ pub(super) fn function(
         }
         // Matrix instructions read and write all lanes, also those of their scratch that nobody has written: whether other lanes
         // hold something is for the program to say in which no such instruction reads them.
-        if !keeps_lanes(place.code)
-            && let Some(banks) = old_line.banks(*offset)
-        {
-            all_lanes(pair, &lanes, *offset, place, banks, granted)?;
+        // What new code writes must not tell whether somebody needs it.
+        let dead = match keeps_lanes(place.code) {
+            false => Some(Dead::InAllLanes),
+            true => gives_away.then_some(Dead::InActiveLanes),
+        };
+        if let Some((dead, banks)) = dead.zip(old_line.banks(*offset)) {
+            dead_before(pair, &lanes, (*offset, dead), place, banks, granted)?;
         }
     }
     Ok(held)
@@ -257,11 +262,11 @@ fn check(
     Ok(held)
 }
 
-/// No other lane of what is overwritten holds anything.
-fn all_lanes(
+/// Nothing of what is overwritten held anything in the input, in the lanes that are asked about.
+fn dead_before(
     pair: &Pair<'_, '_, '_>,
     lives: &Lives<'_, '_>,
-    offset: u32,
+    (offset, dead): (u32, Dead),
     place: &Place<'_>,
     banks: VgprBanks,
     granted: Granted,
@@ -272,11 +277,12 @@ fn all_lanes(
         return Ok(());
     }
     let (_, behind) = lives.around(offset);
-    let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, Dead::InAllLanes);
+    let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, dead);
     let live = |reg: &Reg| held(reg) && !comes_back(place.code, *reg, isa);
+    let what = if dead == Dead::InAllLanes { "all lanes" } else { "active lanes" };
     match written.iter().find(live) {
         Some(reg) => {
-            Err((place.start, format!("new code overwrites all lanes of {}, some of which are read later", name(reg))))
+            Err((place.start, format!("new code overwrites {what} of {}, some of which are read later", name(reg))))
         }
         None => Ok(()),
     }
