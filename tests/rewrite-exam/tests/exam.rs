@@ -13,7 +13,8 @@ const SAMPLE: &[(u32, char, bool, &[Form])] = &[
 ];
 
 /// Units that are taken without optimization, too.
-const PLAIN: [&str; 7] = ["calls", "cluster", "control", "e5m3", "lds_by_hand", "pressure_source", "tensor"];
+const PLAIN: [&str; 8] =
+    ["calls", "cluster", "control", "e5m3", "lds_by_hand", "matrix_source_call", "pressure_source", "tensor"];
 
 #[test]
 fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
