@@ -2,9 +2,9 @@
 //!
 //! Callers in the same program are asked what they need behind their calls. LLVM compiles callees first and lets callers keep
 //! what a callee happens to leave alone, so that counts even where others may call the function, too: then they keep nothing
-//! in what it writes and the convention gives it. Those others know
-//! nothing but LLVM's calling convention: they keep nothing in VCC, M0, SCC, the scalar registers below s30 and every other
-//! eight vector registers from v32 on (`AMDGPUCallingConv.td`; of LLVM 22 to 24 the registers that all let callees change).
+//! in what it writes and the convention gives it. Those others know nothing but LLVM's calling convention: they keep nothing
+//! in VCC, M0, SCC, s16 to s29 (results may be in those below) and every other eight vector registers from v32 on
+//! (`AMDGPUCallingConv.td`; of LLVM 22 to 24 the registers that all let callees change).
 //! Functions that call each other are among them: LLVM compiles one of them while it knows nothing of the next.
 //!
 //! The convention is asked about callees that are not known as well ([`hotswap_program::Summaries::by_convention`]).
@@ -55,7 +55,7 @@ impl Callers {
     /// What is live when a function returns, and whether that is in part what the convention says.
     pub(crate) fn returned(&self, unit: &Unit<'_>, number: usize) -> (Live, bool) {
         match self.recursive[number] {
-            _ if is_shared(unit, number) => {
+            _ if unit.is_shared(number) => {
                 **self.functions[number].get_or_init(|| Box::new(among_sections(unit, number)))
             }
             true => (by_convention(), true),
@@ -115,22 +115,14 @@ pub(crate) fn gives_away(unit: &Unit<'_>, number: usize) -> bool {
     !unit.program.functions[number].is_kernel() && is_open(unit, number)
 }
 
-/// Whether somebody who is not known may call a function. A kernel returns to nobody; what nobody calls is called from outside.
+/// Whether somebody who is not known may call a function: what nobody calls is called from outside.
 fn is_open(unit: &Unit<'_>, number: usize) -> bool {
-    let function = &unit.program.functions[number];
-    is_shared(unit, number)
-        || function.entries.iter().any(|entry| entry.open && !entry.is_kernel())
-        || unit.program.callers(number).next().is_none()
+    unit.is_called_from_outside(number) || unit.program.callers(number).next().is_none()
 }
 
 /// Of a function that returns with so much live.
 pub(crate) fn liveness(unit: &Unit<'_>, number: usize, returned: &Live) -> Liveness {
     Liveness::returning(&unit.program, number, unit.summaries(), &unit.banks, returned)
-}
-
-/// Whether functions in other sections of a relocatable file may call a function.
-fn is_shared(unit: &Unit<'_>, number: usize) -> bool {
-    unit.program.source.shared && !unit.program.functions[number].is_kernel()
 }
 
 /// What is live when a function returns to callers in other sections, which were compiled together with it: they may count on
@@ -149,17 +141,10 @@ fn given_away(unit: &Unit<'_>, number: usize) -> impl Iterator<Item = Reg> {
 
 fn written(unit: &Unit<'_>, number: usize) -> Option<RegSet> {
     let mut written = RegSet::EMPTY;
-    let function = &unit.program.functions[number];
-    for (block, line) in function.blocks().enumerate() {
-        let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
-        while at < line.end {
-            let inst = unit.program.decode(at)?;
-            written.union_with(&inst.written_set(unit.isa(), banks));
-            banks = banks.after(&inst, unit.isa());
-            at += u32::from(inst.len());
-        }
-    }
-    Some(written)
+    let all = unit.each_instruction(number, |inst, banks| {
+        written.union_with(&inst.written_set(unit.isa(), banks));
+    });
+    all.then_some(written)
 }
 
 fn by_convention() -> Live {

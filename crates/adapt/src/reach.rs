@@ -97,11 +97,7 @@ fn is_open(unit: &Unit<'_>, function: usize) -> bool {
         if !seen.insert(number) {
             continue;
         }
-        let one = &unit.program.functions[number];
-        if unit.program.source.shared && !one.is_kernel() {
-            return true;
-        }
-        if one.entries.iter().any(|entry| entry.open && !entry.is_kernel()) {
+        if unit.is_called_from_outside(number) {
             return true;
         }
         work.extend(unit.program.callers(number).map(|(caller, _)| caller));
@@ -111,19 +107,12 @@ fn is_open(unit: &Unit<'_>, function: usize) -> bool {
 
 /// One more than the highest vector register that a function names.
 pub(crate) fn highest(unit: &Unit<'_>, number: usize) -> u16 {
-    let function = &unit.program.functions[number];
     let mut highest = 0;
-    for (block, line) in function.blocks().enumerate() {
-        let (mut at, mut banks) = (line.start, unit.banks.at_block(number, block));
-        while at < line.end {
-            let Some(inst) = unit.program.decode(at) else { break };
-            for set in [inst.read_set(unit.isa(), banks), inst.written_set(unit.isa(), banks)] {
-                let vgprs = set.iter().filter(|reg| reg.file == RegFile::Vgpr);
-                highest = vgprs.map(|reg| reg.index + u16::from(reg.count)).fold(highest, u16::max);
-            }
-            banks = banks.after(&inst, unit.isa());
-            at += u32::from(inst.len());
+    unit.each_instruction(number, |inst, banks| {
+        for set in [inst.read_set(unit.isa(), banks), inst.written_set(unit.isa(), banks)] {
+            let vgprs = set.iter().filter(|reg| reg.file == RegFile::Vgpr);
+            highest = vgprs.map(|reg| reg.index + u16::from(reg.count)).fold(highest, u16::max);
         }
-    }
+    });
     highest
 }

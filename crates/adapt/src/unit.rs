@@ -6,7 +6,8 @@ use crate::callers::{self, Callers};
 use crate::flight::Returns;
 use hotswap_code_object::image::Image;
 use hotswap_code_object::{CodeMap, CodeObject};
-use hotswap_isa::Isa;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::{Inst, Isa};
 use hotswap_program::{BankMap, Exit, Function, Liveness, Problem, Program, Reason, Source, Summaries};
 use hotswap_report::Diagnostic;
 use std::sync::OnceLock;
@@ -64,6 +65,35 @@ impl<'a> Unit<'a> {
 
     pub(crate) fn callers(&self) -> &Callers {
         self.callers.get_or_init(|| Callers::of(self))
+    }
+
+    /// Whether somebody who is not in this program may call a function. A kernel returns to nobody.
+    pub(crate) fn is_called_from_outside(&self, function: usize) -> bool {
+        let mut entries = self.program.functions[function].entries.iter();
+        self.is_shared(function) || entries.any(|entry| entry.open && !entry.is_kernel())
+    }
+
+    /// Whether functions in other sections of a relocatable file may call a function.
+    pub(crate) fn is_shared(&self, function: usize) -> bool {
+        self.program.source.shared && !self.program.functions[function].is_kernel()
+    }
+
+    /// Shows the instructions of a function, each with the bank mode in force; whether all could be read.
+    pub(crate) fn each_instruction(&self, function: usize, mut each: impl FnMut(&Inst, VgprBanks)) -> bool {
+        let mut all = true;
+        for (block, line) in self.program.functions[function].blocks().enumerate() {
+            let (mut at, mut banks) = (line.start, self.banks.at_block(function, block));
+            while at < line.end {
+                let Some(inst) = self.program.decode(at) else {
+                    all = false;
+                    break;
+                };
+                each(&inst, banks);
+                banks = banks.after(&inst, self.isa());
+                at += u32::from(inst.len());
+            }
+        }
+        all
     }
 
     /// What is live in a function, and whether that is only what the calling convention says.

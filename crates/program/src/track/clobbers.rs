@@ -65,7 +65,11 @@ impl Clobbers {
     }
 
     fn add(&self, draft: &Draft, called: &[Option<u32>], set: &mut RegSet) {
-        let Some(named) = &draft.named else { return };
+        // Drafts have names since [`Clobbers::of`]; one without could write anything.
+        let Some(named) = &draft.named else {
+            set.union_with(&RegSet::from_words([u64::MAX; RegSet::EMPTY.words().len()]));
+            return;
+        };
         let mut own = named.writes;
         for callee in called {
             match callee {
