@@ -110,6 +110,8 @@ pub(crate) struct Draft {
     /// Registers that its instructions name, once somebody asked.
     pub(crate) named: Option<Box<Named>>,
     pub(crate) banked: bool,
+    /// An instruction of it may choose another bank than the first.
+    pub(crate) beyond: bool,
     /// Offsets of instructions that may set the bank mode.
     pub(crate) modes: Vec<u32>,
     pub(crate) indexed: bool,
@@ -142,6 +144,7 @@ impl Draft {
             ranks: Ranks::default(),
             named: None,
             banked: false,
+            beyond: false,
             modes: Vec::new(),
             indexed: false,
             tracks: false,
@@ -345,6 +348,7 @@ impl Draft {
                 self.modes.push(offset);
                 // What stands at the end counts, too: it may spoil a change of the mode that comes next.
                 self.banked = self.banked || next >= self.end || sets_banks(inst, context.isa());
+                self.beyond |= VgprBanks::ENTRY.after(inst, context.isa()).mode() != Some(0);
                 self.indexed |= inst.index_mode(context.isa()) == Some(true);
             }
             Op::GetPc => self.tracks = true,

@@ -1,11 +1,13 @@
 //! Addresses in scalar registers: which value a jump or a call to a register goes to.
 //!
 //! Values are followed forward through the function's blocks, only in registers that a jump, a call or a program counter
-//! can get to ([`steps`]), and only instructions that touch these are looked at ([`touches`]). An address is known up to where the image is loaded, so its halves are symbols of one another
-//! ([`value`]); what two paths disagree on is not known.
+//! can get to ([`steps`]), and only instructions that touch these are looked at ([`touches`]). An address is known up to
+//! where the image is loaded, so its halves are symbols of one another ([`value`]); what two paths disagree on is not
+//! known.
 //!
 //! Evidence: a known callee leaves what neither it nor its callees write, and callee-saved registers that it writes and
-//! loads again ([`Clobbers`]); an unknown one leaves callee-saved registers, as LLVM's calling convention has it.
+//! loads again ([`Clobbers`]); an unknown one leaves callee-saved registers, as LLVM's calling convention has it. Functions
+//! are entered, and come back, with the first bank of vector registers.
 
 mod clobbers;
 mod fetches;
@@ -67,7 +69,7 @@ pub(crate) struct Tracked {
 pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
     let points = touches.points();
     let serving = fetches::serving(context, draft, &points);
-    let steps = steps::Steps::read(context, &points, draft.banked, serving);
+    let steps = steps::Steps::read(context, &points, draft.beyond, serving);
     flow::solve(context, draft, &steps, touches)
 }
 

@@ -30,7 +30,7 @@ fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
         }
         if PLAIN.contains(&&*one.name) {
             let setting = Setting { version: 24, level: '0', debug: true };
-            sum.merge(unit(&bench, &one, setting, &[Form::Relocations]));
+            sum.merge(unit(&bench, &one, setting, &[Form::Relocations, Form::Linked]));
         }
     }
     say(&format!("corpus for the other stepping: {}", sum.line()));

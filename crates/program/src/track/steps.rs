@@ -99,15 +99,15 @@ const ROUNDS: usize = 8;
 
 impl Steps {
     /// Of the instructions at these offsets, which rise; those that serve fetching ahead alone are no steps of addresses.
-    /// Where a function sets the bank mode of vector registers (`banked`), a number in an encoding is more than one register:
-    /// there lanes are not followed.
-    pub(super) fn read(context: &Context<'_, '_>, points: &[u32], banked: bool, serving: Vec<u32>) -> Self {
+    /// Where a function may choose another bank of vector registers than the first (`beyond`), a number in an encoding is
+    /// more than one register: there lanes are not followed.
+    pub(super) fn read(context: &Context<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
         let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
         let mut found = Self { steps, keys, serving, overflows: false };
         for offset in points {
             let Some(inst) = context.decode(*offset) else { continue };
             let mut step = step(context, *offset, &inst);
-            if banked {
+            if beyond {
                 step.forget_lanes();
             }
             found.steps.push(step);

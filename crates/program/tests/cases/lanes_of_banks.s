@@ -40,3 +40,24 @@ one_bank:
 	s_endpgm
 .Lend_one_bank:
 	.size one_bank, .Lend_one_bank-one_bank
+
+// So are they where every change of the mode chooses the first bank again, as all kernels of LLVM for gfx1250 begin.
+	.p2align 8
+	.globl first_bank
+	.type first_bank,@function
+first_bank:
+	s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1
+	s_get_pc_i64 s[4:5]
+.Lpc_first:
+	s_add_co_u32 s4, s4, .Lthere_first-.Lpc_first
+	s_add_co_ci_u32 s5, s5, 0
+	v_writelane_b32 v8, s4, 0
+	v_writelane_b32 v8, s5, 1
+	s_set_vgpr_msb 0
+	v_readlane_b32 s6, v8, 0
+	v_readlane_b32 s7, v8, 1
+	s_set_pc_i64 s[6:7]
+.Lthere_first:
+	s_endpgm
+.Lend_first_bank:
+	.size first_bank, .Lend_first_bank-first_bank
