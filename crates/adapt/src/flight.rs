@@ -3,8 +3,9 @@
 //! A load raises a counter and writes its registers when it is done; a wait for 0 of the counter ends that. A wait for
 //! more is no proof for any register here, because results of different kinds come back in any order.
 //!
-//! Invariants: too much may be under way, never too little: at entries of functions that are called, and behind calls of
-//! functions that are not known, everything is.
+//! Invariants: too much may be under way, never too little: at entries of functions that are called everything is. Behind
+//! calls of functions that are not known nothing is, by convention: LLVM's functions wait for all that they load before
+//! they return (`SIInsertWaitcnts`, "all waits must be resolved at call return").
 
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_isa::bank::VgprBanks;
@@ -153,7 +154,8 @@ impl Flights {
                     let call = function.call_at(function.block(block).last);
                     let left = match call.map(|call| call.callee) {
                         Some(Callee::Function { function, .. }) => returns.behind(function, &flight),
-                        _ => None,
+                        Some(Callee::Outside(_) | Callee::Unknown) => Some(Flight::NOTHING),
+                        None => None,
                     };
                     flight = left.unwrap_or_else(|| everything.clone());
                 }
