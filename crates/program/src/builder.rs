@@ -8,6 +8,7 @@ use crate::block::Exit;
 use crate::calls::{CallSite, Callee};
 use crate::function::{Entry, EntryKind, Function};
 use crate::ops::{Op, Ops};
+use crate::order::Order;
 use crate::place::Place;
 use crate::problem::{Problem, Reason};
 use crate::scan::{Context, Draft, RawCall, TAIL_OFFSET};
@@ -17,8 +18,8 @@ use crate::track::{Clobbers, Touches};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Rounds of finding entries in other functions; each is linear in what is new.
-const ROUNDS: usize = 128;
+/// Rounds of finding entries in other functions, by branches or by addresses; each is linear in what is new.
+const ROUNDS: usize = 256;
 /// Rounds of finding calls behind calls; a chain of calls in one function needs two.
 const CALL_ROUNDS: usize = 8;
 /// Bytes between the two entries of a kernel with preloaded arguments.
@@ -37,6 +38,9 @@ pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>)
     builder.finish()
 }
 
+/// A draft on its way to another thread and back.
+type Moved = Box<Draft>;
+
 /// Bytes that symbols say belong together, or that lie between such.
 pub(crate) struct Stretch {
     pub(crate) start: u32,
@@ -49,19 +53,29 @@ pub(crate) struct Stretch {
     pub(crate) draft: Option<Box<Draft>>,
 }
 
+impl Stretch {
+    /// Its draft, or a new one, to be put back.
+    fn take(&mut self) -> Box<Draft> {
+        self.draft.take().unwrap_or_else(|| Box::new(Draft::new(self.start, self.end)))
+    }
+}
+
 struct Builder<'s, 'a> {
     context: Context<'s, 'a>,
     stretches: Vec<Stretch>,
     entries: BTreeMap<u32, Entry>,
     /// Entries that are not followed yet, with the numbers of their stretches.
     pending: Vec<(u32, u32)>,
+    /// Stretches in which addresses in registers are not followed yet.
+    due: Vec<u32>,
 }
 
 impl<'s, 'a> Builder<'s, 'a> {
     /// Cuts the section into stretches: what symbols cover, and what lies between.
     fn new(context: Context<'s, 'a>) -> Self {
         let source = context.source;
-        let mut builder = Self { context, stretches: Vec::new(), entries: BTreeMap::new(), pending: Vec::new() };
+        let mut builder =
+            Self { context, stretches: Vec::new(), entries: BTreeMap::new(), pending: Vec::new(), due: Vec::new() };
         let length = source.bytes.len() as u32;
         let marks = source.marks.iter().enumerate();
         let mut functions =
@@ -83,6 +97,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             at = end;
         }
         builder.stretch(at, length, None);
+        builder.context.clobbers = Clobbers::new(&builder.stretches);
         builder
     }
 
@@ -113,7 +128,9 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Somebody needs to know about a stretch that was left alone.
     fn wake(&mut self, index: usize) {
         let stretch = &mut self.stretches[index];
-        stretch.plain = false;
+        if !std::mem::take(&mut stretch.plain) {
+            return;
+        }
         self.pending.extend(self.entries.range(stretch.start..stretch.end).map(|(offset, _)| (index as u32, *offset)));
     }
 
@@ -183,79 +200,115 @@ impl<'s, 'a> Builder<'s, 'a> {
     /// Follows all that is pending, and what that leads to.
     fn follow(&mut self) {
         for _ in 0..ROUNDS {
-            let mut pending = std::mem::take(&mut self.pending);
-            if pending.is_empty() {
+            if !self.pending.is_empty() {
+                self.walk();
+            } else if !self.due.is_empty() {
+                let due = std::mem::take(&mut self.due);
+                self.track(&due, &[]);
+            } else {
                 return;
             }
-            pending.sort_unstable();
-            let (context, stretches) = (&self.context, &mut self.stretches);
-            let take = |group: &'_ [(u32, u32)]| {
-                let stretch = &mut stretches[group[0].0 as usize];
-                stretch.draft.take().unwrap_or_else(|| Box::new(Draft::new(stretch.start, stretch.end)))
-            };
-            let groups = groups(&pending);
-            let mut drafts: Vec<Box<Draft>> = groups.iter().copied().map(take).collect();
-            let found: Vec<Found> = drafts
-                .par_iter_mut()
-                .zip(&groups)
-                .map_init(
-                    || Touches::new(context.isa()),
-                    |touches, (draft, group)| {
-                        let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
-                        draft.follow(context, touches, &entries);
-                        Found::of(draft)
-                    },
-                )
-                .collect();
-            for (group, draft) in groups.iter().zip(drafts) {
-                self.stretches[group[0].0 as usize].draft = Some(draft);
-            }
-            found.into_iter().for_each(|found| self.take(found));
         }
-        for (index, offset) in std::mem::take(&mut self.pending) {
+        let mut left = std::mem::take(&mut self.pending);
+        left.extend(std::mem::take(&mut self.due).iter().map(|index| (*index, self.stretches[*index as usize].start)));
+        for (index, offset) in left {
             let stretch = &mut self.stretches[index as usize];
-            let draft = stretch.draft.get_or_insert_with(|| Box::new(Draft::new(stretch.start, stretch.end)));
+            let mut draft = stretch.take();
             draft.faults.insert(Problem { offset, reason: Reason::TooDeep });
+            stretch.draft = Some(draft);
         }
     }
 
-    fn take(&mut self, found: Found) {
-        found.targets.into_iter().for_each(|target| self.enter(target, EntryKind::Target, false));
-        found.taken.into_iter().for_each(|target| self.enter(target, EntryKind::Address, true));
+    /// Follows what is pending, but for addresses in registers.
+    fn walk(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.sort_unstable();
+        let groups = groups(&pending);
+        let mut drafts: Vec<Moved> = groups.iter().map(|group| self.stretches[group[0].0 as usize].take()).collect();
+        let context = &self.context;
+        drafts.par_iter_mut().zip(&groups).for_each(|(draft, group)| {
+            let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
+            draft.walk(context, &entries);
+        });
+        let numbers: Vec<u32> = groups.iter().map(|group| group[0].0).collect();
+        self.due.extend(numbers.iter().zip(&drafts).filter(|(_, draft)| draft.due).map(|(number, _)| *number));
+        let stretches = &self.stretches;
+        let led = drafts.iter().flat_map(|draft| &draft.leads).filter(|number| stretches[**number as usize].plain);
+        let led: Vec<u32> = led.copied().collect();
+        self.put_back(&numbers, drafts);
+        led.into_iter().for_each(|number| self.wake(number as usize));
+    }
+
+    /// Follows the addresses in registers of the functions in some stretches, callees before callers, and learns what those
+    /// write that are called, `called` among them. Where all is known, or nothing new, they are left alone.
+    fn track(&mut self, numbers: &[u32], called: &[u32]) {
+        let order = Order::of(&self.context, &self.stretches, numbers, called);
+        for level in &order.levels {
+            let clock = self.context.clobbers.clock();
+            let has_news = |draft: &Draft| draft.due || draft.is_open() && draft.clock != clock;
+            let draft = |number: &u32| self.stretches[*number as usize].draft.as_deref();
+            let wanted = level.iter().flatten().copied().filter(|number| draft(number).is_some_and(has_news));
+            let wanted: Vec<u32> = wanted.collect();
+            let mut drafts: Vec<Moved> = wanted.iter().map(|number| self.stretches[*number as usize].take()).collect();
+            let context = &self.context;
+            let touches = || Touches::new(context.isa());
+            drafts.par_iter_mut().for_each_init(touches, |touches, draft| draft.track(context, touches));
+            self.put_back(&wanted, drafts);
+            self.learn(level, &order);
+        }
+    }
+
+    /// Learns what functions that are called write.
+    fn learn(&mut self, level: &[Vec<u32>], order: &Order) {
+        let called: Vec<u32> = level.iter().flatten().copied().filter(|number| order.is_called(*number)).collect();
+        let context = &self.context;
+        let mut drafts: Vec<Moved> = called.iter().map(|number| self.stretches[*number as usize].take()).collect();
+        drafts.par_iter_mut().for_each(|draft| draft.name(context));
+        for (number, draft) in called.iter().zip(drafts) {
+            self.stretches[*number as usize].draft = Some(draft);
+        }
+        for group in level.iter().filter(|group| group.iter().any(|number| order.is_called(*number))) {
+            self.context.clobbers.learn(self.context.source, &self.stretches, group);
+        }
+    }
+
+    /// Takes what following drafts led to, and keeps them.
+    fn put_back(&mut self, numbers: &[u32], drafts: Vec<Moved>) {
+        let (stretches, known) = (&self.stretches, &self.entries);
+        let is_known = |target: u32| known.contains_key(&target) && !is_plain(stretches, target);
+        let found: Vec<Found> = drafts.par_iter().with_min_len(64).map(|draft| Found::of(draft, is_known)).collect();
+        for (number, draft) in numbers.iter().zip(drafts) {
+            self.stretches[*number as usize].draft = Some(draft);
+        }
+        for found in found {
+            found.targets.into_iter().for_each(|target| self.enter(target, EntryKind::Target, false));
+            found.taken.into_iter().for_each(|target| self.enter(target, EntryKind::Address, true));
+        }
     }
 
     fn drafts(&self) -> impl Iterator<Item = &Draft> {
         self.stretches.iter().filter_map(|stretch| stretch.draft.as_deref())
     }
 
-    /// Follows again what could not be followed because nothing was known of what is called in between.
+    /// Follows again what could not be followed because too little was known of what is called in between.
     fn follow_calls(&mut self) {
         for _ in 0..CALL_ROUNDS {
-            let has_open = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| draft.is_open());
-            let open: Vec<usize> =
-                (0..self.stretches.len()).filter(|index| has_open(&self.stretches[*index])).collect();
+            let is_open = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| draft.is_open());
+            let numbers = (0..self.stretches.len() as u32).filter(|number| is_open(&self.stretches[*number as usize]));
+            let open: Vec<u32> = numbers.collect();
             if open.is_empty() {
                 return;
             }
-            // Nobody calls kernels but code that is found to do so.
-            let called = self.entries.values().filter(|entry| !entry.is_kernel());
-            let called = called.filter_map(|entry| Some(self.index_of(entry.offset)? as u32));
-            let called = called.chain(open.iter().map(|index| *index as u32)).collect();
-            self.context.clobbers = Clobbers::of(&self.context, &mut self.stretches, called);
             let unknown = |builder: &Self| {
-                let drafts = open.iter().filter_map(|index| builder.stretches[*index].draft.as_ref());
+                let drafts = open.iter().filter_map(|index| builder.stretches[*index as usize].draft.as_ref());
                 drafts.map(|draft| draft.unknown()).sum::<usize>()
             };
             let before = unknown(self);
-            let context = &self.context;
-            let stretches = self.stretches.par_iter_mut();
-            stretches
-                .filter_map(|stretch| stretch.draft.as_mut())
-                .filter(|draft| draft.is_open())
-                .for_each_init(|| Touches::new(context.isa()), |touches, draft| draft.follow(context, touches, &[]));
-            let found: Vec<Found> =
-                open.iter().filter_map(|index| self.stretches[*index].draft.as_deref()).map(Found::of).collect();
-            found.into_iter().for_each(|found| self.take(found));
+            // Whoever may be called; nobody calls kernels but code that is found to do so.
+            let called = self.entries.values().filter(|entry| !entry.is_kernel());
+            let called = called.filter_map(|entry| self.context.clobbers.index_of(entry.offset));
+            let called: Vec<u32> = called.collect();
+            self.track(&open, &called);
             self.follow();
             if unknown(self) == before {
                 return;
@@ -289,10 +342,17 @@ struct Found {
 }
 
 impl Found {
-    fn of(draft: &Draft) -> Self {
-        let targets = draft.called.iter().chain(&draft.reached).copied().collect();
+    /// Targets that are known already tell nothing new.
+    fn of(draft: &Draft, is_known: impl Fn(u32) -> bool) -> Self {
+        let targets = draft.called.iter().chain(&draft.reached).copied().filter(|target| !is_known(*target)).collect();
         Self { targets, taken: draft.tracked.taken.clone() }
     }
+}
+
+/// Whether an offset lies in a stretch that is left alone.
+fn is_plain(stretches: &[Stretch], offset: u32) -> bool {
+    let index = stretches.partition_point(|stretch| stretch.start <= offset).checked_sub(1);
+    index.and_then(|index| stretches.get(index)).is_some_and(|stretch| stretch.plain)
 }
 
 /// Entries of one stretch each; they are sorted.

@@ -23,6 +23,7 @@ mod live;
 mod loops;
 mod named;
 mod ops;
+mod order;
 mod place;
 mod problem;
 mod program;

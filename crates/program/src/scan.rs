@@ -117,6 +117,14 @@ pub(crate) struct Draft {
     pub(crate) indexed: bool,
     /// It has jumps or calls to addresses in registers, or asks for the program counter.
     pub(crate) tracks: bool,
+    /// Offsets of the instructions that ask for it, as they were found.
+    pub(crate) counters: Vec<u32>,
+    /// Its addresses are still to be followed.
+    pub(crate) due: bool,
+    /// Until then: numbers of the stretches into which it seems to lead.
+    pub(crate) leads: Vec<u32>,
+    /// What was known of calls when its addresses were followed; see [`Clobbers::clock`].
+    pub(crate) clock: u32,
     /// Code was found since the blocks were made.
     grown: bool,
     stack: Vec<u32>,
@@ -148,6 +156,10 @@ impl Draft {
             modes: Vec::new(),
             indexed: false,
             tracks: false,
+            counters: Vec::new(),
+            due: false,
+            leads: Vec::new(),
+            clock: 0,
             grown: true,
             stack: Vec::new(),
             called: BTreeSet::new(),
@@ -171,24 +183,33 @@ impl Draft {
             + self.tracked.jumps.iter().filter(|jump| jump.1 == Jump::Unknown).count()
     }
 
-    /// Follows all paths from more entries.
-    pub(crate) fn follow(&mut self, context: &Context<'_, '_>, touches: &mut Touches, entries: &[u32]) {
+    /// Follows all paths from more entries, as far as that needs no addresses in registers.
+    pub(crate) fn walk(&mut self, context: &Context<'_, '_>, entries: &[u32]) {
         self.stack.extend(entries);
         self.entries.extend(entries);
-        let mut knows_all = false;
+        self.advance(context);
+        if self.tracks {
+            self.due = true;
+            self.leads = track::leads(context, self);
+        }
+    }
+
+    /// Follows all paths that are known; whether there were some.
+    fn advance(&mut self, context: &Context<'_, '_>) -> bool {
+        self.run(context);
+        let grown = self.grown;
+        if grown {
+            self.build(context);
+            self.named = None;
+        }
+        grown
+    }
+
+    /// Follows addresses, and all paths that they lead to.
+    pub(crate) fn track(&mut self, context: &Context<'_, '_>, touches: &mut Touches) {
+        (self.due, self.leads, self.clock) = (false, Vec::new(), context.clobbers.clock());
+        self.touch(context, touches);
         for round in 0..=ROUNDS {
-            self.run(context);
-            if self.grown {
-                self.build(context);
-                (self.named, knows_all) = (None, false);
-            }
-            if !self.tracks {
-                return;
-            }
-            if !knows_all {
-                self.touch(context, touches);
-                knows_all = true;
-            }
             let tracked = track::track(context, self, touches);
             let is_new = tracked.jumps != self.tracked.jumps || tracked.calls != self.tracked.calls;
             self.tracked = tracked;
@@ -204,6 +225,8 @@ impl Draft {
                 self.faults.insert(Problem { offset, reason: Reason::TooDeep });
                 self.stack.clear();
                 self.build(context);
+            } else if self.advance(context) {
+                self.touch(context, touches);
             }
         }
     }
@@ -351,7 +374,10 @@ impl Draft {
                 self.beyond |= VgprBanks::ENTRY.after(inst, context.isa()).mode() != Some(0);
                 self.indexed |= inst.index_mode(context.isa()) == Some(true);
             }
-            Op::GetPc => self.tracks = true,
+            Op::GetPc => {
+                self.tracks = true;
+                self.counters.push(offset);
+            }
             Op::SetPc => {
                 self.tracks = true;
                 return false;

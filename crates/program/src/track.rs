@@ -12,12 +12,14 @@
 mod clobbers;
 mod fetches;
 mod flow;
+mod leads;
 mod steps;
 mod sums;
 mod touches;
 mod value;
 
 pub(crate) use clobbers::Clobbers;
+pub(crate) use leads::leads;
 pub(crate) use touches::Touches;
 
 use crate::place::Place;
@@ -68,7 +70,7 @@ pub(crate) struct Tracked {
 /// Follows the addresses of a function.
 pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
     let points = touches.points();
-    let serving = fetches::serving(context, draft, &points);
+    let serving = fetches::serving(context, draft);
     let steps = steps::Steps::read(context, &points, draft.beyond, serving);
     flow::solve(context, draft, &steps, touches)
 }

@@ -4,14 +4,11 @@
 //! function that nobody else can call need not save what the convention asks it to save. So the code itself counts.
 
 use crate::builder::Stretch;
-use crate::calls::bottom_up;
 use crate::place::Place;
-use crate::scan::{Context, Draft, TAIL_OFFSET};
+use crate::scan::{Draft, TAIL_OFFSET};
+use crate::source::Source;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
-use rayon::prelude::*;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 /// For each stretch of the section the registers that a call into it may change.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +16,8 @@ pub(crate) struct Clobbers {
     spans: Vec<(u32, u32)>,
     sets: Vec<Option<Box<RegSet>>>,
     convention: Box<RegSet>,
+    /// How often something was learned.
+    clock: u32,
 }
 
 /// What LLVM's calling convention lets a function change.
@@ -33,47 +32,48 @@ fn convention() -> RegSet {
 }
 
 impl Clobbers {
-    /// Of the stretches with these numbers, and of what they call, as far as that is known.
-    pub(crate) fn of(context: &Context<'_, '_>, stretches: &mut [Stretch], mut work: Vec<u32>) -> Self {
-        let mut made = Self {
+    /// Nothing is known of the functions in these stretches.
+    pub(crate) fn new(stretches: &[Stretch]) -> Self {
+        Self {
             spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
             sets: vec![None; stretches.len()],
             convention: Box::new(convention()),
-        };
-        let mut called: HashMap<u32, Vec<Option<u32>>> = HashMap::new();
-        while let Some(number) = work.pop() {
-            let Entry::Vacant(vacant) = called.entry(number) else { continue };
-            let callee = |to: Option<Place>| Some(made.index_of(offset_of(context, to?)?)? as u32);
-            let draft = stretches[number as usize].draft.iter();
-            let callees = vacant.insert(draft.flat_map(|draft| &draft.calls).map(|call| callee(call.to)).collect());
-            work.extend(callees.iter().flatten());
+            clock: 0,
         }
-        let drafts = stretches.par_iter_mut().enumerate().filter(|(number, _)| called.contains_key(&(*number as u32)));
-        drafts.filter_map(|(_, stretch)| stretch.draft.as_mut()).for_each(|draft| draft.name(context));
-        let callees = |number: usize| called.get(&(number as u32)).into_iter().flatten().flatten().copied();
-        for group in bottom_up(stretches.len(), callees) {
-            let mut set = RegSet::EMPTY;
-            for (member, called) in group.iter().filter_map(|member| Some((*member, called.get(member)?))) {
-                let Some(draft) = &stretches[member as usize].draft else { continue };
-                made.add(draft, called, &mut set);
-            }
-            for member in group.into_iter().filter(|member| called.contains_key(member)) {
-                made.sets[member as usize] = Some(Box::new(set));
-            }
-        }
-        made
     }
 
-    fn add(&self, draft: &Draft, called: &[Option<u32>], set: &mut RegSet) {
-        // Drafts have names since [`Clobbers::of`]; one without could write anything.
-        let Some(named) = &draft.named else {
-            set.union_with(&RegSet::from_words([u64::MAX; RegSet::EMPTY.words().len()]));
-            return;
-        };
+    /// How often something was learned: if that is the same, nothing else is known.
+    pub(crate) fn clock(&self) -> u32 {
+        self.clock
+    }
+
+    /// Takes what functions that call each other, in order and with names in their drafts, write now.
+    pub(crate) fn learn(&mut self, source: &Source<'_>, stretches: &[Stretch], group: &[u32]) {
+        let mut all = Some(RegSet::EMPTY);
+        for draft in group.iter().filter_map(|member| stretches[*member as usize].draft.as_ref()) {
+            let own = self.written(source, draft, group);
+            all = all.zip(own).map(|(mut all, own)| {
+                all.union_with(&own);
+                all
+            });
+        }
+        for member in group {
+            let slot = &mut self.sets[*member as usize];
+            if slot.as_deref() != all.as_ref() {
+                self.clock += 1;
+                *slot = all.map(Box::new);
+            }
+        }
+    }
+
+    /// What a function and its callees write; `None` if nothing is known of one of them.
+    fn written(&self, source: &Source<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
+        let named = draft.named.as_ref()?;
         let mut own = named.writes;
-        for callee in called {
-            match callee {
-                Some(callee) => drop(self.sets[*callee as usize].as_ref().map(|callee| own.union_with(callee))),
+        for call in &draft.calls {
+            match self.callee(source, call.to) {
+                Some(callee) if group.binary_search(&callee).is_ok() => {}
+                Some(callee) => drop(own.union_with(self.sets[callee as usize].as_ref()?)),
                 None => drop(own.union_with(&self.convention)),
             }
         }
@@ -83,27 +83,33 @@ impl Clobbers {
             saved.subtract(&self.convention);
             own.subtract(&saved);
         }
-        set.union_with(&own);
+        Some(own)
     }
 
-    fn index_of(&self, offset: u32) -> Option<usize> {
+    /// The stretch that a call leads into.
+    pub(crate) fn callee(&self, source: &Source<'_>, to: Option<Place>) -> Option<u32> {
+        self.index_of(offset_of(source, to?)?)
+    }
+
+    /// The stretch that holds an offset.
+    pub(crate) fn index_of(&self, offset: u32) -> Option<u32> {
         let index = self.spans.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
-        self.spans.get(index).filter(|(_, end)| offset < *end).map(|_| index)
+        self.spans.get(index).filter(|(_, end)| offset < *end).map(|_| index as u32)
     }
 
     /// What a call may change; `None` if nothing is known of what is called there yet.
     pub(crate) fn of_call(&self, callee: Option<u32>) -> Option<&RegSet> {
         match callee {
             None => Some(&self.convention),
-            Some(offset) => self.sets.get(self.index_of(offset)?)?.as_deref(),
+            Some(offset) => self.sets.get(self.index_of(offset)? as usize)?.as_deref(),
         }
     }
 }
 
 /// The offset of what is called; tails state it, see [`TAIL_OFFSET`].
-fn offset_of(context: &Context<'_, '_>, to: Place) -> Option<u32> {
+fn offset_of(source: &Source<'_>, to: Place) -> Option<u32> {
     match to.base {
         TAIL_OFFSET => u32::try_from(to.at).ok(),
-        _ => context.source.offset_of(to),
+        _ => source.offset_of(to),
     }
 }

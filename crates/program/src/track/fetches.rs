@@ -50,15 +50,10 @@ impl Holders {
 }
 
 /// Offsets, sorted, of get-PCs that only serve fetching ahead, and of all instructions that work on what they give.
-/// `points` are instructions through which addresses may go, all get-PCs among them.
-pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft, points: &[u32]) -> Vec<u32> {
-    let counters = points.iter().filter(|offset| {
-        let inst = context.decode(**offset);
-        inst.is_some_and(|inst| context.ops.of(&inst) == Op::GetPc)
-    });
+pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
     let mut found = BTreeSet::new();
     let mut walk = Walk { context, draft, users: BTreeSet::new(), budget: None };
-    for counter in counters {
+    for counter in &draft.counters {
         walk.users = BTreeSet::from([*counter]);
         if walk.run(*counter).is_some() {
             found.append(&mut walk.users);

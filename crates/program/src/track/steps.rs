@@ -213,7 +213,7 @@ pub(super) fn number(value: Option<Operand>) -> Option<u64> {
     }
 }
 
-fn from(context: &Context<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> From {
+pub(super) fn from(context: &Context<'_, '_>, offset: u32, inst: &Inst, value: Option<Operand>) -> From {
     match value {
         Some(Operand::Literal(literal)) => match fixup(context, offset, inst) {
             Some(fixup) => From::Fixup(fixup),

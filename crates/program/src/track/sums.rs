@@ -6,7 +6,7 @@ use super::steps::{From, Key, Step};
 use super::value::{Carry, Value};
 use crate::ops::Op;
 use crate::place::Place;
-use crate::source::FixupKind;
+use crate::source::{FixupKind, Source};
 
 impl Solver<'_, '_, '_> {
     pub(super) fn move64(&self, step: &Step, state: &mut State, to: Key) {
@@ -33,20 +33,8 @@ impl Solver<'_, '_, '_> {
         self.set(state, to, value);
     }
 
-    /// What a fixup makes of an address to which its literal is added; `pc` is that address.
     fn fixup(&self, number: u32, pc: u64) -> Option<(FixupKind, Place)> {
-        let source = self.context.source;
-        let fixup = source.fixups.get(number as usize)?;
-        let here = source.address.wrapping_add(u64::from(fixup.offset));
-        let moved = (fixup.addend as u64).wrapping_add(pc.wrapping_sub(here));
-        let place = match fixup.kind {
-            FixupKind::Abs64 | FixupKind::Abs32 | FixupKind::Abs32Lo | FixupKind::Abs32Hi => source.target(fixup)?,
-            FixupKind::GotRel | FixupKind::GotRelLo | FixupKind::GotRelHi => {
-                Place { base: Place::GOT | fixup.symbol, at: moved }
-            }
-            _ => source.symbols.get(fixup.symbol as usize)?.plus(moved),
-        };
-        Some((fixup.kind, place))
+        fixup(self.context.source, number, pc)
     }
 
     pub(super) fn add_low(&mut self, step: &Step, state: &mut State, to: Key) {
@@ -194,4 +182,19 @@ impl Solver<'_, '_, '_> {
             }
         }
     }
+}
+
+/// What a fixup makes of an address to which its literal is added; `pc` is that address.
+pub(super) fn fixup(source: &Source<'_>, number: u32, pc: u64) -> Option<(FixupKind, Place)> {
+    let fixup = source.fixups.get(number as usize)?;
+    let here = source.address.wrapping_add(u64::from(fixup.offset));
+    let moved = (fixup.addend as u64).wrapping_add(pc.wrapping_sub(here));
+    let place = match fixup.kind {
+        FixupKind::Abs64 | FixupKind::Abs32 | FixupKind::Abs32Lo | FixupKind::Abs32Hi => source.target(fixup)?,
+        FixupKind::GotRel | FixupKind::GotRelLo | FixupKind::GotRelHi => {
+            Place { base: Place::GOT | fixup.symbol, at: moved }
+        }
+        _ => source.symbols.get(fixup.symbol as usize)?.plus(moved),
+    };
+    Some((fixup.kind, place))
 }

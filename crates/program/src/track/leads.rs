@@ -1,0 +1,48 @@
+//! Where a function seems to lead, before its addresses are followed.
+//!
+//! This only says in which order functions are best looked at: nothing that is found depends on it.
+
+use super::steps::{From, from};
+use super::sums::fixup;
+use crate::ops::Op;
+use crate::place::Place;
+use crate::scan::{Context, Draft};
+use hotswap_isa::Name;
+
+/// Instructions behind one that asks for the program counter among which the sum is looked for.
+const AHEAD: usize = 6;
+
+/// Numbers of the stretches, each once, into which branches and calls of a function lead, or what it adds to program
+/// counters.
+pub(crate) fn leads(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
+    let sums = draft.counters.iter().filter_map(|counter| sum(context, *counter));
+    let targets = draft.called.iter().chain(&draft.reached).copied().chain(sums);
+    let mut leads: Vec<u32> = targets.filter_map(|target| context.clobbers.index_of(target)).collect();
+    leads.sort_unstable();
+    leads.dedup();
+    leads
+}
+
+/// The code at the sum of a program counter and the next number that is added to something, or the code whose address is
+/// loaded from there.
+fn sum(context: &Context<'_, '_>, counter: u32) -> Option<u32> {
+    let source = context.source;
+    let mut at = counter + u32::from(context.decode(counter)?.len());
+    let pc = context.address(at);
+    for _ in 0..AHEAD {
+        let inst = context.decode(at)?;
+        if matches!(context.ops.of(&inst), Op::Add | Op::AddSigned | Op::Add64) {
+            let operands = [Name::Src1, Name::Src0].map(|name| inst.operand(context.isa(), name));
+            let place = operands.into_iter().find_map(|operand| match from(context, at, &inst, operand) {
+                // The low half; few functions are more than 2 GiB away.
+                From::Number(number) => Some(Place { base: Place::CODE, at: pc.wrapping_add(number as i32 as u64) }),
+                From::Fixup(number) => Some(fixup(source, number, pc)?.1),
+                _ => None,
+            })?;
+            let loaded = || source.loaded(place).and_then(|place| source.offset_of(place));
+            return source.offset_of(place).or_else(loaded);
+        }
+        at += u32::from(inst.len());
+    }
+    None
+}
