@@ -112,32 +112,75 @@ pub(crate) fn counts(inst: &Inst) -> bool {
     entry.is(Flag::Valu) && !memory.into_iter().any(|flag| entry.is(flag)) && !entry.is(Flag::TensorCnt)
 }
 
-/// Vector registers by number, as stretches from one to before another.
-#[derive(Debug, Clone, Copy, Default)]
-struct Stretches {
-    list: [(u16, u16); MOST],
-    count: usize,
-}
-
-/// Four operands, each in every bank; one of them is read as well as written.
-const MOST: usize = 20;
-
-impl Stretches {
-    fn add(&mut self, stretch: (u16, u16)) {
-        if let Some(free) = self.list.get_mut(self.count) {
-            *free = stretch;
-            self.count += 1;
-        }
-    }
-
-    fn touches(&self, (first, end): (u16, u16)) -> bool {
-        self.list[..self.count].iter().any(|(from, to)| first < *to && *from < end)
-    }
+/// Vector registers by number, from one to before another: in one bank, or in the same place of every bank.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Stretch {
+    first: u16,
+    end: u16,
+    everywhere: bool,
 }
 
 /// Banks give 1024 registers; what would be behind them does not exist.
-fn stretch(reg: Reg) -> (u16, u16) {
-    (reg.index.min(1024), (reg.index + u16::from(reg.count)).min(1024))
+const REGISTERS: u16 = 1024;
+const BANK: u16 = 256;
+
+impl Stretch {
+    /// The register that is meant; where its bank is not known, those of every bank.
+    fn of(banks: VgprBanks, reg: Reg, role: Option<Role>) -> Self {
+        let known = banks.resolve(reg, role);
+        let Reg { index, count, .. } = known.unwrap_or(reg);
+        Self { first: index, end: index + u16::from(count), everywhere: known.is_none() }
+    }
+
+    fn meets(self, other: Self) -> bool {
+        if self.everywhere | other.everywhere {
+            return self.each().any(|(first, end)| other.each().any(|(from, to)| first < to && from < end));
+        }
+        self.first < other.end.min(REGISTERS) && other.first < self.end.min(REGISTERS)
+    }
+
+    /// In each bank that it may be in.
+    fn each(self) -> impl Iterator<Item = (u16, u16)> {
+        let banks = if self.everywhere { 0..REGISTERS / BANK } else { 0..1 };
+        banks.map(move |bank| {
+            let place = |register: u16| (register + bank * BANK).min(REGISTERS);
+            (place(self.first), place(self.end))
+        })
+    }
+
+    /// The same more roughly: a bit for every sixteen registers. What has no bit in common does not meet.
+    fn groups(self) -> u64 {
+        let groups = |(first, end): (u16, u16)| match first < end {
+            true => u64::MAX << (first / 16) & u64::MAX >> (63 - (end - 1) / 16),
+            false => 0,
+        };
+        self.each().fold(0, |all, one| all | groups(one))
+    }
+}
+
+/// Registers of matrix instructions, a bit for every sixteen: most instructions are nowhere near them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Near {
+    result: u64,
+    all: u64,
+}
+
+impl Near {
+    /// Takes those of one more.
+    pub fn add(&mut self, hazard: &Hazard) {
+        self.result |= hazard.near.result;
+        self.all |= hazard.near.all;
+    }
+
+    /// Whether an instruction may touch them.
+    pub fn may_meet(self, touch: &Touch) -> bool {
+        touch.everything || touch.read & self.result | touch.written & self.all != 0
+    }
+
+    /// Whether a matrix instruction may read a result among them.
+    pub fn may_feed(self, next: &Hazard) -> bool {
+        self.result & next.read != 0
+    }
 }
 
 /// Registers of a matrix instruction that others must keep away from.
@@ -145,37 +188,67 @@ fn stretch(reg: Reg) -> (u16, u16) {
 pub struct Hazard {
     /// What it needs.
     pub spacing: Spacing,
-    result: Stretches,
-    /// Its result, A, B and, of sparse ones, the index.
-    registers: Stretches,
+    /// Its result, A, B and, of sparse ones, the index: the first `count`.
+    registers: [Stretch; MOST],
+    count: u8,
+    /// Bits of those that are its result, and of those that are not.
+    results: u8,
+    inputs: u8,
+    near: Near,
+    /// Groups of those that are not its result.
+    read: u64,
 }
+
+/// Four operands, one of which is read as well as written.
+const MOST: usize = 5;
 
 impl Hazard {
     /// What a matrix instruction leaves behind.
     pub fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
         let spacing = Spacing::after(inst)?;
-        let mut hazard = Self { spacing, result: Stretches::default(), registers: Stretches::default() };
-        named(inst, isa, banks, |name, reg| {
-            let is_result = name == Name::Vdst;
-            if is_result {
-                hazard.result.add(stretch(reg));
-            }
-            if is_result || is_input(inst, name) {
-                hazard.registers.add(stretch(reg));
-            }
-        });
+        let registers = [Stretch::default(); MOST];
+        let mut hazard = Self { spacing, registers, count: 0, results: 0, inputs: 0, near: Near::default(), read: 0 };
+        named(inst, isa, banks, |name, stretch| hazard.add(name == Name::Vdst, is_input(inst, name), stretch));
         Some(hazard)
     }
 
-    /// How many instructions must stand between it and one that touches registers so.
-    pub fn distance(&self, touch: &Touch) -> u8 {
-        let mut registers = touch.registers.iter();
-        let spacing = if touch.matrix { self.spacing.matrix } else { self.spacing.vector };
-        let touches = |&(written, reg): &(bool, (u16, u16))| match written {
-            true => self.registers.touches(reg),
-            false => self.result.touches(reg),
+    fn add(&mut self, is_result: bool, is_input: bool, stretch: Stretch) {
+        let Some(free) = self.registers.get_mut(usize::from(self.count)).filter(|_| is_result || is_input) else {
+            return;
         };
-        if touch.everything || registers.any(touches) { spacing } else { 0 }
+        *free = stretch;
+        self.results |= u8::from(is_result) << self.count;
+        self.inputs |= u8::from(is_input) << self.count;
+        self.near.result |= if is_result { stretch.groups() } else { 0 };
+        self.read |= if is_input { stretch.groups() } else { 0 };
+        self.near.all |= stretch.groups();
+        self.count += 1;
+    }
+
+    /// Those with bits.
+    fn among(&self, bits: u8) -> impl Iterator<Item = Stretch> + '_ {
+        let numbered = self.registers.iter().enumerate();
+        numbered.filter(move |(number, _)| bits >> number & 1 != 0).map(|(_, stretch)| *stretch)
+    }
+
+    /// How many instructions must stand between it and one that touches registers so.
+    #[inline]
+    pub fn distance(&self, touch: &Touch) -> u8 {
+        if !touch.everything && !(self.near.may_meet(touch) && self.touched(touch)) {
+            return 0;
+        }
+        if touch.matrix { self.spacing.matrix } else { self.spacing.vector }
+    }
+
+    fn touched(&self, touch: &Touch) -> bool {
+        let watched = |written: bool| if written { self.results | self.inputs } else { self.results };
+        touch.registers.iter().any(|(written, reg)| self.among(watched(*written)).any(|own| own.meets(*reg)))
+    }
+
+    /// How many must stand between it and another matrix instruction.
+    pub fn distance_to(&self, next: &Self) -> u8 {
+        let reads = || next.among(next.inputs).any(|input| self.among(self.results).any(|own| own.meets(input)));
+        if self.near.may_feed(next) && reads() { self.spacing.matrix } else { 0 }
     }
 }
 
@@ -188,19 +261,21 @@ pub struct Touch {
     /// An index that is not known chooses its registers.
     everything: bool,
     /// Vector registers, and whether they are written.
-    registers: Vec<(bool, (u16, u16))>,
+    registers: Vec<(bool, Stretch)>,
+    /// Groups of those that are read, and of those that are written.
+    read: u64,
+    written: u64,
 }
 
 impl Touch {
     /// Of an instruction, under a bank mode; in the memory of another one, because there are many.
     pub fn set(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
-        let registers = &mut self.registers;
-        registers.clear();
-        (self.matrix, self.everything) = (is_matrix(inst), false);
+        self.registers.clear();
+        (self.matrix, self.everything, self.read, self.written) = (is_matrix(inst), false, 0, 0);
         if self.matrix {
-            named(inst, isa, banks, |name, reg| {
+            named(inst, isa, banks, |name, stretch| {
                 if is_input(inst, name) {
-                    registers.push((false, stretch(reg)));
+                    self.add(false, stretch);
                 }
             });
         } else if counts(inst) {
@@ -211,9 +286,14 @@ impl Touch {
                 if reg.file != RegFile::Vgpr || effect.is_none() {
                     return;
                 }
-                every(banks, reg, effect.role(), |reg| registers.push((effect.written(), stretch(reg))));
+                self.add(effect.written(), Stretch::of(banks, reg, effect.role()));
             });
         }
+    }
+
+    fn add(&mut self, written: bool, stretch: Stretch) {
+        *(if written { &mut self.written } else { &mut self.read }) |= stretch.groups();
+        self.registers.push((written, stretch));
     }
 }
 
@@ -223,7 +303,7 @@ fn is_input(inst: &Inst, name: Name) -> bool {
 }
 
 /// The vector registers that operands name.
-fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, Reg)) {
+fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, Stretch)) {
     let slots = inst.entry().slots();
     inst.visit(isa, |effect| {
         let reg = effect.reg();
@@ -231,17 +311,9 @@ fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, Reg
             && !effect.is_none()
             && let Some(slot) = effect.slot().and_then(|slot| slots.get(usize::from(slot)))
         {
-            every(banks, reg, effect.role(), |reg| each(slot.name, reg));
+            each(slot.name, Stretch::of(banks, reg, effect.role()));
         }
     });
-}
-
-/// The register that is meant; where its bank is not known, those of every bank.
-fn every(banks: VgprBanks, reg: Reg, role: Option<Role>, mut each: impl FnMut(Reg)) {
-    match banks.resolve(reg, role) {
-        Some(reg) => each(reg),
-        None => (0..4).for_each(|bank| each(Reg { index: reg.index + 256 * bank, ..reg })),
-    }
 }
 
 #[cfg(test)]
@@ -287,19 +359,49 @@ mod tests {
             let watched = operand.name == Name::Vdst || is_input(inst, operand.name);
             if watched && reg.file == RegFile::Vgpr {
                 let role = hotswap_isa::effects::role(inst.entry(), index as u8);
-                every(banks, reg, role, |reg| expected.push((operand.name, stretch(reg))));
+                expected.push((operand.name, Stretch::of(banks, reg, role)));
             }
         }
         let mut found = Vec::new();
-        named(inst, isa, banks, |name, reg| {
+        named(inst, isa, banks, |name, stretch| {
             if name == Name::Vdst || is_input(inst, name) {
-                found.push((name, stretch(reg)));
+                found.push((name, stretch));
             }
         });
+        assert!(found.len() <= MOST, "{inst:?}");
         for list in [&mut expected, &mut found] {
-            list.sort_unstable_by_key(|(name, reg)| (*name as u16, *reg));
+            list.sort_unstable_by_key(|(name, stretch)| (*name as u16, *stretch));
             list.dedup();
         }
         assert_eq!(found, expected, "{inst:?}");
+    }
+
+    /// Registers of one bank or of all, one by one.
+    #[test]
+    fn stretches_meet_where_they_have_a_register_in_common() {
+        let mut state = 1_u64;
+        let mut random = |below: u16| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as u16 % below
+        };
+        let mut stretch = || {
+            let everywhere = random(2) == 0;
+            let first = if everywhere { random(256) } else { random(1100) };
+            Stretch { first, end: first + 1 + random(40), everywhere }
+        };
+        let registers = |stretch: Stretch| {
+            let banks = if stretch.everywhere { 0..4 } else { 0..1 };
+            let all = banks.flat_map(move |bank| (stretch.first..stretch.end).map(move |register| register + 256 * bank));
+            all.filter(|register| *register < 1024).collect::<std::collections::BTreeSet<u16>>()
+        };
+        let mut met = 0;
+        for _ in 0..20_000 {
+            let (one, other) = (stretch(), stretch());
+            let common = registers(one).intersection(&registers(other)).count();
+            assert_eq!(one.meets(other), common > 0, "{one:?} {other:?}");
+            assert!(common == 0 || one.groups() & other.groups() != 0, "{one:?} {other:?}");
+            met += usize::from(common > 0);
+        }
+        assert!((1_000..19_000).contains(&met), "{met}");
     }
 }

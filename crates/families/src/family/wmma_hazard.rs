@@ -5,7 +5,7 @@
 //! matter the fewest instructions since it; where paths meet, the fewer count. Where execution goes to code that is not
 //! known (calls, returns), everything that can still matter is waited out.
 
-use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Refusal, Spacing, Touch, counts, no_operation};
+use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Near, Refusal, Spacing, Touch, counts, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::bank::VgprBanks;
@@ -64,7 +64,10 @@ struct Matrices {
 
 impl Matrices {
     fn of(flow: &Flow<'_>) -> Self {
-        let mut found = Self { all: Vec::new(), first: Vec::with_capacity(flow.blocks.len() + 1) };
+        let length = |block: &usize| flow.code(*block).len();
+        // Growing lists are copied, while another thread waits for the allocator.
+        let most = flow.concerned.iter().map(length).sum::<usize>() / 4 + 4;
+        let mut found = Self { all: Vec::with_capacity(most), first: Vec::with_capacity(flow.blocks.len() + 1) };
         let mut concerned = flow.concerned.iter().copied().peekable();
         for (number, block) in flow.blocks.iter().enumerate() {
             found.first.push(found.all.len() as u32);
@@ -99,17 +102,17 @@ fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     let mut missing = vec![Vec::new(); flow.blocks.len()];
     let mut work: VecDeque<usize> = (0..flow.blocks.len()).collect();
     let mut waiting = vec![true; flow.blocks.len()];
-    let mut touch = Touch::default();
+    let (mut line, mut state) = (Line::new(flow, matrices), State::new());
     while let Some(number) = work.pop_front() {
         waiting[number] = false;
         // Most blocks have no matrix instruction, nor one before them that matters.
         if before[number].is_empty() && matrices.in_block(number).is_empty() {
             continue;
         }
-        let mut line = Line { flow, matrices, state: before[number].clone(), missing: Vec::new() };
-        line.block(number, &mut touch);
-        missing[number] = line.missing;
-        let state = line.state;
+        line.begin(&before[number]);
+        line.block(number);
+        missing[number] = std::mem::take(&mut line.missing);
+        line.end(&mut state);
         for next in flow.blocks[number].successors.iter().map(|next| *next as usize) {
             let Some(known) = before.get_mut(next) else { continue };
             if join(known, &state) && !waiting[next] {
@@ -143,29 +146,63 @@ fn join(known: &mut State, other: &State) -> bool {
 struct Line<'f> {
     flow: &'f Flow<'f>,
     matrices: &'f Matrices,
-    state: State,
+    /// Matrix instructions that can still matter, by their numbers, which rise, with the count behind each.
+    state: Vec<(u32, u64)>,
+    /// Instructions that counted so far.
+    count: u64,
+    /// At this count, or later, one of them cannot matter any more.
+    enough: u64,
+    /// All of them are here, and some that mattered before.
+    near: Near,
+    touch: Touch,
     /// Numbers of instructions, and how many must come before each.
     missing: Vec<(usize, u8)>,
 }
 
-impl Line<'_> {
-    fn block(&mut self, number: usize, touch: &mut Touch) {
+/// The count at the begin of a block: no state says that so many have gone by.
+const BEGIN: u64 = 256;
+
+impl<'f> Line<'f> {
+    fn new(flow: &'f Flow<'f>, matrices: &'f Matrices) -> Self {
+        let (state, near, touch, missing) = (Vec::with_capacity(16), Near::default(), Touch::default(), Vec::new());
+        Self { flow, matrices, state, count: BEGIN, enough: u64::MAX, near, touch, missing }
+    }
+
+    fn begin(&mut self, before: &State) {
+        (self.count, self.enough, self.near) = (BEGIN, 0, Near::default());
+        self.state.clear();
+        for &(matrix, since) in before {
+            self.state.push((matrix, BEGIN - u64::from(since)));
+            self.near.add(self.matrices.hazard(matrix));
+        }
+    }
+
+    fn end(&self, state: &mut State) {
+        state.clear();
+        // What is as far as a byte can say does not matter any more.
+        state.extend(self.state.iter().map(|(matrix, at)| (*matrix, (self.count - at).min(255) as u8)));
+    }
+
+    fn block(&mut self, number: usize) {
         let Block { leaves, mut banks, .. } = self.flow.blocks[number];
-        let code = self.flow.code(number);
-        let mut own = self.matrices.in_block(number).peekable();
+        let (code, matrices) = (self.flow.code(number), self.matrices);
+        let mut own = matrices.in_block(number).peekable();
         let mut index = 0;
         while index < code.len() {
             // Most of the code has no matrix instruction before it that matters.
             if self.state.is_empty() {
                 let Some(next) = own.next() else { return };
-                let matrix = &self.matrices.all[next as usize];
-                self.state.push((next, 0));
+                let matrix = &matrices.all[next as usize];
+                self.enter(next);
                 (index, banks) = (matrix.index + 1, matrix.behind);
                 continue;
             }
             let inst = &code[index];
-            touch.set(inst, self.flow.target, banks);
-            let mut needed = self.most_missing(|hazard| hazard.distance(touch));
+            let matrix = own.next_if(|matrix| matrices.all[*matrix as usize].index == index);
+            let mut needed = match matrix {
+                Some(matrix) => self.before_matrix(matrices.hazard(matrix)),
+                None => self.before_other(inst, banks),
+            };
             if index + 1 == code.len() && leaves {
                 needed = needed.max(self.most_missing(|hazard| hazard.spacing.matrix));
             }
@@ -173,30 +210,70 @@ impl Line<'_> {
                 self.missing.push((index, needed));
             }
             self.pass(needed + u8::from(counts(inst)));
-            if let Some(matrix) = own.next_if(|matrix| self.matrices.all[*matrix as usize].index == index) {
-                let place = self.state.partition_point(|(known, _)| *known < matrix);
-                match self.state.get_mut(place).filter(|(known, _)| *known == matrix) {
-                    Some((_, since)) => *since = 0,
-                    None => self.state.insert(place, (matrix, 0)),
-                }
+            if let Some(matrix) = matrix {
+                self.enter(matrix);
             }
             banks = banks.after(inst, self.flow.target);
             index += 1;
         }
     }
 
+    fn before_matrix(&mut self, next: &Hazard) -> u8 {
+        if self.near.may_feed(next) { self.most_missing(|hazard| hazard.distance_to(next)) } else { 0 }
+    }
+
+    fn before_other(&mut self, inst: &Inst, banks: VgprBanks) -> u8 {
+        self.touch.set(inst, self.flow.target, banks);
+        if !self.near.may_meet(&self.touch) {
+            return 0;
+        }
+        let touch = std::mem::take(&mut self.touch);
+        let needed = self.most_missing(|hazard| hazard.distance(&touch));
+        self.touch = touch;
+        needed
+    }
+
     /// The most instructions that are missing.
-    fn most_missing(&self, distance: impl Fn(&Hazard) -> u8) -> u8 {
-        let missing = |(matrix, since): &(u32, u8)| distance(self.matrices.hazard(*matrix)).saturating_sub(*since);
-        self.state.iter().map(missing).max().unwrap_or(0)
+    fn most_missing(&mut self, distance: impl Fn(&Hazard) -> u8) -> u8 {
+        let mut most = 0;
+        self.near = Near::default();
+        for &(matrix, at) in &self.state {
+            let hazard = self.matrices.hazard(matrix);
+            self.near.add(hazard);
+            most = most.max(u64::from(distance(hazard)).saturating_sub(self.count - at));
+        }
+        // No distance is more than a byte.
+        most.min(255) as u8
+    }
+
+    /// One more matrix instruction has gone by, or the same one again.
+    fn enter(&mut self, matrix: u32) {
+        let hazard = self.matrices.hazard(matrix);
+        self.near.add(hazard);
+        self.enough = self.enough.min(self.count + u64::from(hazard.spacing.matrix));
+        let place = self.state.partition_point(|(known, _)| *known < matrix);
+        match self.state.get_mut(place).filter(|(known, _)| *known == matrix) {
+            Some((_, at)) => *at = self.count,
+            None => self.state.insert(place, (matrix, self.count)),
+        }
     }
 
     /// That many instructions go by; what cannot matter any more is forgotten.
     fn pass(&mut self, count: u8) {
-        let matrices = self.matrices;
-        self.state.retain_mut(|(matrix, since)| {
-            *since = since.saturating_add(count);
-            *since < matrices.hazard(*matrix).spacing.matrix
+        self.count += u64::from(count);
+        if self.count < self.enough {
+            return;
+        }
+        let (matrices, now) = (self.matrices, self.count);
+        let mut enough = u64::MAX;
+        self.state.retain(|(matrix, at)| {
+            let end = at + u64::from(matrices.hazard(*matrix).spacing.matrix);
+            enough = enough.min(if now < end { end } else { u64::MAX });
+            now < end
         });
+        self.enough = enough;
+        if self.state.is_empty() {
+            self.near = Near::default();
+        }
     }
 }
