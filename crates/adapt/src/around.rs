@@ -2,10 +2,11 @@
 
 use crate::flight::{Flight, UnderWay};
 use crate::lives::Lives;
+use crate::modes::Modes;
 use crate::reach::{Room, SGPRS};
 use crate::sites::Line;
 use crate::unit::{Unit, entered_anywhere};
-use hotswap_families::code::{Scheduling, Surroundings};
+use hotswap_families::code::{Scheduling, Surroundings, Writers};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
@@ -21,13 +22,15 @@ pub(crate) struct Scene<'u, 'a> {
     pub(crate) scheduling: Scheduling,
     lives: Lives<'u, 'a>,
     under_way: UnderWay<'u, 'a>,
+    modes: Modes<'u, 'a>,
 }
 
 impl<'u, 'a> Scene<'u, 'a> {
     /// `sites` are the places that are looked at; rising.
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling, sites: &[u32]) -> Self {
         let lives = Lives::new(unit, number, sites.to_vec());
-        Self { unit, number, room, scheduling, lives, under_way: UnderWay::new(unit, number) }
+        let (under_way, modes) = (UnderWay::new(unit, number), Modes::new(unit, number));
+        Self { unit, number, room, scheduling, lives, under_way, modes }
     }
 
     /// What is live before and behind an instruction.
@@ -61,7 +64,7 @@ pub(crate) struct Around<'s, 'u, 'a> {
 
 impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
     pub(crate) fn new(scene: &'s Scene<'u, 'a>, offset: u32, line: Line, inst: Inst) -> Self {
-        let banks = scene.unit.banks.before(&scene.unit.program, offset).unwrap_or(VgprBanks::UNKNOWN);
+        let banks = scene.modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
         let (earlier, before) = (Cell::new(line), OnceCell::new());
         Self { scene, offset, inst, banks, earlier, before, live: OnceCell::new(), flight: OnceCell::new() }
     }
@@ -78,6 +81,17 @@ impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
     fn flight(&self) -> &Flight {
         let all = || Flight::everything(self.scene.unit.isa());
         self.flight.get_or_init(|| self.scene.flight_at(self.offset).unwrap_or_else(all))
+    }
+
+    /// The block up to here. Where somebody may come from anywhere, nothing before says anything.
+    fn line(&self) -> Option<&Line> {
+        let function = &self.scene.unit.program.functions[self.scene.number];
+        let line = || {
+            let mut line = self.earlier.take();
+            line.before(self.scene.unit, self.scene.number, self.offset);
+            line
+        };
+        entered_anywhere(function).is_none().then(|| self.before.get_or_init(line))
     }
 
     /// Whether it works in active lanes alone: what replaces it does so, too. Matrix instructions write all lanes.
@@ -112,17 +126,11 @@ impl Surroundings for Around<'_, '_, '_> {
     }
 
     fn before(&self) -> &[Inst] {
-        let function = &self.scene.unit.program.functions[self.scene.number];
-        // Where somebody may come from anywhere, nothing before says anything.
-        if entered_anywhere(function).is_some() {
-            return &[];
-        }
-        let line = self.before.get_or_init(|| {
-            let mut line = self.earlier.take();
-            line.before(self.scene.unit, self.scene.number, self.offset);
-            line
-        });
-        line.code()
+        self.line().map_or(&[], Line::code)
+    }
+
+    fn writers(&self) -> Option<&Writers> {
+        self.line().map(Line::writers)
     }
 
     fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {

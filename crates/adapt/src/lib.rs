@@ -19,6 +19,7 @@ mod flight;
 mod grant;
 mod lines;
 mod lives;
+mod modes;
 mod order;
 mod prepared;
 mod reach;

@@ -6,7 +6,7 @@ use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
 use crate::unit::{Unit, entered_anywhere};
 use crate::verify::Plain;
-use hotswap_families::code::{Answer, Replacement, Scheduling, Site};
+use hotswap_families::code::{Answer, Replacement, Scheduling, Site, Writers};
 use hotswap_families::{Family, Rewriter};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa};
@@ -124,6 +124,7 @@ pub(crate) struct Line {
     code: Vec<Inst>,
     /// Where `code` ends.
     at: u32,
+    writers: Writers,
 }
 
 impl Line {
@@ -133,6 +134,7 @@ impl Line {
         let block = function.block_at(offset);
         if self.block != block {
             self.code.clear();
+            self.writers.clear();
             (self.block, self.at) = (block, block.map_or(offset, |block| function.block(block).start));
         }
         while self.at < offset {
@@ -144,6 +146,11 @@ impl Line {
 
     pub(crate) fn code(&self) -> &[Inst] {
         &self.code
+    }
+
+    /// What was found about the code.
+    pub(crate) fn writers(&self) -> &Writers {
+        &self.writers
     }
 }
 

@@ -104,7 +104,13 @@ impl BankMap {
         let (number, function) = program.function_at(offset)?;
         let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
         let code = function.block(block).start..offset;
-        Some(through(program, function, code, self.at_block(number, block), |_| {}))
+        Some(Self::along(program, function, code, self.at_block(number, block)))
+    }
+
+    /// The mode behind instructions of one block, from the one before them.
+    #[must_use]
+    pub fn along(program: &Program<'_>, function: &Function, code: Range<u32>, banks: VgprBanks) -> VgprBanks {
+        through(program, function, code, banks, |_| {})
     }
 }
 

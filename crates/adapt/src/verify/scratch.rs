@@ -13,6 +13,7 @@ use super::{Fault, Pair};
 use crate::callers;
 use crate::flight::UnderWay;
 use crate::lives::Lives;
+use crate::modes::Modes;
 use crate::reach;
 use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
@@ -45,11 +46,11 @@ pub(super) fn function(
     let gives_away = callers::gives_away(pair.old, old);
     let asked = places.iter().filter(|(_, place)| gives_away || !keeps_lanes(place.code)).map(|(offset, _)| *offset);
     let lanes = Lives::new(pair.old, old, asked.collect());
-    let (mut line, mut old_line) = (Line::new(pair.new, new), Line::new(pair.old, old));
+    let (modes, old_modes) = (Modes::new(pair.new, new), Modes::new(pair.old, old));
     let mut held = Vec::new();
     for (offset, place) in &places {
         // Nobody comes here.
-        let Some(banks) = line.banks(place.start) else { continue };
+        let Some(banks) = modes.before(place.start) else { continue };
         for reg in check(&function, place, banks, granted)? {
             let was_dead = lanes.around(*offset).1.is_dead(reg, Dead::InAllLanes);
             if reg.file != RegFile::Vgpr || !was_dead {
@@ -64,7 +65,7 @@ pub(super) fn function(
             false => Some(Dead::InAllLanes),
             true => gives_away.then_some(Dead::InActiveLanes),
         };
-        if let Some((dead, banks)) = dead.zip(old_line.banks(*offset)) {
+        if let Some((dead, banks)) = dead.zip(old_modes.before(*offset)) {
             dead_before(pair, &lanes, (*offset, dead), place, banks, granted)?;
         }
     }
@@ -89,10 +90,10 @@ pub(super) fn never_read(pair: &Pair<'_, '_, '_>, followed: &Followed, held: &[H
 /// What new code of an old function reads that it has not written, and that the old instruction did not read.
 fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
     let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
-    let (mut line, mut all) = (Line::new(pair.old, number), RegSet::new());
+    let (modes, mut all) = (Modes::new(pair.old, number), RegSet::new());
     for (offset, place) in places(pair, followed, function.start..function.end) {
         // Where the mode is not known, an instruction reads every bank and writes none.
-        let mut banks = line.banks(offset).unwrap_or(VgprBanks::UNKNOWN);
+        let mut banks = modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
         let mut known = place.old.read_set(isa, banks);
         for inst in place.code {
             let mut read = inst.read_set(pair.target, banks);
@@ -114,40 +115,6 @@ fn places<'p>(pair: &Pair<'p, '_, '_>, followed: &Followed, range: Range<u32>) -
         Some((offset, Place { start, end, old, code }))
     };
     writes.filter_map(place).collect()
-}
-
-/// The bank mode along a block.
-struct Line<'u, 'a> {
-    unit: &'u Unit<'a>,
-    number: usize,
-    block: usize,
-    at: u32,
-    banks: VgprBanks,
-}
-
-impl<'u, 'a> Line<'u, 'a> {
-    fn new(unit: &'u Unit<'a>, number: usize) -> Self {
-        Self { unit, number, block: usize::MAX, at: 0, banks: VgprBanks::UNKNOWN }
-    }
-
-    /// Before an instruction; `None` where there is none. Cheap for one behind the last one.
-    fn banks(&mut self, offset: u32) -> Option<VgprBanks> {
-        let (program, function) = (&self.unit.program, &self.unit.program.functions[self.number]);
-        if !(function.start..function.end).contains(&offset) {
-            return self.unit.banks.before(program, offset);
-        }
-        let block = function.block_at(offset).filter(|_| function.is_instruction(offset))?;
-        if self.block != block || self.at > offset {
-            let banks = self.unit.banks.at_block(self.number, block);
-            (self.block, self.at, self.banks) = (block, function.block(block).start, banks);
-        }
-        while function.sets_banks() && self.at < offset {
-            let inst = program.decode(self.at)?;
-            self.banks = self.banks.after(&inst, program.source.isa);
-            self.at += u32::from(inst.len());
-        }
-        Some(self.banks)
-    }
 }
 
 fn is_idle(inst: &Inst) -> bool {

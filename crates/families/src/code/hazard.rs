@@ -391,7 +391,8 @@ mod tests {
         };
         let registers = |stretch: Stretch| {
             let banks = if stretch.everywhere { 0..4 } else { 0..1 };
-            let all = banks.flat_map(move |bank| (stretch.first..stretch.end).map(move |register| register + 256 * bank));
+            let all =
+                banks.flat_map(move |bank| (stretch.first..stretch.end).map(move |register| register + 256 * bank));
             all.filter(|register| *register < 1024).collect::<std::collections::BTreeSet<u16>>()
         };
         let mut met = 0;

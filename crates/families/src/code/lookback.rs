@@ -9,6 +9,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::{Flow, ImplicitSet, role};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
+use std::cell::RefCell;
 
 /// How many instructions back one register is followed, and through how many operations.
 const REACH: usize = 64;
@@ -17,13 +18,36 @@ const DEPTH: u32 = 6;
 /// The nearest instruction before the site that may write `reg` (physical), and how many stand before that one.
 pub fn last_writer<'a>(site: &Site<'_>, around: &'a dyn Surroundings, reg: Reg) -> Option<(usize, &'a Inst)> {
     let look = Look { isa: site.source, banks: around.banks(), before: around.before() };
-    look.writer(around.before().len(), reg)
+    look.last_writer(around.writers(), reg)
 }
 
 /// A power of two that divides the value of a VGPR (physical) in every active lane; 1 if nothing is known.
 pub fn alignment(site: &Site<'_>, around: &dyn Surroundings, reg: Reg) -> u32 {
     let look = Look { isa: site.source, banks: around.banks(), before: around.before() };
-    1 << look.zeros(around.before().len(), reg, DEPTH)
+    1 << look.zeros_of(look.last_writer(around.writers(), reg), reg, DEPTH)
+}
+
+/// What was found about registers before one site of a block: for the next one only what stands between is looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Writers(RefCell<Vec<Found>>);
+
+/// The writer of a register before instruction number `end`, under a bank mode.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    reg: Reg,
+    banks: VgprBanks,
+    end: usize,
+    writer: Option<usize>,
+}
+
+impl Writers {
+    /// More registers than this are not remembered: addresses are in few.
+    const MOST: usize = 16;
+
+    /// Forgets everything: another block follows.
+    pub fn clear(&mut self) {
+        self.0.get_mut().clear();
+    }
 }
 
 /// More low zero bits than this are not counted: no access is wider than 16 bytes.
@@ -37,27 +61,59 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
+    /// The nearest instruction before the site that may write `reg`.
+    fn last_writer(&self, writers: Option<&Writers>, reg: Reg) -> Option<(usize, &'a Inst)> {
+        let end = self.before.len();
+        let Some(mut writers) = writers.and_then(|writers| writers.0.try_borrow_mut().ok()) else {
+            return self.writer(end, reg);
+        };
+        let known = writers.iter().position(|found| found.reg == reg && found.banks == self.banks && found.end <= end);
+        let writer = match known.map(|known| writers[known]) {
+            Some(found) => match self.look(found.end, end, reg) {
+                Looked::Nothing => found.writer.filter(|writer| writer + REACH >= end),
+                Looked::Writer(writer) => Some(writer),
+                Looked::End => None,
+            },
+            None => self.writer(end, reg).map(|(writer, _)| writer),
+        };
+        let found = Found { reg, banks: self.banks, end, writer };
+        match known {
+            Some(known) => writers[known] = found,
+            None if writers.len() < Writers::MOST => writers.push(found),
+            None => {}
+        }
+        writer.and_then(|writer| Some((writer, self.before.get(writer)?)))
+    }
+
     /// The nearest instruction before number `end` that may write `reg`.
     fn writer(&self, end: usize, reg: Reg) -> Option<(usize, &'a Inst)> {
+        match self.look(0, end, reg) {
+            Looked::Writer(writer) => Some((writer, self.before.get(writer)?)),
+            Looked::Nothing | Looked::End => None,
+        }
+    }
+
+    /// The nearest instruction that may write `reg`, from number `start` to before number `end`, but within reach.
+    fn look(&self, start: usize, end: usize, reg: Reg) -> Looked {
         let vector = reg.file == RegFile::Vgpr;
-        let start = end.saturating_sub(REACH);
-        for (index, inst) in self.before.get(start..end)?.iter().enumerate().rev() {
+        let start = end.saturating_sub(REACH).max(start);
+        for (index, inst) in self.before.get(start..end).unwrap_or_default().iter().enumerate().rev() {
             // Of vector and memory instructions most write other registers, and no set of them is needed to say so.
             if vector && !inst.is(Flag::Salu) && !inst.is(Flag::Indexed) && self.writes_others(inst, reg) {
                 continue;
             }
             let written = inst.written_set(self.isa, self.banks);
             if written.touches(reg) {
-                return Some((start + index, inst));
+                return Looked::Writer(start + index);
             }
             let exec = written.touches(Reg::special(Special::ExecLo, 1));
             if vector && (exec || written.touches(Reg::special(Special::Mode, 1)))
                 || inst.flow(0, self.isa) != Flow::Next
             {
-                return None;
+                return Looked::End;
             }
         }
-        None
+        Looked::Nothing
     }
 
     /// Whether an instruction writes nothing but vector registers, and none of `reg`'s.
@@ -78,7 +134,12 @@ impl<'a> Look<'a> {
 
     /// Low bits of `reg` before number `end` that are zero.
     fn zeros(&self, end: usize, reg: Reg, depth: u32) -> u32 {
-        let Some((index, inst)) = self.writer(end, reg).filter(|_| depth > 0) else { return 0 };
+        self.zeros_of(self.writer(end, reg), reg, depth)
+    }
+
+    /// Low bits of `reg` that are zero behind what wrote it.
+    fn zeros_of(&self, writer: Option<(usize, &Inst)>, reg: Reg, depth: u32) -> u32 {
+        let Some((index, inst)) = writer.filter(|_| depth > 0) else { return 0 };
         let dst = self.banks.resolve(reg_of(inst.operand(self.isa, Name::Vdst)), role_of(inst, Name::Vdst));
         if dst != Some(reg) || inst.raw(Name::Clamp).unwrap_or(0) != 0 || inst.mnemonic().contains("dpp") {
             return 0;
@@ -125,6 +186,14 @@ impl<'a> Look<'a> {
     }
 }
 
+/// What looking back came to.
+enum Looked {
+    Nothing,
+    Writer(usize),
+    /// Behind it nothing is known.
+    End,
+}
+
 /// The register, or one that nothing names.
 fn reg_of(value: Option<Value>) -> Reg {
     match value {
@@ -137,4 +206,62 @@ fn role_of(inst: &Inst, name: Name) -> Option<hotswap_isa::bank::Role> {
     let entry = inst.entry();
     let slot = entry.slots().iter().position(|slot| slot.name == name)?;
     role(entry, slot as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_isa::{Entry, Target};
+
+    /// Random code in which most instructions write one of few registers, some the mode or EXEC, and some branch.
+    fn code(isa: Isa, mut random: impl FnMut(usize) -> usize) -> Vec<Inst> {
+        let named = |names: &[&str]| {
+            let all = Entry::all().filter(|entry| entry.available(isa) && names.contains(&entry.mnemonic()));
+            all.collect::<Vec<Entry>>()
+        };
+        let common = named(&["v_mov_b32", "v_add_nc_u32", "v_lshlrev_b32", "ds_load_b64", "s_mov_b32", "s_mov_b64"]);
+        let rare = named(&["s_set_vgpr_msb", "s_branch", "v_movreld_b32", "v_cmp_eq_u32"]);
+        let mut code = Vec::new();
+        while code.len() < 600 {
+            let entries = if random(20) == 0 { &rare } else { &common };
+            let entry = entries[random(entries.len())];
+            let (value, mask) = entry.fixed();
+            let wild =
+                (0..16).fold(0, |bits, _| bits << 8 | random(256) as u128) & 0x0003_0303_0f7f_0003_0303_0f7f_017f_0f7f;
+            let bytes = (wild & !mask | value).to_le_bytes();
+            code.extend(isa.decode(&bytes).ok().filter(|inst| inst.entry() == entry));
+        }
+        code
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_would_be_found() {
+        let isa = Isa::new(Target::find("gfx1250").unwrap());
+        let mut state = 1_u64;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let (mut found, mut near) = (0, 0);
+        for _ in 0..20 {
+            let code = code(isa, &mut random);
+            let writers = Writers::default();
+            let mut banks = VgprBanks::ENTRY;
+            for end in 0..=code.len() {
+                let look = Look { isa, banks, before: &code[..end] };
+                let reg = match random(8) {
+                    0 => Reg::special(Special::M0, 1),
+                    1 => Reg::new(RegFile::Sgpr, random(16) as u16, 1),
+                    _ => Reg::new(RegFile::Vgpr, random(16) as u16, 1 + random(2) as u8),
+                };
+                let place = |found: Option<(usize, &Inst)>| found.map(|(place, _)| place);
+                let expected = place(look.writer(end, reg));
+                assert_eq!(place(look.last_writer(Some(&writers), reg)), expected, "{end} {reg:?}");
+                found += usize::from(expected.is_some());
+                near += usize::from(expected.is_some_and(|place| place + 8 > end));
+                banks = code.get(end).map_or(banks, |inst| banks.after(inst, isa));
+            }
+        }
+        assert!(found > 4_000 && found - near > 1_000, "{found} {near}");
+    }
 }

@@ -21,7 +21,7 @@ mod site;
 
 pub use flow::{Block, Code, Flow, Insertion};
 pub use hazard::{Hazard, Near, Spacing, Touch};
-pub use lookback::{alignment, last_writer};
+pub use lookback::{Writers, alignment, last_writer};
 pub use sequence::Sequence;
 pub use site::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
 

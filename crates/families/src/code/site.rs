@@ -1,5 +1,6 @@
 //! One instruction, what can be asked about its surroundings, and what can be answered.
 
+use super::lookback::Writers;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -36,6 +37,11 @@ pub trait Surroundings {
     /// Instructions before the site that lead to it on every path, nearest last; none of them is a branch target
     /// but the first. May be empty.
     fn before(&self) -> &[Inst];
+
+    /// What was found about these, if sites of one block are asked about one after another.
+    fn writers(&self) -> Option<&Writers> {
+        None
+    }
 
     /// `count` neighbouring registers of `file`, the first a multiple of `align`, none of them in `excluding`, that
     /// nobody reads at or after the site before writing them, and that no load, store or other work in

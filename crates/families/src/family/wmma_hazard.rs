@@ -5,7 +5,9 @@
 //! matter the fewest instructions since it; where paths meet, the fewer count. Where execution goes to code that is not
 //! known (calls, returns), everything that can still matter is waited out.
 
-use crate::code::{Block, Flow, FunctionFamily, Hazard, Insertion, Near, Refusal, Spacing, Touch, counts, no_operation};
+use crate::code::{
+    Block, Flow, FunctionFamily, Hazard, Insertion, Near, Refusal, Spacing, Touch, counts, no_operation,
+};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::bank::VgprBanks;
