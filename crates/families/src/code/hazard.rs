@@ -234,10 +234,12 @@ impl Hazard {
     /// How many instructions must stand between it and one that touches registers so.
     #[inline]
     pub fn distance(&self, touch: &Touch) -> u8 {
-        if !touch.everything && !(self.near.may_meet(touch) && self.touched(touch)) {
-            return 0;
+        let meets = touch.everything || self.near.may_meet(touch) && self.touched(touch);
+        match meets {
+            false => 0,
+            true if touch.matrix => self.spacing.matrix,
+            true => self.spacing.vector,
         }
-        if touch.matrix { self.spacing.matrix } else { self.spacing.vector }
     }
 
     fn touched(&self, touch: &Touch) -> bool {
