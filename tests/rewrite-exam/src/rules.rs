@@ -95,13 +95,17 @@ fn beyond_llvm(listing: &Listing, line: usize, fresh: bool, say: &mut dyn FnMut(
 }
 
 /// The lines that waves come to without a vector instruction, on every path from the kernels' begins: nothing is under way
-/// that a write of MODE could disturb. Behind calls, and where nobody says what comes before, something may be.
+/// that a write of MODE could disturb. Behind calls, and where nobody says what comes before, something may be. Code that
+/// runs on into a kernel is what LLVM leaves of a place that the source says is never reached.
 fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
     let count = listing.lines.len();
+    let is_kernel = |line: usize| listing.functions.get(&line).is_some_and(|name| kernels.contains(name));
+    let runs_on = move |line: usize, next: &usize| !(*next == line + 1 && is_kernel(*next));
+    let successors = |line: usize| listing.successors(line).into_iter().filter(move |next| runs_on(line, next));
     let spread = |work: &mut Vec<usize>, seen: &mut Vec<bool>| {
         while let Some(line) = work.pop() {
             if line < count && !std::mem::replace(&mut seen[line], true) {
-                work.extend(listing.successors(line));
+                work.extend(successors(line));
             }
         }
     };
@@ -109,13 +113,13 @@ fn fresh(listing: &Listing, kernels: &BTreeSet<String>) -> Vec<bool> {
     let (mut reached, mut entered, mut stale) = (vec![false; count], vec![false; count], vec![false; count]);
     spread(&mut listing.functions.keys().copied().collect(), &mut reached);
     let lines = || (0..count).filter(|line| reached[*line]);
-    lines().flat_map(|line| listing.successors(line)).for_each(|line| entered[line] = true);
+    lines().flat_map(successors).for_each(|line| entered[line] = true);
     // A jump to a register may lead to any label.
     let jumps = lines().any(|line| listing.lines[line].leaves() && !listing.lines[line].falls_through());
     let labels = listing.functions.iter().filter(|(line, name)| **line < count && !kernels.contains(*name));
     let mut work: Vec<usize> = labels.map(|(line, _)| *line).filter(|line| jumps || !entered[*line]).collect();
     let disturbs = |line: &usize| listing.lines[*line].is_vector() || listing.lines[*line].leaves();
-    work.extend(lines().filter(disturbs).flat_map(|line| listing.successors(line)));
+    work.extend(lines().filter(disturbs).flat_map(successors));
     spread(&mut work, &mut stale);
     stale.into_iter().map(|stale| !stale).collect()
 }
@@ -260,6 +264,9 @@ mod tests {
         assert_eq!(writes(&["k:", "global_load_b32 v0, v[2:3], off", "label:", WRITE, "s_endpgm"]), 0);
         // What is called comes from where anything may be under way; padding comes from nowhere.
         assert_eq!(writes(&["f:", WRITE, "s_set_pc_i64 s[30:31]", "v_nop", "k:", WRITE, "s_endpgm"]), 1);
+        assert_eq!(writes(&["f:", "v_nop", "k:", WRITE, "s_endpgm"]), 0);
+        assert_eq!(writes(&["f:", "v_nop", "s_branch 0", "s_endpgm", "k:", WRITE, "s_endpgm"]), 0);
+        assert_eq!(writes(&["f:", "v_nop", "s_branch 1", "s_endpgm", "k:", WRITE, "s_endpgm"]), 1);
     }
 
     #[test]
