@@ -1,13 +1,15 @@
 //! `flat_scratch_base`: vector instructions that read the scratch aperture's base as 64 bits.
 //!
 //! On the target only scalar instructions can. The base goes through a pair of scalar registers; all work in flight that
-//! writes it is waited for first. Scalar instructions stay.
+//! writes it is waited for first. Where no such pair is free, its halves go through a pair of vector registers, of the
+//! first bank. Scalar instructions and vector instructions that read 32 bits stay.
 
 use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow, cannot_encode};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::reg::{Reg, RegFile, Special};
-use hotswap_isa::{Class, Entry, Flag, Name, Value};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Class, Entry, Flag, Inst, Name, Value};
 
 // Sound: no other file defines the symbol, and the linker refuses two definitions.
 #[allow(unsafe_code)]
@@ -47,15 +49,49 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
     if sources.is_empty() {
         return Ok(Answer::NotMine);
     }
-    let pair = borrow(around, RegFile::Sgpr, 2, 2, &site.registers(around.banks()))?;
+    let taken = site.registers(around.banks());
+    match borrow(around, RegFile::Sgpr, 2, 2, &taken) {
+        Ok(pair) => through_scalars(site, around, &sources, pair),
+        Err(refusal) => match vector_pair(site, around, taken) {
+            Some(pair) => through_vectors(site, around, &sources, pair),
+            None => Err(refusal),
+        },
+    }
+}
+
+fn through_scalars(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name], pair: Reg) -> Result<Answer, Refusal> {
     let mut code = Sequence::new(site, around);
     code.borrows(pair)?;
     code.wait("s_wait_alu", 0)?;
     code.add("s_mov_b64", Class::Sop1, &[(Name::Sdst, pair.into()), (Name::Src0, BASE.into())])?;
-    let mut inst = *site.inst;
-    for name in sources {
-        inst = inst.with_operand(site.target, name, pair).map_err(|error| cannot_encode(inst.mnemonic(), error))?;
-    }
-    code.original(inst)?;
+    code.original(reading(site, sources, pair)?)?;
     Ok(code.finish()?.into())
+}
+
+/// A free pair that the site's own instruction can name; one of the two of a dual instruction cannot name every register.
+fn vector_pair(site: &Site<'_>, around: &dyn Surroundings, mut taken: RegSet) -> Option<Reg> {
+    if around.banks().mode() != Some(0) || site.inst.entry().slot(Name::Src0X).is_some() {
+        return None;
+    }
+    (256..1024).for_each(|index| taken.insert(Reg::new(RegFile::Vgpr, index, 1)));
+    around.dead(RegFile::Vgpr, 2, 2, &taken)
+}
+
+fn through_vectors(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name], pair: Reg) -> Result<Answer, Refusal> {
+    let mut code = Sequence::new(site, around);
+    code.borrows(pair)?;
+    for (half, base) in [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].into_iter().enumerate() {
+        let to = Reg::new(RegFile::Vgpr, pair.index + half as u16, 1);
+        let from = Reg::special(base, 1);
+        code.add("v_mov_b32", Class::Vop1, &[(Name::Vdst, to.into()), (Name::Src0, from.into())])?;
+    }
+    code.original(reading(site, sources, pair)?)?;
+    Ok(code.finish()?.into())
+}
+
+/// The site's own instruction with other sources.
+fn reading(site: &Site<'_>, sources: &[Name], pair: Reg) -> Result<Inst, Refusal> {
+    sources.iter().try_fold(*site.inst, |inst, name| {
+        inst.with_operand(site.target, *name, pair).map_err(|error| cannot_encode(inst.mnemonic(), error))
+    })
 }
