@@ -3,95 +3,13 @@
 //! Invariants: blocks are those of the program, because nothing here makes or removes a branch; an instruction that stays
 //! keeps its bytes and its place in the list of edits.
 
+use crate::changes::Changes;
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::Rewriter;
 use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{Exit, Function, Reason, Successors};
-use hotswap_rewrite::Edits;
 use std::cell::OnceCell;
-use std::ops::Range;
-
-/// Changed instructions of a function: the offset of each, rising, itself, and what stands there now.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Changes {
-    lines: Vec<(u32, Inst, Vec<Inst>)>,
-}
-
-impl Changes {
-    pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: Vec<Inst>) {
-        match self.find(offset) {
-            Ok(found) => self.lines[found] = (offset, old, new),
-            Err(place) => self.lines.insert(place, (offset, old, new)),
-        }
-    }
-
-    fn find(&self, offset: u32) -> Result<usize, usize> {
-        self.lines.binary_search_by_key(&offset, |(offset, ..)| *offset)
-    }
-
-    fn range(&self, range: Range<u32>) -> &[(u32, Inst, Vec<Inst>)] {
-        let first = self.lines.partition_point(|(offset, ..)| *offset < range.start);
-        let rest = &self.lines[first..];
-        &rest[..rest.partition_point(|(offset, ..)| *offset < range.end)]
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
-        self.lines.iter().map(|(offset, old, new)| (*offset, old, &new[..]))
-    }
-
-    /// Bytes that came to the function.
-    pub(crate) fn grown(&self) -> i64 {
-        self.iter().map(|(_, old, new)| size(new) - i64::from(old.len())).sum()
-    }
-
-    /// As edits. What stays of a place is not touched: branches and relocations in it are the layout's.
-    pub(crate) fn edits(&self, edits: &mut Edits) {
-        for (offset, old, new) in self.iter() {
-            let at = u64::from(offset);
-            match new.iter().position(|inst| inst.words() == old.words()) {
-                Some(place) => {
-                    if place > 0 {
-                        edits.before(at, &bytes(&new[..place]), &[]);
-                    }
-                    if place + 1 < new.len() {
-                        edits.after(at, &bytes(&new[place + 1..]), &[]);
-                    }
-                }
-                None => edits.replace(at, u64::from(old.len()), &bytes(new), &[]),
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-impl Changes {
-    /// Makes them wrong: without one of the instructions that were put in, and with v20 where v0 was free.
-    pub(crate) fn spoil(&mut self) {
-        for (_, old, new) in &mut self.lines {
-            if new.first().is_some_and(|inst| inst.mnemonic() == "v_nop") {
-                new.remove(0);
-            }
-            for inst in new.iter_mut().filter(|inst| inst.words() != old.words()) {
-                let isa = Isa::new(hotswap_isa::Target::find("gfx1250-strict").unwrap());
-                for name in [hotswap_isa::Name::Vdst, hotswap_isa::Name::Src0, hotswap_isa::Name::Src1] {
-                    let first = hotswap_isa::reg::Reg::new(hotswap_isa::reg::RegFile::Vgpr, 0, 1);
-                    if inst.operand(isa, name) == Some(hotswap_isa::Value::Reg(first)) {
-                        *inst = inst.with_operand(isa, name, hotswap_isa::reg::Reg { index: 20, ..first }).unwrap();
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn size(code: &[Inst]) -> i64 {
-    code.iter().map(|inst| i64::from(inst.len())).sum()
-}
-
-fn bytes(code: &[Inst]) -> Vec<u8> {
-    code.iter().flat_map(|inst| inst.bytes().into_iter().take(usize::from(inst.len()))).collect()
-}
 
 /// Asks the families of scope `Function`, each about what the ones before have put in. `places` are offsets of what may
 /// concern them in the code as it was. Gives the families that put in something, with the number of places.
@@ -108,12 +26,13 @@ pub(crate) fn function_families(
     let successors: Vec<Successors> = (0..function.block_count()).map(|block| function.successors(block)).collect();
     let blocks = blocks(unit, number, &successors);
     let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
-    let old: Vec<(usize, Inst)> = places.filter_map(old).collect();
+    let mut there: Vec<(usize, Inst)> = Vec::with_capacity(places.size_hint().0);
+    there.extend(places.filter_map(old));
     let mut code = Bodies::new(unit, number);
     let mut families = rewriter.functions().peekable();
     while let Some(family) = families.next() {
         let concerns = |inst: &Inst| rewriter.concerns_family(family, inst);
-        let concerned = concerned(concerns, function, &old, changes);
+        let concerned = concerned(concerns, function, &there, changes);
         let bodies = Changed { bodies: &code, changes };
         let flow = Flow { target, blocks: &blocks, code: &bodies, concerned: &concerned, scheduling };
         let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
@@ -203,11 +122,11 @@ fn each(
     mut each: impl FnMut(u32, Inst, Option<&[Inst]>),
 ) {
     let mut at = block.start;
-    let mut changed = changes.range(block.start..block.end).iter().peekable();
+    let mut changed = changes.range(block.start..block.end).peekable();
     while at < block.end {
         let Some(inst) = unit.program.decode(at) else { break };
         while changed.next_if(|(offset, ..)| *offset < at).is_some() {}
-        let new = changed.next_if(|(offset, ..)| *offset == at).map(|(_, _, new)| &new[..]);
+        let new = changed.next_if(|(offset, ..)| *offset == at).map(|(_, _, new)| new);
         each(at, inst, new);
         at += u32::from(inst.len());
     }
@@ -237,21 +156,19 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
                 None => places.last().map(|(offset, place)| (*offset, place + 1)),
             };
             let Some((offset, place)) = place else { continue };
-            if changes.find(offset).is_err() && fresh.last().is_none_or(|(last, ..)| *last != offset) {
+            if changes.put_in(offset, place, code) {
+                continue;
+            }
+            if fresh.last().is_none_or(|(last, ..)| *last != offset) {
                 let Some(old) = unit.program.decode(offset) else { continue };
                 fresh.push((offset, old, vec![old]));
             }
-            let line = match changes.find(offset) {
-                Ok(found) => changes.lines.get_mut(found),
-                Err(_) => fresh.last_mut(),
-            };
-            let Some((_, _, line)) = line else { continue };
+            let Some((_, _, line)) = fresh.last_mut() else { continue };
             let place = place.min(line.len());
             line.splice(place..place, code.iter().copied());
         }
     }
-    changes.lines.append(&mut fresh);
-    changes.lines.sort_by_key(|(offset, ..)| *offset);
+    changes.add(&fresh);
 }
 
 /// Why what is known of a function is not enough to change it.

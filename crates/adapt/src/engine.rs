@@ -32,7 +32,6 @@ mod pooled;
 /// A unit with what happens in it.
 struct Work<'a> {
     unit: Unit<'a>,
-    suspects: Suspects,
     kernels: Vec<Kernel>,
     outcomes: Vec<Outcome>,
 }
@@ -89,7 +88,7 @@ fn code(
         result => result.map_err(one)?,
     };
     if bytes != object.bytes() {
-        verified(&image, &work, &bytes, task).map_err(one)?;
+        verified(&image, work, &bytes, task).map_err(one)?;
     }
     Ok(bytes)
 }
@@ -115,13 +114,13 @@ fn planned<'a>(
     for unit in Unit::read(object, image, &numbers, places).map_err(one)? {
         let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
         let kernels = reach::kernels(&unit, object.target_id().processor);
-        work.push(Work { unit, suspects, kernels, outcomes: Vec::new() });
+        let outcomes = run(&unit, &suspects, &kernels, task, |outcome| outcome);
+        work.push(Work { unit, kernels, outcomes });
     }
     if let Some(at) = found.keys().next() {
         let what = "code that concerns a family is in no section";
         return Err(vec![Diagnostic::error(codes::NO_LAYOUT, what).at(*at)]);
     }
-    work.iter_mut().for_each(|work| work.run(task));
     refusals(&work, object)?;
     Ok(work)
 }
@@ -134,15 +133,7 @@ fn written(
     free: &[(usize, u64)],
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
-    let mut changed = BTreeMap::new();
-    let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
-    for one in work {
-        one.record(object.target_id().processor, record, &mut changed);
-        let list = edits.entry(one.unit.number).or_default();
-        one.outcomes.iter().for_each(|outcome| outcome.changes.edits(list));
-    }
-    count_families(work, record);
-    edits.retain(|_, edits| !edits.is_empty());
+    let (changed, edits) = rayon::join(|| recorded(work, object.target_id().processor, record), || edits(work));
     if edits.is_empty() {
         return Ok(object.bytes().to_vec());
     }
@@ -156,106 +147,155 @@ fn written(
     Ok(output.bytes)
 }
 
-/// Reads the result and checks it, before it is labelled; then families must have nothing to do in it.
-fn verified(image: &Image<'_>, work: &[Work<'_>], made: &[u8], task: &Task<'_>) -> Result<(), Diagnostic> {
-    let object = CodeObject::parse(made)?;
-    object.check_descriptors()?;
-    let new_image = Image::parse(made)?;
-    let numbers: Vec<usize> = work.iter().map(|work| work.unit.number).collect();
-    let found =
-        suspects(CodeStarts::of(&object), work.first().map_or(task.target, |work| work.unit.isa()), task.rewriter);
+/// Puts everything into the record; kernels that get more registers.
+fn recorded(work: &[Work<'_>], processor: &Processor, record: &mut ObjectRecord) -> BTreeMap<String, Grant> {
+    let mut changed = BTreeMap::new();
+    work.iter().for_each(|one| one.record(processor, record, &mut changed));
+    count_families(work, record);
+    changed
+}
+
+/// The changes of each section that has any.
+fn edits(work: &[Work<'_>]) -> BTreeMap<usize, Edits> {
+    let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
+    for one in work {
+        let list = edits.entry(one.unit.number).or_default();
+        one.outcomes.iter().for_each(|outcome| outcome.changes.edits(list));
+    }
+    edits.retain(|_, edits| !edits.is_empty());
+    edits
+}
+
+/// Reads the result and checks it, before it is labelled; families must have nothing to do in it. `work` is dropped as soon
+/// as nobody asks it any more.
+fn verified<'a>(
+    image: &Image<'_>,
+    work: impl AsRef<[Work<'a>]> + Send + Sync,
+    made: &[u8],
+    task: &Task<'_>,
+) -> Result<(), Diagnostic> {
+    let all = work.as_ref();
+    let (object, new_image) = rayon::join(|| CodeObject::parse(made), || Image::parse(made));
+    let (object, new_image) = (object?, new_image?);
+    let numbers: Vec<usize> = all.iter().map(|work| work.unit.number).collect();
+    let isa = all.first().map_or(task.target, |work| work.unit.isa());
+    let suspects = || suspects(CodeStarts::of(&object), isa, task.rewriter);
+    let (described, found) = rayon::join(|| object.check_descriptors(), suspects);
+    described?;
     let places = |number: usize, source: &Source<'_>| {
         let file = new_image.sections[number].offset as usize;
         let mut places = found.iter().find(|found| found.file == file).map_or_else(Vec::new, Suspects::places);
         // Symbols keep their order, so those of the functions that were looked at are known.
-        let old = work.iter().filter(|work| work.unit.number == number).flat_map(|work| &work.unit.program.functions);
+        let old = all.iter().filter(|work| work.unit.number == number).flat_map(|work| &work.unit.program.functions);
         let marks = old.filter_map(|function| source.marks.get(function.mark? as usize));
         places.extend(marks.map(|mark| mark.offset));
         places.sort_unstable();
         places
     };
     let units = Unit::read(&object, &new_image, &numbers, places)?;
+    let same = || {
+        let result = same((image, work.as_ref()), (&new_image, &units), task);
+        // Giving back so much memory takes a while: the other check goes on meanwhile.
+        drop(work);
+        result
+    };
+    let again = || again(&units, found, &new_image, object.target_id().processor, task);
+    let (same, again) = rayon::join(same, again);
+    same.and(again)
+}
+
+/// Compares units before and after.
+fn same(
+    (image, work): (&Image<'_>, &[Work<'_>]),
+    (new_image, units): (&Image<'_>, &[Unit<'_>]),
+    task: &Task<'_>,
+) -> Result<(), Diagnostic> {
     let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
         let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
-        let images = (image, &new_image);
+        let images = (image, new_image);
         let (target, plain) = (task.target, task.plain(one.unit.isa()));
         verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target, plain, moved: &[] })?;
     }
-    again(units, found, &new_image, object.target_id().processor, task)
+    Ok(())
 }
 
 /// A second run.
 fn again(
-    units: Vec<Unit<'_>>,
+    units: &[Unit<'_>],
     found: Vec<Suspects>,
     image: &Image<'_>,
     processor: &Processor,
     task: &Task<'_>,
 ) -> Result<(), Diagnostic> {
-    let mut found: BTreeMap<u64, Suspects> = found.into_iter().map(|found| (found.file as u64, found)).collect();
+    let found: BTreeMap<u64, Suspects> = found.into_iter().map(|found| (found.file as u64, found)).collect();
     for unit in units {
-        let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
-        let kernels = reach::kernels(&unit, processor);
-        let mut work = Work { unit, suspects, kernels, outcomes: Vec::new() };
-        work.run(task);
-        for outcome in &work.outcomes {
+        let Some(suspects) = found.get(&image.sections[unit.number].offset) else { continue };
+        let left = |outcome: Outcome| {
             let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
-            if let Some(offset) = place.or(outcome.refused.first().map(|refused| refused.offset)) {
-                let mut error =
-                    Diagnostic::error(codes::VERIFY_FAILED, "a second run would change or refuse the result");
-                error.place.kernel = Some(work.unit.program.name(&work.unit.program.functions[outcome.number]));
-                return Err(error.in_entry(work.unit.name).at(u64::from(offset)));
-            }
+            let place = place.or(outcome.refused.first().map(|refused| refused.offset));
+            place.map(|offset| (outcome.number, offset))
+        };
+        let kernels = reach::kernels(unit, processor);
+        if let Some((number, offset)) = run(unit, suspects, &kernels, task, left).into_iter().flatten().next() {
+            let mut error = Diagnostic::error(codes::VERIFY_FAILED, "a second run would change or refuse the result");
+            error.place.kernel = Some(unit.program.name(&unit.program.functions[number]));
+            return Err(error.in_entry(unit.name).at(u64::from(offset)));
         }
     }
     Ok(())
 }
 
-impl Work<'_> {
-    /// Does all functions with suspects, in parallel; the order of the results is that of the code.
-    fn run(&mut self, task: &Task<'_>) {
-        let program = &self.unit.program;
-        let mut functions: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
-        for (kind, offsets) in [&self.suspects.sites, &self.suspects.reasons].into_iter().enumerate() {
-            let mut rest = &offsets[..];
-            while let Some((offset, others)) = rest.split_first() {
-                // What stands behind a function without a name of its own is in question if that one is.
-                let behind = || {
-                    let before =
-                        program.functions.partition_point(|function| function.start <= *offset).checked_sub(1)?;
-                    let function = &program.functions[before];
-                    // One that is not there is closed.
-                    let marks = &program.source.marks;
-                    let next = &marks[marks.partition_point(|mark| mark.offset < function.end)..];
-                    let mut between = next.iter().take_while(|mark| mark.offset <= *offset);
-                    let is_code = |mark: &Mark<'_>| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function);
-                    (!function.is_closed() && !between.any(is_code)).then_some(before)
-                };
-                // All that one function holds at once.
-                let found = program.function_at(*offset);
-                let count = found.map_or(0, |(_, function)| others.partition_point(|other| *other < function.end));
-                let (own, others) = rest.split_at(count + 1);
-                if let Some(number) = found.map(|(number, _)| number).or_else(behind) {
-                    functions.entry(number).or_default()[kind].extend_from_slice(own);
-                }
-                rest = others;
-            }
-        }
-        let functions: Vec<(usize, [Vec<u32>; 2])> = functions.into_iter().collect();
-        let (unit, kernels, early) = (&self.unit, &self.kernels, &self.suspects.early);
-        self.outcomes = functions
-            .par_iter()
-            .map(|(number, [sites, reasons])| {
-                let Function { start, end, .. } = unit.program.functions[*number];
-                let early = &early[early.partition_point(|offset| *offset < start)..];
-                let early = &early[..early.partition_point(|offset| *offset < end)];
-                sites::function(task, unit, kernels, *number, &Places { sites, reasons, early })
-            })
-            .collect();
-    }
+/// Does all functions with suspects, in parallel; the order of the results is that of the code.
+fn run<T: Send>(
+    unit: &Unit<'_>,
+    suspects: &Suspects,
+    kernels: &[Kernel],
+    task: &Task<'_>,
+    result: impl Fn(Outcome) -> T + Sync,
+) -> Vec<T> {
+    let early = &suspects.early;
+    let one = |(number, [sites, reasons]): &(usize, [Vec<u32>; 2])| {
+        let Function { start, end, .. } = unit.program.functions[*number];
+        let early = &early[early.partition_point(|offset| *offset < start)..];
+        let early = &early[..early.partition_point(|offset| *offset < end)];
+        result(sites::function(task, unit, kernels, *number, &Places { sites, reasons, early }))
+    };
+    by_function(&unit.program, suspects).par_iter().map(one).collect()
+}
 
+/// Functions by number, each with its sites and reasons.
+fn by_function(program: &Program<'_>, suspects: &Suspects) -> Vec<(usize, [Vec<u32>; 2])> {
+    let mut functions: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
+    for (kind, offsets) in [&suspects.sites, &suspects.reasons].into_iter().enumerate() {
+        let mut rest = &offsets[..];
+        while let Some((offset, others)) = rest.split_first() {
+            // What stands behind a function without a name of its own is in question if that one is.
+            let behind = || {
+                let before = program.functions.partition_point(|function| function.start <= *offset).checked_sub(1)?;
+                let function = &program.functions[before];
+                // One that is not there is closed.
+                let marks = &program.source.marks;
+                let next = &marks[marks.partition_point(|mark| mark.offset < function.end)..];
+                let mut between = next.iter().take_while(|mark| mark.offset <= *offset);
+                let is_code = |mark: &Mark<'_>| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function);
+                (!function.is_closed() && !between.any(is_code)).then_some(before)
+            };
+            // All that one function holds at once.
+            let found = program.function_at(*offset);
+            let count = found.map_or(0, |(_, function)| others.partition_point(|other| *other < function.end));
+            let (own, others) = rest.split_at(count + 1);
+            if let Some(number) = found.map(|(number, _)| number).or_else(behind) {
+                functions.entry(number).or_default()[kind].extend_from_slice(own);
+            }
+            rest = others;
+        }
+    }
+    functions.into_iter().collect()
+}
+
+impl Work<'_> {
     fn record(&self, processor: &Processor, record: &mut ObjectRecord, changed: &mut BTreeMap<String, Grant>) {
         let outcomes: Vec<&Outcome> = self.outcomes.iter().collect();
         let grants = grant::grants(&self.kernels, &outcomes);

@@ -14,6 +14,7 @@
 mod around;
 mod body;
 mod callers;
+mod changes;
 mod engine;
 mod flight;
 mod grant;

@@ -61,8 +61,13 @@ fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {
             false => after.waves_per_simd >= before.waves_per_simd,
         })
     };
-    let counts: Vec<u16> = (granted..=limits.addressable).take_while(|count| fits(*count)).collect();
-    counts.last().copied().unwrap_or(granted)
+    // With more registers never more waves fit, so the highest count is found by halves.
+    let (mut ceiling, mut beyond) = (granted, limits.addressable.saturating_add(1));
+    while beyond.saturating_sub(ceiling) > 1 {
+        let middle = ceiling.midpoint(beyond);
+        *(if fits(middle) { &mut ceiling } else { &mut beyond }) = middle;
+    }
+    ceiling
 }
 
 /// What each function may use.

@@ -1,7 +1,8 @@
 //! The families of scope `Instruction` on the sites of one function, and those of scope `Function` behind them.
 
 use crate::around::{Around, Scene};
-use crate::body::{self, Changes};
+use crate::body;
+use crate::changes::Changes;
 use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
 use crate::unit::{Unit, entered_anywhere};
@@ -85,6 +86,7 @@ pub(crate) fn function(
         outcome.refused.push(Refused::unreadable(at, reason, word(unit, at), first));
         return outcome;
     }
+    outcome.changes.reserve(sites.len());
     let mut line = Line::default();
     for offset in *sites {
         match known(&offset) {
@@ -97,6 +99,7 @@ pub(crate) fn function(
     if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| known(&offset))) {
         whole(task, unit, places, &mut outcome);
     }
+    outcome.changes.shrink();
     outcome
 }
 
@@ -206,7 +209,7 @@ fn replaced(outcome: &mut Outcome, offset: u32, inst: Inst, family: &Family, new
     if !new.scratch.is_empty() {
         outcome.scratch.push((offset, new.scratch));
     }
-    outcome.changes.replace(offset, inst, new.code);
+    outcome.changes.replace(offset, inst, &new.code);
 }
 
 /// Cycles in which an instruction keeps its wave from issuing the next one, roughly.

@@ -18,5 +18,5 @@ mod operand;
 mod raw;
 mod rules;
 
-pub use build::{Arg, Builder, rebuild};
+pub use build::{Arg, Builder, build_among, rebuild};
 pub use error::EncodeError;

@@ -40,13 +40,13 @@ pub(super) fn code(
     let found = suspects(CodeStarts::of(&made), source, task.rewriter);
     let again = planned(&made, &made_image, task, found)?;
     let result = written(&made, &made_image, &again, &free, record).map_err(one)?;
-    verified(&made_image, &again, &result, task).map_err(one)?;
     let code = |image: &Image<'_>| {
         let parts = image.sections.iter().filter(|part| part.is_code());
         parts.map(|part| part.size as i64).sum::<i64>()
     };
     record.grown += code(&made_image) - code(image);
     let sections: BTreeMap<&str, usize> = again.iter().map(|work| (work.unit.name, work.unit.number)).collect();
+    verified(&made_image, again, &result, task).map_err(one)?;
     for function in &mut record.functions {
         let is_moved =
             |one: &Moved| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;

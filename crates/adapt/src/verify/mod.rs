@@ -22,7 +22,7 @@ mod scratch;
 
 pub(crate) use plain::Plain;
 
-use crate::body::Changes;
+use crate::changes::Changes;
 use crate::unit::Unit;
 use follow::Followed;
 use hotswap_code_object::CodeObject;
@@ -40,8 +40,9 @@ pub(crate) struct Plan<'p>(Vec<(u32, &'p Inst, &'p [Inst])>);
 
 impl<'p> Plan<'p> {
     /// The changes of all functions.
-    pub(crate) fn of(changes: impl Iterator<Item = &'p Changes>) -> Self {
-        let mut all: Vec<(u32, &Inst, &[Inst])> = changes.flat_map(Changes::iter).collect();
+    pub(crate) fn of(changes: impl Iterator<Item = &'p Changes> + Clone) -> Self {
+        let mut all: Vec<(u32, &Inst, &[Inst])> = Vec::with_capacity(changes.clone().map(Changes::len).sum());
+        all.extend(changes.flat_map(Changes::iter));
         all.sort_by_key(|(offset, ..)| *offset);
         Self(all)
     }

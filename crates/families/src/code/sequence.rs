@@ -7,7 +7,7 @@
 use super::site::{RECOMPILE, Refusal, Replacement, Scheduling, Site, Surroundings, unknown_bank};
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::role;
-use hotswap_isa::encode::{Arg, Builder, EncodeError};
+use hotswap_isa::encode::{Arg, EncodeError, build_among};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Class, Entry, Flag, Inst, Isa, Name};
@@ -229,8 +229,7 @@ fn entries(mnemonic: &str) -> impl Iterator<Item = Entry> + use<> {
 
 /// The instruction with these operands; VGPRs as they are encoded.
 pub(crate) fn build(isa: Isa, mnemonic: &str, class: Class, operands: &[(Name, Arg)]) -> Result<Inst, Refusal> {
-    let builder = Builder::new(isa, mnemonic, class).set_all(operands);
-    builder.build_among(entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))
+    build_among(isa, (mnemonic, class), operands, entries(mnemonic)).map_err(|error| cannot_encode(mnemonic, error))
 }
 
 /// An instruction that the target should have, or an operand that it should take.

@@ -178,7 +178,8 @@ fn split(
         false => (second, first),
     };
     for half in [first, second] {
-        let mut operands = vec![(Name::Addr, half.address.into()), (Name::Offset, Arg::Number(half.offset as i64))];
+        let mut operands = Vec::with_capacity(4);
+        operands.extend([(Name::Addr, half.address.into()), (Name::Offset, Arg::Number(half.offset as i64))]);
         operands.extend(half.result.map(|reg| (Name::Vdst, reg.into())));
         operands.extend(half.data.map(|reg| (Name::Data0, reg.into())));
         code.add(shape.single(), Class::Ds, &operands)?;

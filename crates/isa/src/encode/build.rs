@@ -50,8 +50,11 @@ pub(super) enum Placed {
     Bits(u64),
 }
 
+/// Most instructions have no more than this.
+const FEW: usize = 16;
+
 /// Operands by slot.
-type Operands = [Option<Placed>; MOST];
+type Operands = [Option<Placed>];
 
 /// Collects operands; [`Builder::build`] makes the instruction.
 #[derive(Debug, Clone)]
@@ -114,30 +117,43 @@ impl<'a> Builder<'a> {
         if self.count > MOST {
             return Err(EncodeError::TooMany);
         }
-        let mut closest = EncodeError::UnknownInstruction;
-        let fits = |entry: &Entry| entry.class() == Some(self.class) && entry.mnemonic() == self.mnemonic;
-        for entry in entries.into_iter().filter(fits) {
-            let result = match entry.available(self.isa) {
-                true => self.build_entry(entry),
-                false => Err(EncodeError::NotOnTarget),
-            };
-            match result {
-                Ok(inst) => return Ok(inst),
-                Err(error) if nearness(&error) > nearness(&closest) => closest = error,
-                Err(_) => {}
-            }
-        }
-        Err(closest)
+        build_among(self.isa, (self.mnemonic, self.class), self.args(), entries)
     }
+}
 
-    fn build_entry(&self, entry: Entry) -> Result<Inst, EncodeError> {
-        let unknown = self.args().iter().find(|(name, _)| entry.slot(*name).is_none());
-        if let Some((name, _)) = unknown {
-            return Err(EncodeError::NoSuchOperand(*name));
+/// The same for callers that have all operands together: the last one given for a name counts.
+///
+/// # Errors
+/// As [`Builder::build`].
+pub fn build_among(
+    isa: Isa,
+    (mnemonic, class): (&str, Class),
+    args: &[(Name, Arg)],
+    entries: impl IntoIterator<Item = Entry>,
+) -> Result<Inst, EncodeError> {
+    let mut closest = EncodeError::UnknownInstruction;
+    let fits = |entry: &Entry| entry.class() == Some(class) && entry.mnemonic() == mnemonic;
+    for entry in entries.into_iter().filter(fits) {
+        let result = match entry.available(isa) {
+            true => build_entry(isa, args, entry),
+            false => Err(EncodeError::NotOnTarget),
+        };
+        match result {
+            Ok(inst) => return Ok(inst),
+            Err(error) if nearness(&error) > nearness(&closest) => closest = error,
+            Err(_) => {}
         }
-        let given = |name: Name| self.args().iter().find(|(given, _)| *given == name).map(|(_, arg)| *arg);
-        assemble(entry, self.isa, given)
     }
+    Err(closest)
+}
+
+fn build_entry(isa: Isa, args: &[(Name, Arg)], entry: Entry) -> Result<Inst, EncodeError> {
+    let unknown = args.iter().find(|(name, _)| entry.slot(*name).is_none());
+    if let Some((name, _)) = unknown {
+        return Err(EncodeError::NoSuchOperand(*name));
+    }
+    let given = |name: Name| args.iter().rev().find(|(given, _)| *given == name).map(|(_, arg)| *arg);
+    assemble(entry, isa, given)
 }
 
 /// How far a form got before it failed.
@@ -190,25 +206,37 @@ fn number(value: Value) -> Option<Arg> {
 
 /// Puts operands into an entry.
 fn assemble(entry: Entry, isa: Isa, given: impl Fn(Name) -> Option<Arg>) -> Result<Inst, EncodeError> {
+    match entry.slots().len() {
+        0..=FEW => assemble_in(&mut [None; FEW], entry, isa, given),
+        _ => assemble_in(&mut [None; MOST], entry, isa, given),
+    }
+}
+
+/// The same, with room for the operands.
+fn assemble_in(
+    operands: &mut Operands,
+    entry: Entry,
+    isa: Isa,
+    given: impl Fn(Name) -> Option<Arg>,
+) -> Result<Inst, EncodeError> {
     let slots = entry.slots();
-    let mut operands: Operands = [None; MOST];
-    for (slot, operand) in slots.iter().zip(&mut operands) {
+    for (slot, operand) in slots.iter().zip(operands.iter_mut()) {
         *operand = match given(slot.name) {
             Some(arg) => place(entry, slot, arg, isa)?,
             None if slot.pieces().is_empty() => None,
             None => Some(Placed::Bits(usual(entry, slot).ok_or(EncodeError::Missing(slot.name))?)),
         };
     }
-    spread_modifiers(entry, &mut operands)?;
-    join_partners(slots, &mut operands);
-    rules::ties(entry, &operands)?;
-    let literal = one_literal(slots, &operands)?;
-    rules::constant_bus(entry, isa, &operands)?;
+    spread_modifiers(entry, operands)?;
+    join_partners(slots, operands);
+    rules::ties(entry, operands)?;
+    let literal = one_literal(slots, operands)?;
+    rules::constant_bus(entry, isa, operands)?;
     let mut words = fill::initial(entry, isa);
-    write(entry, isa, &operands, &mut words)?;
+    write(entry, isa, operands, &mut words)?;
     let len = append(entry, slots, literal, &mut words);
     let inst = decode(isa, &words)?;
-    verify(entry, &inst, isa, &operands, len)?;
+    verify(entry, &inst, isa, operands, len)?;
     Ok(inst)
 }
 

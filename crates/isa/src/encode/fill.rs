@@ -5,7 +5,8 @@
 //!
 //! Invariant: only bits are set that are neither fixed nor part of a field.
 
-use crate::{Class, Entry, Feature, Flag, Isa, Name};
+use super::field::low_bits;
+use crate::{Class, Entry, Feature, Flag, Isa, Name, Piece};
 
 /// Constant 0 as a source.
 const ZERO: u128 = 0x80;
@@ -26,12 +27,16 @@ pub(super) fn initial(entry: Entry, isa: Isa) -> [u32; 5] {
 
 /// The bits of all fields.
 fn fields(entry: Entry) -> u128 {
-    let fields = entry.fields().flat_map(|field| field.pieces);
-    let pieces = fields.chain(entry.slots().iter().flat_map(|slot| slot.pieces()));
-    pieces.fold(0, |bits, piece| {
-        let ones = 1u128.checked_shl(u32::from(piece.width)).map_or(u128::MAX, |bit| bit - 1);
-        bits | ones.checked_shl(u32::from(piece.at)).unwrap_or(0)
-    })
+    let mut bits = 0;
+    let mut add = |pieces: &[Piece]| {
+        for piece in pieces {
+            let ones = u128::from(low_bits(piece.width));
+            bits |= ones.checked_shl(u32::from(piece.at)).unwrap_or(0);
+        }
+    };
+    entry.fields().for_each(|field| add(field.pieces));
+    entry.slots().iter().for_each(|slot| add(slot.pieces()));
+    bits
 }
 
 fn vector_bits(entry: Entry, isa: Isa, free: u128) -> u128 {

@@ -102,9 +102,15 @@ impl Summaries {
     }
 
     fn filled(mut self, program: &Program<'_>, banks: &BankMap) -> Self {
+        // Who is one of many tasks does this alone: waiting for help it would begin others of these tasks, which wait for
+        // this summary.
+        let is_task = rayon::current_thread_index().is_some();
         for level in levels(program) {
-            let made: Vec<(u32, Summary)> =
-                level.par_iter().flat_map_iter(|group| self.group(program, banks, group).into_iter()).collect();
+            let of = |group: &&[u32]| self.group(program, banks, group).into_iter();
+            let made: Vec<(u32, Summary)> = match is_task {
+                true => level.iter().flat_map(of).collect(),
+                false => level.par_iter().flat_map_iter(of).collect(),
+            };
             self.entries.extend(made);
         }
         self

@@ -1,0 +1,174 @@
+//! Changed instructions of a function.
+//!
+//! Invariants: places rise; all new code of a function lies in one list, because there are many places, and each list of
+//! its own would be one more block of memory, which another thread gives back.
+
+use hotswap_isa::Inst;
+use hotswap_rewrite::Edits;
+use std::ops::Range;
+
+/// The offset of each changed instruction, itself, and what stands there now.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Changes {
+    places: Vec<Place>,
+    /// New code of all places; some of it may belong to none any more.
+    code: Vec<Inst>,
+}
+
+#[derive(Debug, Clone)]
+struct Place {
+    offset: u32,
+    /// Where its new code begins, and its length.
+    first: u32,
+    count: u32,
+    old: Inst,
+}
+
+impl Changes {
+    /// Room for so many places, if most get as many instructions as usual.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.places.reserve_exact(count);
+        self.code.reserve_exact(2 * count);
+    }
+
+    /// Gives back what was reserved and is far too much.
+    pub(crate) fn shrink(&mut self) {
+        if self.places.capacity() > 2 * self.places.len() + 8 {
+            self.places.shrink_to_fit();
+            self.code.shrink_to_fit();
+        }
+    }
+
+    /// Puts code in the place of an instruction.
+    pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: &[Inst]) {
+        let place = self.place(offset, old, new);
+        match self.find(offset) {
+            Ok(found) => self.places[found] = place,
+            Err(next) => self.places.insert(next, place),
+        }
+    }
+
+    /// The same for many instructions that stand as they are until now, in any order.
+    pub(crate) fn add(&mut self, more: &[(u32, Inst, Vec<Inst>)]) {
+        for (offset, old, new) in more {
+            let place = self.place(*offset, *old, new);
+            self.places.push(place);
+        }
+        self.places.sort_by_key(|place| place.offset);
+    }
+
+    fn place(&mut self, offset: u32, old: Inst, new: &[Inst]) -> Place {
+        let first = self.code.len() as u32;
+        self.code.extend_from_slice(new);
+        Place { offset, first, count: new.len() as u32, old }
+    }
+
+    /// Puts more code among that of a place, as number `before` of its instructions; whether there is such a place.
+    pub(crate) fn put_in(&mut self, offset: u32, before: usize, more: &[Inst]) -> bool {
+        let Ok(found) = self.find(offset) else { return false };
+        let mut code = self.new_code(&self.places[found]).to_vec();
+        let before = before.min(code.len());
+        code.splice(before..before, more.iter().copied());
+        let place = &mut self.places[found];
+        (place.first, place.count) = (self.code.len() as u32, code.len() as u32);
+        self.code.append(&mut code);
+        true
+    }
+
+    fn find(&self, offset: u32) -> Result<usize, usize> {
+        // Most come in their order.
+        match self.places.last() {
+            Some(last) if last.offset < offset => Err(self.places.len()),
+            _ => self.places.binary_search_by_key(&offset, |place| place.offset),
+        }
+    }
+
+    fn new_code(&self, place: &Place) -> &[Inst] {
+        &self.code[place.first as usize..][..place.count as usize]
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
+        self.among(&self.places)
+    }
+
+    /// Those in a range of offsets.
+    pub(crate) fn range(&self, range: Range<u32>) -> impl Iterator<Item = (u32, &Inst, &[Inst])> {
+        let first = self.places.partition_point(|place| place.offset < range.start);
+        let rest = &self.places[first..];
+        self.among(&rest[..rest.partition_point(|place| place.offset < range.end)])
+    }
+
+    fn among<'c>(&'c self, places: &'c [Place]) -> impl Iterator<Item = (u32, &'c Inst, &'c [Inst])> {
+        places.iter().map(|place| (place.offset, &place.old, self.new_code(place)))
+    }
+
+    /// Bytes that came to the function.
+    pub(crate) fn grown(&self) -> i64 {
+        self.iter().map(|(_, old, new)| size(new) - i64::from(old.len())).sum()
+    }
+
+    /// As edits. What stays of a place is not touched: branches and relocations in it are the layout's.
+    pub(crate) fn edits(&self, edits: &mut Edits) {
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        for (offset, old, new) in self.iter() {
+            let at = u64::from(offset);
+            match new.iter().position(|inst| inst.words() == old.words()) {
+                Some(place) => {
+                    spell(&new[..place], &mut before);
+                    spell(&new[place + 1..], &mut behind);
+                    if !before.is_empty() {
+                        edits.before(at, &before, &[]);
+                    }
+                    if !behind.is_empty() {
+                        edits.after(at, &behind, &[]);
+                    }
+                }
+                None => {
+                    spell(new, &mut before);
+                    edits.replace(at, u64::from(old.len()), &before, &[]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Changes {
+    /// Makes them wrong: without one of the instructions that were put in, and with v20 where v0 was free.
+    pub(crate) fn spoil(&mut self) {
+        use hotswap_isa::reg::{Reg, RegFile};
+        use hotswap_isa::{Isa, Name, Target, Value};
+        let isa = Isa::new(Target::find("gfx1250-strict").unwrap());
+        let first = Reg::new(RegFile::Vgpr, 0, 1);
+        for place in &mut self.places {
+            let own = place.first as usize..(place.first + place.count) as usize;
+            if self.code[own.clone()].first().is_some_and(|inst| inst.mnemonic() == "v_nop") {
+                (place.first, place.count) = (place.first + 1, place.count - 1);
+            }
+            for inst in self.code[own].iter_mut().filter(|inst| inst.words() != place.old.words()) {
+                for name in [Name::Vdst, Name::Src0, Name::Src1] {
+                    if inst.operand(isa, name) == Some(Value::Reg(first)) {
+                        *inst = inst.with_operand(isa, name, Reg { index: 20, ..first }).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn size(code: &[Inst]) -> i64 {
+    code.iter().map(|inst| i64::from(inst.len())).sum()
+}
+
+/// The bytes of some code, in memory that is used again.
+fn spell(code: &[Inst], bytes: &mut Vec<u8>) {
+    bytes.clear();
+    for inst in code {
+        bytes.extend_from_slice(&inst.bytes()[..usize::from(inst.len())]);
+    }
+}
