@@ -17,6 +17,7 @@ mod fill;
 mod operand;
 mod raw;
 mod rules;
+mod usual;
 
 pub use build::{Arg, Builder, build_among, rebuild};
 pub use error::EncodeError;
