@@ -7,6 +7,8 @@ use crate::malformed;
 use crate::metadata::Kernel;
 use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
+use object::LittleEndian as LE;
+use object::elf::{SHT_DYNSYM, SHT_SYMTAB, Sym64};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -27,7 +29,7 @@ pub struct Descriptor {
     pub entry: u64,
 }
 
-struct Place {
+pub(crate) struct Place {
     /// Offset of the symbol's record.
     symbol: usize,
     value: u64,
@@ -35,16 +37,20 @@ struct Place {
     is_local: bool,
 }
 
+/// Where the symbols are that descriptors have, by name.
+pub(crate) type Places<'a> = HashMap<&'a str, Place>;
+
 /// The descriptor of each kernel, in the order of the note.
 pub(crate) fn find(
     elf: &Elf<'_>,
+    places: Result<Places<'_>, Diagnostic>,
     kernels: &[Kernel<'_>],
     processor: &Processor,
 ) -> Result<Vec<Descriptor>, Diagnostic> {
     if kernels.is_empty() {
         return Ok(Vec::new());
     }
-    let places = places(elf)?;
+    let places = places?;
     let find = |kernel: &Kernel<'_>| {
         let at_kernel = |offset: usize, what: String| {
             let mut error = malformed(offset, what);
@@ -63,8 +69,11 @@ pub(crate) fn find(
     kernels.iter().map(find).collect()
 }
 
-fn places<'a>(elf: &Elf<'a>) -> Result<HashMap<&'a str, Place>, Diagnostic> {
-    let mut places = HashMap::new();
+pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<Places<'a>, Diagnostic> {
+    // Half of the symbols of a table are descriptors where nothing but kernels has a name.
+    let tables = elf.sections.iter().filter(|section| [SHT_DYNSYM, SHT_SYMTAB].contains(&section.kind));
+    let most = tables.map(|table| table.range.len() / size_of::<Sym64<LE>>()).max().unwrap_or(0);
+    let mut places = HashMap::with_capacity(most / 2);
     elf.for_symbols_of_size(
         SIZE,
         |symbol| {
@@ -75,7 +84,7 @@ fn places<'a>(elf: &Elf<'a>) -> Result<HashMap<&'a str, Place>, Diagnostic> {
 }
 
 /// Both symbol tables name the descriptor; a local symbol never hides a global one.
-fn add<'a>(places: &mut HashMap<&'a str, Place>, symbol: Symbol<'a>) -> Result<(), Diagnostic> {
+fn add<'a>(places: &mut Places<'a>, symbol: Symbol<'a>) -> Result<(), Diagnostic> {
     let Symbol { name, offset, value, section, is_local } = symbol;
     let place = Place { symbol: offset, value, section, is_local };
     match places.entry(name) {

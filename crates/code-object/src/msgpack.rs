@@ -33,6 +33,24 @@ enum Head {
 
 const CUT: &str = "the metadata is cut off";
 
+/// Bytes of a number, a boolean or a short text that begins with a byte, that one included; 0 for all other values.
+static SHORT: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut marker = 0;
+    while marker < 256 {
+        let low = marker as u8;
+        table[marker] = match low {
+            0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => 1,
+            0xa0..=0xbf => 1 + (low & 0x1f),
+            0xcc..=0xcf => 1 + (1 << (low - 0xcc)),
+            0xd0..=0xd3 => 1 + (1 << (low - 0xd0)),
+            _ => 0,
+        };
+        marker += 1;
+    }
+    table
+};
+
 impl<'a> Reader<'a> {
     /// Reads the values in `data[range]`, which the caller has checked to be inside.
     pub(crate) fn new(data: &'a [u8], range: std::ops::Range<usize>) -> Self {
@@ -143,6 +161,12 @@ impl<'a> Reader<'a> {
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
+            // Nearly all values of a kernel's arguments say in their first byte where they end.
+            let size = self.data.get(self.at).map_or(0, |marker| usize::from(SHORT[usize::from(*marker)]));
+            if size != 0 && size <= self.end - self.at {
+                self.at += size;
+                continue;
+            }
             match self.head()? {
                 Head::Scalar(_) | Head::Boolean(_) => {}
                 Head::Text(size) | Head::Bytes(size) => {

@@ -13,6 +13,7 @@ use crate::target_text::TargetText;
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 use object::elf::{PT_NOTE, SHT_NOTE};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -165,36 +166,39 @@ fn padding(align: u64) -> usize {
     if align == 8 { 8 } else { 4 }
 }
 
-/// The notes of one area with another text as `amdhsa.target` in each that has one: strings, sizes and
-/// padding are written anew, all other bytes are those that are there.
-pub(crate) fn respelled(
-    data: &[u8],
+/// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and padding
+/// are written anew, all other bytes are slices of those that are there.
+pub(crate) fn respelled<'d>(
+    data: &'d [u8],
     area: &Range<usize>,
     align: u64,
     note: &Note<'_>,
     text: &str,
-) -> Result<Vec<u8>, Diagnostic> {
-    let (mut at, mut out) = (area.start, Vec::with_capacity(area.len() + 64));
+) -> Result<Vec<Cow<'d, [u8]>>, Diagnostic> {
+    let mut string = Vec::with_capacity(text.len() + 5);
+    msgpack::write_text(&mut string, text);
+    let (mut at, mut pieces, mut written) = (area.start, Vec::new(), 0);
     while at < area.end {
         let (content, _, next) = one(data, area, at, align)?;
-        let header = out.len();
-        out.extend_from_slice(&data[at..content.start]);
-        let start = out.len();
-        let mut copied = content.start;
+        let mut header = data[at..content.start].to_vec();
+        let (mut inside, mut copied): (Vec<Cow<'d, [u8]>>, usize) = (Vec::new(), content.start);
         let strings = note.target_heads.iter().zip(&note.target_ranges);
         for (head, range) in strings.filter(|(head, range)| content.start <= **head && range.end <= content.end) {
-            out.extend_from_slice(&data[copied..*head]);
-            msgpack::write_text(&mut out, text);
+            inside.extend([data[copied..*head].into(), string.clone().into()]);
             copied = range.end;
         }
-        out.extend_from_slice(&data[copied..content.end]);
+        inside.push(data[copied..content.end].into());
+        let size: usize = inside.iter().map(|piece| piece.len()).sum();
         let too_long = |_| malformed(at, "the note is longer than its size field can say");
-        let size = u32::try_from(out.len() - start).map_err(too_long)?;
-        out[header + 4..header + 8].copy_from_slice(&size.to_le_bytes());
-        out.resize(out.len().next_multiple_of(padding(align)), 0);
+        header[4..8].copy_from_slice(&u32::try_from(size).map_err(too_long)?.to_le_bytes());
+        let end = written + header.len() + size;
+        written = end.next_multiple_of(padding(align));
+        pieces.push(header.into());
+        pieces.append(&mut inside);
+        pieces.push(vec![0; written - end].into());
         at = next;
     }
-    Ok(out)
+    Ok(pieces)
 }
 
 /// Rounds up relative to the start of the area, as note readers do.

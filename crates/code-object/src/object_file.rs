@@ -13,6 +13,9 @@ pub(crate) const ABI_VERSION: usize = 8;
 /// Offset of `e_flags` in an ELF64 header.
 pub(crate) const E_FLAGS: usize = 48;
 
+/// Bytes of a file whose note and symbols are worth reading at once.
+const MUCH: usize = 16 << 20;
+
 /// A code object that agrees with itself. Borrows the file.
 #[derive(Debug, Clone)]
 pub struct CodeObject<'a> {
@@ -43,13 +46,18 @@ impl<'a> CodeObject<'a> {
             FlagsError::GenericVersion { .. } => unknown(E_FLAGS, error.to_string()),
             FlagsError::Feature { .. } | FlagsError::Reserved(_) => malformed(E_FLAGS, error.to_string()),
         })?;
-        let note = Note::find(&elf)?;
+        let (note, places) = match data.len() {
+            // Below that, starting a thread takes as long as reading.
+            0..MUCH => (Note::find(&elf), descriptor::places(&elf)),
+            _ => rayon::join(|| Note::find(&elf), || descriptor::places(&elf)),
+        };
+        let note = note?;
         let target = flags.target_id();
         if let Some(stated) = note.target_id()?.filter(|stated| *stated != target) {
             let what = format!("the metadata is for {stated}, the ELF header for {target}");
             return Err(malformed(note.target_start(), what));
         }
-        let descriptors = descriptor::find(&elf, &note.kernels, target.processor)?;
+        let descriptors = descriptor::find(&elf, places, &note.kernels, target.processor)?;
         Ok(Self { elf, flags, target, note, descriptors })
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, 
         return Ok(out);
     }
     let place = Place::find(object)?;
-    let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
+    let new = respelled(object.bytes(), &place.area, place.align, note, text)?.concat();
     if new.len() == place.area.len() {
         out.put(place.area.start, new);
     } else if let Some(layout) = Layout::find(object, &place, new.len()) {

@@ -16,6 +16,7 @@ use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
 use crate::patch::Patch;
 use crate::relabel::{Layout, Place, section_row, segment_row};
 use object::elf;
+use std::borrow::Cow;
 use std::ops::Range;
 
 type Known<'k> = dyn Fn(&Range<usize>) -> bool + 'k;
@@ -52,7 +53,7 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Res
     }
     let (was, is) = (place(old)?, place(new)?);
     let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
-    let is_expected = expected.is_ok_and(|bytes| bytes == new.bytes()[is.area.clone()]);
+    let is_expected = expected.is_ok_and(|pieces| are_joined(&pieces, &new.bytes()[is.area.clone()]));
     check(is_expected, "a note's header or padding")?;
     sections(old, new, &was, known)?;
     segments(old, new, &was)?;
@@ -71,6 +72,12 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Res
         check(was.area.start == is.area.start || is_zero(zeros), "the old place of its note")?;
     }
     bytes(old, new, allowed, known)
+}
+
+/// Whether the pieces together are those bytes.
+fn are_joined(pieces: &[Cow<'_, [u8]>], mut bytes: &[u8]) -> bool {
+    let all = pieces.iter().all(|piece| bytes.strip_prefix(&piece[..]).map(|rest| bytes = rest).is_some());
+    all && bytes.is_empty()
 }
 
 fn check(is_right: bool, what: &str) -> Result<(), String> {

@@ -72,15 +72,6 @@ impl Input {
         }
     }
 
-    /// Says that all bytes will be read soon: their pages are mapped at once, where they are in the system's memory, and not
-    /// each at its first use.
-    pub fn populate(&self) {
-        if let Kind::Mapped(map, _) = &self.0 {
-            // Before Linux 5.14 there is no such advice; nothing but time is lost.
-            drop(map.advise(memmap2::Advice::PopulateRead));
-        }
-    }
-
     /// Whether the part is a slice of these bytes.
     pub fn holds(&self, part: &[u8]) -> bool {
         self.offset_of(part).is_some()

@@ -102,7 +102,6 @@ impl<'t> Task<'t> {
 
     /// A file that is one code object.
     fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
-        self.input.populate();
         let object = CodeObject::parse(self.input);
         let source = match &object {
             Ok(object) => object.target_id(),

@@ -15,9 +15,13 @@ use hotswap_code_object::image::Image;
 use hotswap_program::{Callee, Function, Mark, MarkKind, Program, Reason, Source};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
+mod near;
 mod pointer;
+
+pub(crate) use near::Near;
 
 /// A program that somebody has made already, or one of our own.
 pub(crate) enum Held<'p> {
@@ -124,6 +128,13 @@ impl<'p> Known<'p> {
         let count = self.data.partition_point(|(start, _)| *start <= at);
         let (_, end) = *self.data.get(count.checked_sub(1)?)?;
         (at < end).then_some(end)
+    }
+
+    /// Places around one that is no data, up to the next data.
+    fn free_around(&self, at: u64) -> Range<u64> {
+        let count = self.data.partition_point(|(start, _)| *start <= at);
+        let start = count.checked_sub(1).and_then(|last| self.data.get(last)).map_or(0, |(_, end)| *end);
+        start..self.data.get(count).map_or(u64::MAX, |(start, _)| *start)
     }
 
     /// The end of the last data that begins in `start..end`, or lies there.

@@ -107,10 +107,11 @@ impl Map {
 
     /// Where what stands behind `old` begins. `None` if its bytes are gone.
     pub(crate) fn begin(&self, old: u64) -> Option<u64> {
-        match self.changes.get(self.up_to(old, Rank::Padding)).filter(|change| change.old == old) {
+        let count = self.up_to(old, Rank::Padding);
+        match self.changes.get(count).filter(|change| change.old == old) {
             // A label before bytes of its own, or before an instruction that is replaced.
             Some(change) => Some(change.new),
-            None => self.plain(self.up_to(old, Rank::Padding), old),
+            None => self.plain(count, old),
         }
     }
 
@@ -122,9 +123,10 @@ impl Map {
 
     /// Where what stands before `old` ends.
     pub(crate) fn end(&self, old: u64) -> Option<u64> {
-        match self.changes.get(self.up_to(old, Rank::Tail)).filter(|change| change.old == old) {
+        let count = self.up_to(old, Rank::Tail);
+        match self.changes.get(count).filter(|change| change.old == old) {
             Some(change) => Some(change.new),
-            None => self.plain(self.up_to(old, Rank::Tail), old),
+            None => self.plain(count, old),
         }
     }
 

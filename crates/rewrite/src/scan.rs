@@ -5,7 +5,7 @@
 
 use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
 use crate::edit::{Edit, Edits, Where};
-use crate::known::Known;
+use crate::known::{Known, Near};
 use crate::map::Rank;
 use crate::padding::{NOP, Padding};
 use crate::refuse;
@@ -216,6 +216,8 @@ pub(crate) struct Scanner<'a> {
     list: &'a Edits,
     /// What is executed, where that is known.
     known: Option<&'a Known<'a>>,
+    /// The same, for places one behind the other.
+    near: Option<Near<'a>>,
     pub(crate) found: Scan,
     /// First edit that has no place yet.
     next: usize,
@@ -270,7 +272,7 @@ impl<'a> Scanner<'a> {
         list: &'a Edits,
         known: Option<&'a Known<'a>>,
     ) -> Self {
-        Self { marks, bytes, file, edits, list, known, found: Scan::default(), next: 0 }
+        Self { marks, bytes, file, edits, list, known, near: known.map(Near::new), found: Scan::default(), next: 0 }
     }
 
     fn word(&self, at: u64) -> u32 {
@@ -284,7 +286,7 @@ impl<'a> Scanner<'a> {
         let mut at = extent.start;
         while at < extent.end {
             let rest = &self.bytes[at as usize..extent.end as usize];
-            if let Some(end) = self.known.and_then(|known| known.data_end(at)) {
+            if let Some(end) = self.near.as_mut().and_then(|near| near.data_end(at)) {
                 state = State::default();
                 at = end.min(extent.end);
                 continue;
@@ -309,9 +311,10 @@ impl<'a> Scanner<'a> {
     }
 
     /// Whether bytes can be one instruction: no other that is executed begins inside.
-    fn is_one(&self, at: u64, size: u8) -> bool {
-        let begins = |known: &Known<'_>| (4..u64::from(size)).step_by(4).any(|more| known.is_reached(at + more));
-        size == 4 || self.known.is_none_or(|known| known.is_reached(at) || !begins(known))
+    #[inline]
+    fn is_one(&mut self, at: u64, size: u8) -> bool {
+        let Some(near) = self.near.as_mut().filter(|_| size > 4) else { return true };
+        near.is_reached(at) || !(4..u64::from(size)).step_by(4).any(|more| near.is_reached(at + more))
     }
 
     /// An edit must not stand in what cannot be read; nothing else cares.

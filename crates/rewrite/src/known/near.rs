@@ -1,0 +1,65 @@
+//! What is known of places that are asked for one behind the other: nearly all lie in the function, and between the data, of
+//! the one before, so that nothing has to be looked up for them.
+//!
+//! Invariants: the answers are those of [`Known`], in whatever order places are asked for.
+
+use super::Known;
+use hotswap_program::Function;
+use std::ops::Range;
+
+/// See the module.
+pub(crate) struct Near<'k> {
+    known: &'k Known<'k>,
+    /// Places that `function` is the answer for.
+    own: Range<u64>,
+    function: Option<&'k Function>,
+    /// Places between two stretches of data.
+    free: Range<u64>,
+}
+
+impl<'k> Near<'k> {
+    pub(crate) fn new(known: &'k Known<'k>) -> Self {
+        Self { known, own: 0..0, function: None, free: 0..0 }
+    }
+
+    /// As [`Known::is_reached`].
+    #[inline]
+    pub(crate) fn is_reached(&mut self, at: u64) -> bool {
+        if !self.own.contains(&at) {
+            self.look_up(at);
+        }
+        let is_reached = self.function.is_some_and(|function| function.is_instruction(at as u32));
+        debug_assert_eq!(is_reached, self.known.is_reached(at), "{at:#x}");
+        is_reached
+    }
+
+    /// As [`Known::data_end`].
+    #[inline]
+    pub(crate) fn data_end(&mut self, at: u64) -> Option<u64> {
+        if self.free.contains(&at) {
+            debug_assert_eq!(self.known.data_end(at), None, "{at:#x}");
+            return None;
+        }
+        let end = self.known.data_end(at);
+        if end.is_none() {
+            self.free = self.known.free_around(at);
+        }
+        end
+    }
+
+    #[cold]
+    fn look_up(&mut self, at: u64) {
+        self.function = self.known.function(at);
+        // A function that begins inside of another one hides the rest of it.
+        let functions = &self.known.program().functions;
+        let next = functions.partition_point(|function| u64::from(function.start) <= at);
+        let before = next.checked_sub(1).map(|last| &functions[last]);
+        let start = before.map_or(0, |before| match self.function {
+            Some(function) => u64::from(function.start),
+            None => u64::from(before.end.max(before.start)),
+        });
+        let end = functions.get(next).map_or(u64::from(u32::MAX), |function| u64::from(function.start));
+        let end = self.function.map_or(end, |function| end.min(u64::from(function.end)));
+        self.own = start..end;
+    }
+}
