@@ -4,7 +4,7 @@
 //! looked at; a table of them is made once for each target from the decoder.
 
 use hotswap_isa::reg::RegFile;
-use hotswap_isa::{Feature, Inst, Isa, Name, Value};
+use hotswap_isa::{Entry, Feature, Inst, Isa, Name, Value};
 
 /// What the first word of an instruction announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(crate) enum Mark {
 /// Marks by the high half of the first word.
 pub(crate) struct Marks {
     marks: Vec<Mark>,
+    /// Fixed bits of the first words of instructions that concern the program counter or fetch from it: value and mask.
+    counters: Vec<(u32, u32)>,
     pub(crate) isa: Isa,
     /// Whether LLVM aligns loops: on targets with a setting for how far instructions are fetched ahead, but for the
     /// first ones, where it does not work.
@@ -50,14 +52,29 @@ impl Marks {
         let name = isa.target().name;
         let aligns_loops = ["gfx103", "gfx10-3", "gfx11"].iter().any(|family| name.starts_with(family));
         let bad_distance = isa.has(Feature::Offset3fBug).then_some(0x3f);
-        Self { marks, isa, aligns_loops, bad_distance }
+        let is_counter = |entry: &Entry| COUNTER.contains(&entry.mnemonic()) || FETCHES.contains(&entry.mnemonic());
+        let first = |entry: Entry| (entry.fixed().0 as u32, entry.fixed().1 as u32);
+        let mut counters: Vec<_> = Entry::all().filter(is_counter).map(first).collect();
+        counters.sort_unstable();
+        counters.dedup();
+        Self { marks, counters, isa, aligns_loops, bad_distance }
     }
 
     #[inline]
     pub(crate) fn of(&self, word: u32) -> Mark {
         self.marks[(word >> 16) as usize]
     }
+
+    /// Whether an instruction with [`Mark::Counter`] or [`Mark::Fetch`] may be what these announce: nearly all others of
+    /// their encodings need not be decoded.
+    #[inline]
+    pub(crate) fn may_count(&self, word: u32) -> bool {
+        self.counters.iter().any(|(value, mask)| word & mask == *value)
+    }
 }
+
+/// Fetches ahead by a distance from themselves.
+const FETCHES: &[&str] = &["s_prefetch_inst_pc_rel", "s_prefetch_data_pc_rel"];
 
 fn mark_of(isa: Isa, high: u32) -> Mark {
     // SOP1: nine bits, seven of the destination, and the opcode in the low half.
@@ -86,7 +103,7 @@ pub(crate) fn concerns_counter(inst: &Inst) -> bool {
 
 /// Whether an instruction with [`Mark::Fetch`] has a distance from itself.
 pub(crate) fn is_relative_fetch(inst: &Inst) -> bool {
-    matches!(inst.mnemonic(), "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel")
+    FETCHES.contains(&inst.mnemonic())
 }
 
 /// Whether it has a distance from the address in a pair of registers.

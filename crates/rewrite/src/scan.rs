@@ -342,7 +342,8 @@ impl<'a> Scanner<'a> {
         match self.marks.of(word) {
             Mark::Plain => {}
             Mark::Branch => self.branch(at, word, size, extent),
-            Mark::Counter | Mark::Fetch => self.special(at, extent)?,
+            Mark::Counter | Mark::Fetch if self.marks.may_count(word) => self.special(at, extent)?,
+            Mark::Counter | Mark::Fetch => {}
             Mark::Clause => state.clause = Some((at, word, state.passed)),
             Mark::Delay => state.delay = Some((at, word, state.passed)),
         }

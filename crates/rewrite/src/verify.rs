@@ -18,9 +18,15 @@ fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
 /// # Errors
 /// What reading gives, and `VERIFY_FAILED` with the offset.
 pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
-    let object = CodeObject::parse(data)?;
-    object.check_descriptors()?;
-    let image = Image::parse(data)?;
+    let object = || CodeObject::parse(data).and_then(|object| object.check_descriptors().map(|()| object));
+    let read = || {
+        let image = Image::parse(data)?;
+        let symbols = image.symbols();
+        let functions = symbols.as_ref().map_or_else(|_| Vec::new(), |symbols| functions(&image, symbols));
+        Ok::<_, Diagnostic>((image, symbols, functions))
+    };
+    let (object, read) = rayon::join(object, read);
+    let (object, (image, symbols, functions)) = (object?, read?);
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
         if object.kind() == Kind::Linked && descriptor.entry % 256 != 0 {
             let mut error =
@@ -29,8 +35,7 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
             return Err(error);
         }
     }
-    let symbols = image.symbols()?;
-    for table in &symbols {
+    for table in &symbols? {
         for (number, row) in table.rows.iter().enumerate() {
             let Some(section) = row.section.map(|section| &image.sections[section]) else { continue };
             let end = row.value.checked_add(row.size).filter(|_| row.value >= section.address);
@@ -44,7 +49,7 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     }
     let Some(target) = Target::find(image.flags.target_id().processor.name) else { return Ok(()) };
     let marks = Marks::new(Isa::new(target));
-    for (section, functions) in image.sections.iter().zip(functions(&image, &symbols)) {
+    for (section, functions) in image.sections.iter().zip(functions) {
         let wrong = |function: &Function| {
             let bytes = &section.bytes[function.start as usize..function.end as usize];
             let (at, what) = branches(&marks, bytes).err()?;

@@ -10,6 +10,8 @@ use rayon::prelude::*;
 
 /// Changes that one task writes.
 const CHANGES: usize = 1 << 12;
+/// Old bytes that one task writes, where changes are rare.
+const BYTES: u64 = 4 << 20;
 
 /// Behind some changes, in the old section and in the new one.
 #[derive(Clone, Copy, Default)]
@@ -47,7 +49,8 @@ impl CodePlan<'_> {
         let (mut from, mut rest) = (End::default(), out);
         let mut left = self.map.changes();
         loop {
-            let (own, behind) = left.split_at(left.len().min(CHANGES));
+            let near = left.partition_point(|change| change.old < from.old + BYTES).max(1);
+            let (own, behind) = left.split_at(left.len().min(CHANGES).min(near));
             // The last piece goes to the end of the section.
             let end = match (own.last(), behind.is_empty()) {
                 (Some(last), false) => End { old: last.old + last.removed, new: last.new + last.size },
