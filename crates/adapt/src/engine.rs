@@ -20,7 +20,7 @@ use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{Dead, Function, Mark, MarkKind, Program, Source};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
-use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
+use hotswap_rewrite::{Done, Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -36,7 +36,11 @@ struct Work<'a> {
     outcomes: Vec<Outcome>,
 }
 
-pub(crate) fn prepare<'a>(object: &CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub(crate) fn prepare<'a>(
+    object: &CodeObject<'a>,
+    order: &Order,
+    done: &Done<'_>,
+) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let source = object.target_id();
     let mut record =
@@ -54,7 +58,7 @@ pub(crate) fn prepare<'a>(object: &CodeObject<'a>, order: &Order) -> Result<Prep
         false => {
             let scheduled = found.iter().any(|section| section.schedules);
             let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
-            let task = Task::new(&rewriter, to, scheduling);
+            let task = Task::new(&rewriter, to, scheduling, done);
             Code::New(code(object, &task, found, &mut record)?)
         }
     };
@@ -79,8 +83,9 @@ fn code(
     let one = |error: Diagnostic| vec![error];
     let image = Image::parse(object.bytes()).map_err(one)?;
     let work = planned(object, &image, task, found)?;
+    (task.done)(object.bytes());
     let before = record.clone();
-    let bytes = match written(object, &image, &work, &[], record) {
+    let bytes = match written(object, (&image, &work), task, &[], record) {
         Err(error) if error.code == codes::NO_LAYOUT => {
             *record = before;
             return pooled::code(object, (&image, &work), task, record, error);
@@ -128,8 +133,8 @@ fn planned<'a>(
 /// The file with all that, and the record of it. `free` says from where on sections may move in any case.
 fn written(
     object: &CodeObject<'_>,
-    image: &Image<'_>,
-    work: &[Work<'_>],
+    (image, work): (&Image<'_>, &[Work<'_>]),
+    task: &Task<'_>,
     free: &[(usize, u64)],
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
@@ -141,7 +146,8 @@ fn written(
     let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
     let registers = |branch: &LongBranch| long_branch(work, branch);
-    let options = Options { registers: Some(&registers), programs: &programs, contents: &contents, free };
+    let options =
+        Options { registers: Some(&registers), programs: &programs, contents: &contents, free, done: Some(task.done) };
     let output = rewrite(&data, &edits, &options)?;
     record.grown = output.grown;
     Ok(output.bytes)
@@ -216,7 +222,7 @@ fn same(
         let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
         let images = (image, new_image);
         let (target, plain) = (task.target, task.plain(one.unit.isa()));
-        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target, plain, moved: &[] })?;
+        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target, plain, moved: &[], done: task.done })?;
     }
     Ok(())
 }

@@ -30,6 +30,7 @@ mod sites;
 mod unit;
 mod verify;
 
+pub use hotswap_rewrite::Done;
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount};
 pub use prepared::Prepared;
 
@@ -46,16 +47,16 @@ use hotswap_report::Diagnostic;
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
-    prepare(&object, order)?.finish().map_err(one)
+    prepare(&object, order, &|_| {})?.finish().map_err(one)
 }
 
 /// As [`adapt`], for who writes large files: what stays of the input is not copied, and what was written is to be checked by
-/// [`Prepared::check`].
+/// [`Prepared::check`]. `done` is told parts of the input that are not needed for a while.
 ///
 /// # Errors
 /// As [`adapt`].
-pub fn prepare<'a>(object: &CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
-    engine::prepare(object, order)
+pub fn prepare<'a>(object: &CodeObject<'a>, order: &Order, done: &Done<'_>) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+    engine::prepare(object, order, done)
 }
 
 /// More refusals than this are counted only.

@@ -11,6 +11,7 @@ use hotswap_families::code::{Answer, Replacement, Scheduling, Site, Writers};
 use hotswap_families::{Family, Rewriter};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa};
+use hotswap_rewrite::Done;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -19,12 +20,14 @@ pub(crate) struct Task<'t> {
     pub(crate) rewriter: &'t Rewriter,
     pub(crate) target: Isa,
     pub(crate) scheduling: Scheduling,
+    /// Is told bytes of the input that are not needed for a while.
+    pub(crate) done: &'t Done<'t>,
     plain: OnceLock<Plain>,
 }
 
 impl<'t> Task<'t> {
-    pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling) -> Self {
-        Self { rewriter, target, scheduling, plain: OnceLock::new() }
+    pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling, done: &'t Done<'t>) -> Self {
+        Self { rewriter, target, scheduling, done, plain: OnceLock::new() }
     }
 
     /// For the check of the result: what may stand there as it stood. All code of an object is for one `source`.

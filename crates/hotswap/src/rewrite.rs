@@ -114,7 +114,8 @@ impl<'t> Task<'t> {
             Some(target) => {
                 let order = Order { target, keep_machine: self.arguments.keep_machine };
                 let one = |error: Diagnostic| vec![error];
-                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(&object, &order));
+                let done = |part: &[u8]| self.input.release(part);
+                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(&object, &order, &done));
                 Object::new(source, prepared)
             }
         };

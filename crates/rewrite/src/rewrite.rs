@@ -19,6 +19,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// none is a refusal.
 pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
 
+/// Is told parts of a file that are not needed for a while.
+pub type Done<'d> = dyn Fn(&[u8]) + Sync + 'd;
+
 /// What a caller decides.
 #[derive(Default)]
 pub struct Options<'o> {
@@ -29,6 +32,8 @@ pub struct Options<'o> {
     pub programs: &'o [(usize, &'o Program<'o>)],
     /// New bytes of any size for sections that nothing points into: the metadata note.
     pub contents: &'o [(usize, &'o [u8])],
+    /// Is told parts of the old file that are not needed for now, for who has it mapped.
+    pub done: Option<&'o Done<'o>>,
     /// Of sections by number the offset from which on nobody counts on places whom this crate did not write: what
     /// [`pool`](crate::pool) gave. What stands before must not move if something there cannot be explained.
     pub free: &'o [(usize, u64)],
@@ -91,7 +96,8 @@ fn rewrite_plain(
     prove(image, &layout, &known, (&plans, options.free))?;
     let mut out = layout.write(image)?;
     for plan in &plans {
-        plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)])?;
+        let done = options.done.unwrap_or(&|_| {});
+        plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)], done)?;
     }
     for (section, content) in &replaced {
         out[layout.range(*section)].copy_from_slice(&content.bytes);

@@ -31,14 +31,14 @@ fn a_flipped_bit_of_code_is_found() {
     let Some(bench) = Workbench::new("damaged results") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
-    let task = Task::new(&rewriter, to, Scheduling::Hardware);
+    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
     let (mut tried, mut missed) = (0, Vec::new());
     for (name, text) in CASES {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
         let work = planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter)).unwrap();
-        let made = written(&object, &image, &work, &[], &mut ObjectRecord::default()).unwrap();
+        let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{name}");
         let new = Image::parse(&made).unwrap();
         for mark in Source::read(&made).unwrap().iter().flat_map(|source| source.marks.clone()) {
@@ -70,7 +70,7 @@ fn a_wrong_plan_is_found() {
     let Some(bench) = Workbench::new("wrong plans") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
-    let task = Task::new(&rewriter, to, Scheduling::Hardware);
+    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
     for (name, text, expected) in [
         ("hazards", CASES[2].1, "vector instructions behind a matrix instruction"),
         ("scratch", CASES[3].1, "which is read later"),
@@ -82,7 +82,7 @@ fn a_wrong_plan_is_found() {
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
             changes.spoil();
         }
-        let made = written(&object, &image, &work, &[], &mut ObjectRecord::default()).unwrap();
+        let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         let found = verified(&image, &work, &made, &task).unwrap_err();
         assert!(found.what.contains(expected), "{name}: {found}");
     }

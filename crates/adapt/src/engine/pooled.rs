@@ -39,7 +39,7 @@ pub(super) fn code(
     let source = work.first().map_or(task.target, |work| work.unit.isa());
     let found = suspects(CodeStarts::of(&made), source, task.rewriter);
     let again = planned(&made, &made_image, task, found)?;
-    let result = written(&made, &made_image, &again, &free, record).map_err(one)?;
+    let result = written(&made, (&made_image, &again), task, &free, record).map_err(one)?;
     let code = |image: &Image<'_>| {
         let parts = image.sections.iter().filter(|part| part.is_code());
         parts.map(|part| part.size as i64).sum::<i64>()
@@ -101,7 +101,16 @@ fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Mov
         let target = one.unit.isa();
         let plain = verify::Plain::new(target, target);
         let images = (image, made);
-        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target, plain: &plain, moved: &moved })?;
+        verify::unit(&verify::Pair {
+            old: &one.unit,
+            new,
+            plan,
+            images,
+            target,
+            plain: &plain,
+            moved: &moved,
+            done: &|_| {},
+        })?;
     }
     Ok(())
 }

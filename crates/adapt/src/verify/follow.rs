@@ -89,8 +89,14 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         let new_end = (before.size > 0).then(|| after.offset.saturating_add(after.size));
         stretches.push(Stretch { old: before.offset, end, new: after.offset, new_end, name: &after.name });
     }
-    let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> =
-        stretches.par_chunks(STRETCHES).map(|stretches| Walk::new(pair).all(stretches)).collect();
+    let several = |stretches: &[Stretch<'_>]| {
+        let walk = Walk::new(pair).all(stretches);
+        if let [first, .., last] = stretches {
+            pair.done_with(first.old..last.end);
+        }
+        walk
+    };
+    let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> = stretches.par_chunks(STRETCHES).map(several).collect();
     let (mut followed, mut branches) = (Followed::default(), Vec::new());
     for walk in walks {
         let mut walk = walk?;

@@ -29,7 +29,7 @@ use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_isa::{Inst, Isa};
 use hotswap_report::{Diagnostic, codes};
-use hotswap_rewrite::Moved;
+use hotswap_rewrite::{Done, Moved};
 use rayon::prelude::*;
 use scratch::Held;
 use std::ops::Range;
@@ -62,6 +62,9 @@ impl<'p> Plan<'p> {
     }
 }
 
+/// Functions that one task checks: neighbours, so that their code can be given back when it is done.
+const FUNCTIONS: usize = 64;
+
 /// A unit before and after.
 pub(crate) struct Pair<'p, 'a, 'b> {
     pub(crate) old: &'p Unit<'a>,
@@ -72,12 +75,20 @@ pub(crate) struct Pair<'p, 'a, 'b> {
     pub(crate) plain: &'p Plain,
     /// Functions that are somewhere else; by their old places.
     pub(crate) moved: &'p [Moved],
+    /// Is told bytes of the old unit that are not needed for a while.
+    pub(crate) done: &'p Done<'p>,
 }
 
 impl Pair<'_, '_, '_> {
     /// Where a symbol at an old offset must be, if functions were moved.
     pub(crate) fn moved_to(&self, old: u32) -> u32 {
         moved_to(self.moved, old)
+    }
+
+    /// The old code there is not needed for a while.
+    fn done_with(&self, range: Range<u32>) {
+        let bytes = self.old.program.source.bytes.get(range.start as usize..range.end as usize);
+        bytes.into_iter().for_each(self.done);
     }
 }
 
@@ -113,8 +124,17 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
         }
     };
     // All of them, then the first in the order of the code: which thread is ahead must not show.
-    let checked: Vec<Result<Vec<Held>, Fault>> = functions.par_iter().map(check).collect();
-    let held: Vec<Vec<Held>> = checked.into_iter().collect::<Result<_, Fault>>().map_err(failed)?;
+    let several = |numbers: &[usize]| {
+        let checked: Vec<Result<Vec<Held>, Fault>> = numbers.iter().map(check).collect();
+        if let [first, .., last] = numbers {
+            let functions = &pair.old.program.functions;
+            pair.done_with(functions[*first].start..functions[*last].end);
+        }
+        checked
+    };
+    let checked: Vec<Vec<Result<Vec<Held>, Fault>>> = functions.par_chunks(FUNCTIONS).map(several).collect();
+    let checked = checked.into_iter().flatten();
+    let held: Vec<Vec<Held>> = checked.collect::<Result<_, Fault>>().map_err(failed)?;
     scratch::never_read(pair, &followed, &held.concat()).map_err(failed)
 }
 
