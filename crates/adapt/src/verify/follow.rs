@@ -10,12 +10,15 @@ use hotswap_program::{Callee, FixupKind, Mark, MarkKind, PcValue};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::hint::black_box;
+use std::ops::Range;
 
 /// Where everything is now.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     /// Old offsets, rising, and where what begins there begins now; up to the next one both run alike.
     steps: Vec<(u32, u32)>,
+    /// For each [`GRAIN`] of old code the number of steps before it; empty while steps come.
+    index: Vec<u32>,
     /// Instructions that stand behind new ones put before them: where they are themselves; rising.
     moved: Vec<(u32, u32)>,
     /// Planned places: the old offset, and begin and end of what stands there; rising.
@@ -25,10 +28,16 @@ pub(crate) struct Followed {
     matrices: Vec<u32>,
 }
 
+/// Bytes of old code, as a power of two, with few steps in them.
+const GRAIN: u32 = 12;
+
 impl Followed {
     /// Where what stands at an old offset begins: labels lead there.
     pub(crate) fn begin(&self, old: u32) -> Option<u32> {
-        let next = self.steps.partition_point(|step| step.0 <= old);
+        let grain = (old >> GRAIN) as usize;
+        let first = self.index.get(grain).map_or(0, |first| *first as usize);
+        let end = self.index.get(grain + 1).map_or(self.steps.len(), |end| *end as usize);
+        let next = first + self.steps[first..end].partition_point(|step| step.0 <= old);
         let (from, to) = self.steps.get(next.checked_sub(1)?)?;
         to.checked_add(old - from)
     }
@@ -37,6 +46,24 @@ impl Followed {
     pub(super) fn at(&self, old: u32) -> Option<u32> {
         let found = self.moved.binary_search_by_key(&old, |(offset, _)| *offset);
         found.ok().map(|found| self.moved[found].1).or_else(|| self.begin(old))
+    }
+
+    /// Makes finding steps cheap: all have come.
+    fn index(&mut self) {
+        let grains = self.steps.last().map_or(0, |(old, _)| (old >> GRAIN) + 1);
+        self.index.reserve_exact(grains as usize + 1);
+        let mut number = 0;
+        for grain in 0..=grains {
+            number += self.steps[number..].iter().take_while(|(old, _)| old >> GRAIN < grain).count();
+            self.index.push(number as u32);
+        }
+    }
+
+    /// Those of a range of old offsets, with begin and end of what stands there.
+    pub(super) fn places(&self, range: Range<u32>) -> &[(u32, (u32, u32))] {
+        let first = self.places.partition_point(|(old, _)| *old < range.start);
+        let rest = &self.places[first..];
+        &rest[..rest.partition_point(|(old, _)| *old < range.end)]
     }
 
     /// Begin and end of what stands at a planned place.
@@ -110,6 +137,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     followed.sort();
     let mut walk = Walk { followed, branches, ..Walk::new(pair) };
     walk.without_names()?;
+    walk.followed.index();
     planned(pair, &walk.followed)?;
     lead_where_they_led(&walk.branches, &walk.followed)?;
     Ok(walk.followed)
@@ -418,6 +446,11 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         if members(new) > members(old) {
             return self.fault("a clause has grown");
         }
+        // No instruction is longer than this.
+        let most = at.saturating_add(LONGEST * members(new) as u32);
+        if self.pair.plan.range(at..most).is_empty() {
+            return Ok(());
+        }
         for _ in 0..members(new) {
             if self.pair.plan.contains(at) {
                 return self.fault("a clause holds a new instruction");
@@ -480,6 +513,9 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 }
 
+/// Bytes of the longest instruction.
+const LONGEST: u32 = 20;
+
 /// The distance of a fetch ahead, in its second word.
 const FETCH: u32 = 0xff_ffff;
 
@@ -491,7 +527,12 @@ fn is_same_but(old: &Inst, new: &Inst, bits: u32) -> bool {
 
 /// Every planned place was met.
 fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
-    match pair.plan.offsets().find(|offset| followed.place(*offset).is_none()) {
+    let mut places = followed.places.iter().map(|(old, _)| *old).peekable();
+    let mut is_met = |offset: u32| {
+        while places.next_if(|place| *place < offset).is_some() {}
+        places.peek() == Some(&offset)
+    };
+    match pair.plan.offsets().find(|offset| !is_met(*offset)) {
         Some(offset) => Err((offset, "a change is missing".to_owned())),
         None => Ok(()),
     }

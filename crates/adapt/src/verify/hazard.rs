@@ -9,7 +9,6 @@ use crate::unit::Unit;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use hotswap_program::{Block, Exit, Function};
 use std::cell::OnceCell;
@@ -41,8 +40,25 @@ fn needs(inst: &Inst) -> Option<Needs> {
 
 struct Producer {
     needs: Needs,
-    result: RegSet,
-    all: RegSet,
+    registers: Registers,
+}
+
+/// Vector registers from one to before another; none where both are 0.
+type Stretch = (u16, u16);
+
+fn stretch(reg: Reg) -> Stretch {
+    (reg.index, reg.index + u16::from(reg.count))
+}
+
+fn meet((first, end): Stretch, (from, to): Stretch) -> bool {
+    first < to && from < end
+}
+
+/// What a matrix instruction names: its result, and A, B and, of sparse ones, the index.
+#[derive(Debug, Clone, Copy, Default)]
+struct Registers {
+    result: Stretch,
+    inputs: [Stretch; 3],
 }
 
 /// Checks a function of the new program.
@@ -57,10 +73,8 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
     for block in (0..function.block_count()).filter(|block| has_matrix(&function.block(*block))) {
         for (index, step) in code.block(block).iter().enumerate() {
             let Some(needs) = needs(&step.inst) else { continue };
-            let result = named(step, isa, &[Name::Vdst]);
-            let mut all = result;
-            all.union_with(step.inputs(isa));
-            let walk = Walk { function, code: &code, isa, producer: Producer { needs, result, all } };
+            let producer = Producer { needs, registers: step.registers(isa) };
+            let walk = Walk { function, code: &code, isa, producer };
             walk.from(block, index)?;
         }
     }
@@ -96,13 +110,13 @@ struct Step {
     at: u32,
     inst: Inst,
     banks: VgprBanks,
-    /// Of a matrix instruction.
-    inputs: OnceCell<Box<RegSet>>,
+    /// Of a matrix instruction, once somebody asked.
+    registers: OnceCell<Registers>,
 }
 
 impl Step {
-    fn inputs(&self, isa: Isa) -> &RegSet {
-        self.inputs.get_or_init(|| Box::new(inputs(self, isa)))
+    fn registers(&self, isa: Isa) -> Registers {
+        *self.registers.get_or_init(|| named(self, isa))
     }
 }
 
@@ -112,7 +126,7 @@ fn steps(unit: &Unit<'_>, number: usize, block: usize) -> Vec<Step> {
     let mut steps = Vec::with_capacity((line.end - line.start) as usize / 6 + 1);
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
-        steps.push(Step { at, inst, banks, inputs: OnceCell::new() });
+        steps.push(Step { at, inst, banks, registers: OnceCell::new() });
         banks = banks.after(&inst, unit.isa());
         at += u32::from(inst.len());
     }
@@ -123,24 +137,25 @@ fn is_matrix(inst: &Inst) -> bool {
     inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
 }
 
-/// A, B and, of sparse ones, the index.
-fn inputs(step: &Step, isa: Isa) -> RegSet {
-    let index = if step.inst.is(Flag::Swmmac) { Name::Src2 } else { Name::Src1 };
-    named(step, isa, &[Name::Src0, Name::Src1, index])
-}
-
-fn named(step: &Step, isa: Isa, names: &[Name]) -> RegSet {
-    let mut set = RegSet::EMPTY;
+fn named(step: &Step, isa: Isa) -> Registers {
+    let mut registers = Registers::default();
+    let sparse = step.inst.is(Flag::Swmmac);
     for (slot, operand) in step.inst.operands(isa).enumerate() {
+        let place = match operand.name {
+            Name::Vdst => &mut registers.result,
+            Name::Src0 => &mut registers.inputs[0],
+            Name::Src1 => &mut registers.inputs[1],
+            Name::Src2 if sparse => &mut registers.inputs[2],
+            _ => continue,
+        };
         if let Value::Reg(reg) = operand.value
-            && names.contains(&operand.name)
             && reg.file == RegFile::Vgpr
             && let Some(reg) = step.banks.resolve(reg, role(step.inst.entry(), slot as u8))
         {
-            set.insert(reg);
+            *place = stretch(reg);
         }
     }
-    set
+    registers
 }
 
 struct Walk<'w, 'a> {
@@ -196,7 +211,8 @@ impl Walk<'_, '_> {
     fn needed(&self, step: &Step) -> u8 {
         let (vector, matrix) = self.producer.needs;
         if is_matrix(&step.inst) {
-            return if step.inputs(self.isa).intersects(&self.producer.result) { matrix } else { 0 };
+            let Registers { result, .. } = self.producer.registers;
+            return if step.registers(self.isa).inputs.iter().any(|input| meet(*input, result)) { matrix } else { 0 };
         }
         if !step.inst.is(Flag::Valu) || step.inst.memory().is_some() {
             return 0;
@@ -206,17 +222,20 @@ impl Walk<'_, '_> {
 
     /// Whether an instruction reads the result, or writes what must not change yet.
     fn touches(&self, step: &Step) -> bool {
+        let Registers { result, inputs: [a, b, index] } = self.producer.registers;
         let mut touches = false;
         // What is touched without being named are no vector registers.
         step.inst.visit(self.isa, |effect| {
-            let watched = if effect.written() { &self.producer.all } else { &self.producer.result };
-            match step.banks.resolve(effect.reg(), effect.role()) {
-                Some(reg) => touches |= watched.touches(reg),
-                None => {
-                    let mut banks = (0..4).map(|bank| Reg { index: effect.reg().index + 256 * bank, ..effect.reg() });
-                    touches |= banks.any(|reg| watched.touches(reg));
-                }
+            let reg = effect.reg();
+            if reg.file != RegFile::Vgpr || effect.is_none() {
+                return;
             }
+            let watched = if effect.written() { [result, a, b, index] } else { [result; 4] };
+            let meets = |reg: Reg| watched.iter().any(|one| meet(*one, stretch(reg)));
+            touches |= match step.banks.resolve(reg, effect.role()) {
+                Some(reg) => meets(reg),
+                None => (0..4).any(|bank| meets(Reg { index: reg.index + 256 * bank, ..reg })),
+            };
         });
         touches
     }

@@ -108,13 +108,16 @@ fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Re
 
 /// The changed places of a function, each with its old offset. What is only waited for overwrites nothing.
 fn places<'p>(pair: &Pair<'p, '_, '_>, followed: &Followed, range: Range<u32>) -> Vec<(u32, Place<'p>)> {
-    let plan = pair.plan.range(range).iter();
-    let writes = plan.filter(|(_, old, code)| !code.iter().all(|new| new.words() == old.words() || is_idle(new)));
-    let place = |&(offset, old, code): &(u32, &'p Inst, &'p [Inst])| {
-        let (start, end) = followed.place(offset)?;
-        Some((offset, Place { start, end, old, code }))
-    };
-    writes.filter_map(place).collect()
+    let (plan, mut known) = (pair.plan.range(range.clone()), followed.places(range).iter().peekable());
+    let mut places = Vec::with_capacity(plan.len());
+    for &(offset, old, code) in plan {
+        while known.next_if(|(place, _)| *place < offset).is_some() {}
+        let Some((_, (start, end))) = known.next_if(|(place, _)| *place == offset) else { continue };
+        if !code.iter().all(|new| new.words() == old.words() || is_idle(new)) {
+            places.push((offset, Place { start: *start, end: *end, old, code }));
+        }
+    }
+    places
 }
 
 fn is_idle(inst: &Inst) -> bool {
