@@ -13,8 +13,12 @@ use crate::problem::Reason;
 use crate::program::Program;
 use hotswap_isa::Feature;
 use hotswap_isa::bank::VgprBanks;
-use std::collections::BTreeSet;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+/// Functions that one core takes at once where most are done in no time.
+const MANY: usize = 64;
 
 /// The bank mode everywhere in a program.
 #[derive(Debug, Clone)]
@@ -46,10 +50,17 @@ impl BankMap {
                 plain: Bits::full(program.functions.len()),
             };
         }
-        let mut solver = Solver::new(program, outside);
-        solver.run();
+        let numbers = (0..program.functions.len()).into_par_iter().with_min_len(MANY);
+        // Where everybody keeps the convention if all others do, all do.
+        let kept = (outside == VgprBanks::ENTRY).then(|| {
+            let states: Option<Vec<States>> =
+                numbers.clone().map(|number| One::by_convention(program, number)).collect();
+            states
+        });
+        let states = kept.flatten().unwrap_or_else(|| Solver::new(program, outside).run());
         let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
-        let blocks = solver.states.into_iter().zip(&program.functions).map(|(states, function)| match states {
+        let states = states.into_par_iter().zip(&program.functions).with_min_len(MANY);
+        let blocks = states.map(|(states, function)| match states {
             // A jump to an unknown place may go to any block of its function.
             _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.block_count()],
             States::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
@@ -58,10 +69,9 @@ impl BankMap {
             States::Blocks(states) => states.into_iter().map(known).collect(),
         });
         let mut map = Self { blocks: blocks.collect(), plain: Bits::new(program.functions.len()) };
-        for number in 0..program.functions.len() {
-            if map.keeps_first_bank(program, number) {
-                map.plain.set(number);
-            }
+        let plain: Vec<usize> = numbers.filter(|number| map.keeps_first_bank(program, *number)).collect();
+        for number in plain {
+            map.plain.set(number);
         }
         map
     }
@@ -137,6 +147,12 @@ fn has_unknown_jump(function: &Function) -> bool {
     function.problems.iter().any(|problem| problem.reason == Reason::UnknownJump)
 }
 
+/// Whether the mode may differ from block to block.
+fn has_blocks(function: &Function) -> bool {
+    function.banked || !function.calls.is_empty()
+}
+
+/// The mode everywhere if not everybody keeps the convention, or nothing is to rest on it.
 struct Solver<'p, 'a> {
     program: &'p Program<'a>,
     /// What unknown callers and callees leave.
@@ -147,8 +163,6 @@ struct Solver<'p, 'a> {
     /// Functions with blocks to be looked at, and these blocks.
     work: BTreeSet<u32>,
     pending: Vec<Bits>,
-    /// The function whose blocks are looked at now.
-    current: u32,
 }
 
 /// What is known of a function's blocks; `None` where nobody has come yet.
@@ -159,19 +173,41 @@ enum States {
     Blocks(Vec<Option<VgprBanks>>),
 }
 
+impl States {
+    /// Somebody comes to a block with this mode; whether that tells less than was known.
+    fn meet(&mut self, block: usize, banks: VgprBanks) -> bool {
+        let slot = match self {
+            Self::Same(state) => Some(state),
+            Self::Blocks(states) => states.get_mut(block),
+        };
+        let Some(slot) = slot else { return false };
+        let joined = slot.map_or(banks, |known| known.join(banks));
+        let changed = *slot != Some(joined);
+        *slot = Some(joined);
+        changed
+    }
+
+    fn at(&self, block: usize) -> Option<VgprBanks> {
+        match self {
+            Self::Same(state) => *state,
+            Self::Blocks(states) => states.get(block).copied().flatten(),
+        }
+    }
+}
+
 impl<'p, 'a> Solver<'p, 'a> {
     fn new(program: &'p Program<'a>, outside: VgprBanks) -> Self {
         let functions = &program.functions;
-        let states = |function: &Function| match function.banked || !function.calls.is_empty() {
+        let states = |function: &Function| match has_blocks(function) {
             true => States::Blocks(vec![None; function.block_count()]),
             false => States::Same(None),
         };
         let states = functions.iter().map(states).collect();
         let (returned, pending) = (vec![None; functions.len()], vec![Bits::default(); functions.len()]);
-        Self { program, outside, states, returned, work: BTreeSet::new(), pending, current: u32::MAX }
+        Self { program, outside, states, returned, work: BTreeSet::new(), pending }
     }
 
-    fn run(&mut self) {
+    fn run(mut self) -> Vec<States> {
         let program = self.program;
         for (number, function) in program.functions.iter().enumerate() {
             for entry in &function.entries {
@@ -183,41 +219,27 @@ impl<'p, 'a> Solver<'p, 'a> {
             }
         }
         while let Some(number) = self.work.pop_first() {
-            let mut block = 0;
-            self.current = number;
-            while let Some(next) = self.pending[number as usize].next(block) {
-                self.pending[number as usize].clear(next);
-                block = next + 1;
-                self.block(number as usize, next);
-            }
-            self.current = u32::MAX;
-            if self.pending[number as usize].next(0).is_some() {
-                self.work.insert(number);
-            }
+            let number = number as usize;
+            let states = std::mem::replace(&mut self.states[number], States::Same(None));
+            let mut one = One::new(number, states, std::mem::take(&mut self.pending[number]));
+            one.follow(program, self.outside, |callee| self.returned[callee as usize]);
+            self.states[number] = one.states;
+            one.entered.into_iter().for_each(|(entry, (callee, banks))| self.enter(callee as usize, entry, banks));
+            one.returned.into_iter().for_each(|banks| self.give_back(number, banks));
         }
+        self.states
     }
 
     fn enter(&mut self, function: usize, offset: u32, banks: VgprBanks) {
-        if let Some(block) = self.program.functions[function].block_at(offset) {
-            self.meet(function, block, banks);
-        }
-    }
-
-    fn meet(&mut self, function: usize, block: usize, banks: VgprBanks) {
-        let slot = match &mut self.states[function] {
-            States::Same(state) => Some(state),
-            States::Blocks(states) => states.get_mut(block),
-        };
-        let Some(slot) = slot else { return };
-        let joined = slot.map_or(banks, |known| known.join(banks));
-        if *slot == Some(joined) {
+        let Some(block) = self.program.functions[function].block_at(offset) else { return };
+        if !self.states[function].meet(block, banks) {
             return;
         }
-        *slot = Some(joined);
-        let program = self.program;
-        match self.states[function] {
+        match &self.states[function] {
             States::Blocks(_) => self.again(function, block),
-            States::Same(_) if program.functions[function].has_exit(Exit::Return) => self.give_back(function, joined),
+            States::Same(Some(joined)) if self.program.functions[function].has_exit(Exit::Return) => {
+                self.give_back(function, *joined);
+            }
             States::Same(_) => {}
         }
     }
@@ -228,53 +250,7 @@ impl<'p, 'a> Solver<'p, 'a> {
             pending.reset(self.program.functions[function].block_count());
         }
         pending.set(block);
-        if self.current != function as u32 {
-            self.work.insert(function as u32);
-        }
-    }
-
-    fn state(&self, function: usize, block: usize) -> Option<VgprBanks> {
-        match &self.states[function] {
-            States::Same(state) => *state,
-            States::Blocks(states) => states.get(block).copied().flatten(),
-        }
-    }
-
-    fn block(&mut self, number: usize, block: usize) {
-        let program = self.program;
-        let function = &program.functions[number];
-        let Some(entry) = self.state(number, block) else { return };
-        let line = function.block(block);
-        // What a call leaves is its callee's business.
-        let end = if line.exit == Exit::Call { line.last } else { line.end };
-        let mut banks = through(program, function, line.start..end, entry, |_| {});
-        let may_call = matches!(line.exit, Exit::Call | Exit::Tail | Exit::Unknown);
-        let call = may_call.then(|| function.call_at(line.last)).flatten();
-        if let Some(call) = call {
-            match call.callee {
-                Callee::Function { function: callee, entry } => {
-                    self.enter(callee as usize, entry, banks);
-                    let returned = self.returned[callee as usize];
-                    if call.is_tail() {
-                        if let Some(returned) = returned {
-                            self.give_back(number, returned);
-                        }
-                    } else {
-                        // Nothing comes back before the callee was followed to its end.
-                        let Some(returned) = returned else { return };
-                        banks = returned;
-                    }
-                }
-                _ if call.is_tail() => self.give_back(number, self.outside),
-                _ => banks = self.outside,
-            }
-        }
-        if line.exit == Exit::Return {
-            self.give_back(number, banks);
-        }
-        for to in function.successors(block) {
-            self.meet(number, to as usize, banks);
-        }
+        self.work.insert(function as u32);
     }
 
     /// A function returns with this mode: everything behind calls of it is to be looked at again.
@@ -287,10 +263,120 @@ impl<'p, 'a> Solver<'p, 'a> {
         let program = self.program;
         for (caller, site) in program.callers(number) {
             if let Some(block) = program.functions[caller].block_at(site.offset)
-                && self.state(caller, block).is_some()
+                && self.states[caller].at(block).is_some()
             {
                 self.again(caller, block);
             }
         }
+    }
+}
+
+/// One function while its blocks are followed.
+struct One {
+    number: usize,
+    states: States,
+    pending: Bits,
+    /// With which modes entries of functions are called, by offset.
+    entered: BTreeMap<u32, (u32, VgprBanks)>,
+    /// With which mode it returns, if a return was found.
+    returned: Option<VgprBanks>,
+    /// Number of the first instruction that may change the mode in the block that was looked at, or behind it.
+    mode: usize,
+}
+
+impl One {
+    fn new(number: usize, states: States, pending: Bits) -> Self {
+        Self { number, states, pending, entered: BTreeMap::new(), returned: None, mode: 0 }
+    }
+
+    /// What is known of a function's blocks if whoever enters it, or is called by it, keeps the convention; `None` if it
+    /// does not keep it itself.
+    fn by_convention(program: &Program<'_>, number: usize) -> Option<States> {
+        let function = &program.functions[number];
+        if !has_blocks(function) {
+            return Some(States::Same(Some(VgprBanks::ENTRY)));
+        }
+        let count = function.block_count();
+        let mut one = Self::new(number, States::Blocks(vec![None; count]), Bits::new(count));
+        for block in function.entries.iter().filter_map(|entry| function.block_at(entry.offset)) {
+            one.states.meet(block, VgprBanks::ENTRY);
+            one.pending.set(block);
+        }
+        one.follow(program, VgprBanks::ENTRY, |_| Some(VgprBanks::ENTRY));
+        let told = one.entered.values().map(|(_, banks)| *banks).chain(one.returned);
+        told.into_iter().all(|banks| banks == VgprBanks::ENTRY).then_some(one.states)
+    }
+
+    /// Follows the blocks that are pending; `returned` says what is known of what a function leaves.
+    fn follow(&mut self, program: &Program<'_>, outside: VgprBanks, returned: impl Fn(u32) -> Option<VgprBanks>) {
+        let mut first = 0;
+        while let Some(block) = self.pending.next(first) {
+            self.pending.clear(block);
+            let Some(banks) = self.through(program, block, outside, &returned) else {
+                first = block + 1;
+                continue;
+            };
+            first = block + 1;
+            for to in program.functions[self.number].successors(block) {
+                let to = to as usize;
+                if self.states.meet(to, banks) {
+                    self.pending.set(to);
+                    first = first.min(to);
+                }
+            }
+        }
+    }
+
+    /// The mode behind a block, if execution is known to come there.
+    fn through(
+        &mut self,
+        program: &Program<'_>,
+        block: usize,
+        outside: VgprBanks,
+        returned: impl Fn(u32) -> Option<VgprBanks>,
+    ) -> Option<VgprBanks> {
+        let (function, entry) = (&program.functions[self.number], self.states.at(block)?);
+        let may_call = matches!(function.exit(block), Exit::Call | Exit::Tail | Exit::Unknown | Exit::Return);
+        if !may_call && !self.has_modes(function, block) {
+            return Some(entry.after_other());
+        }
+        let line = function.block(block);
+        // What a call leaves is its callee's business.
+        let end = if line.exit == Exit::Call { line.last } else { line.end };
+        let mut banks = through(program, function, line.start..end, entry, |_| {});
+        let call = may_call.then(|| function.call_at(line.last)).flatten();
+        match call.map(|call| (call.callee, call.is_tail())) {
+            None => {}
+            Some((Callee::Function { function: callee, entry }, is_tail)) => {
+                let known = self.entered.entry(entry).or_insert((callee, banks));
+                known.1 = known.1.join(banks);
+                match (is_tail, returned(callee)) {
+                    (true, left) => left.into_iter().for_each(|left| self.give_back(left)),
+                    // Nothing comes back before the callee was followed to its end.
+                    (false, left) => banks = left?,
+                }
+            }
+            Some((_, true)) => self.give_back(outside),
+            Some((_, false)) => banks = outside,
+        }
+        if line.exit == Exit::Return {
+            self.give_back(banks);
+        }
+        Some(banks)
+    }
+
+    /// Whether instructions of a block may change the mode. Blocks come in order more often than not.
+    fn has_modes(&mut self, function: &Function, block: usize) -> bool {
+        let (start, end) = (function.blocks.start(block), function.blocks.limit(block, function.end));
+        let modes = &function.modes;
+        if self.mode.checked_sub(1).and_then(|before| modes.get(before)).is_some_and(|before| *before >= start) {
+            self.mode = modes.partition_point(|offset| *offset < start);
+        }
+        self.mode += modes.get(self.mode..).into_iter().flatten().take_while(|offset| **offset < start).count();
+        modes.get(self.mode).is_some_and(|offset| *offset < end)
+    }
+
+    fn give_back(&mut self, banks: VgprBanks) {
+        self.returned = Some(self.returned.map_or(banks, |known| known.join(banks)));
     }
 }
