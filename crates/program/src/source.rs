@@ -25,7 +25,7 @@ pub struct Source<'a> {
     pub marks: Vec<Mark<'a>>,
     /// Places in the section that a linker fills, or filled.
     pub fixups: Vec<Fixup>,
-    /// The symbols that fixups name.
+    /// The symbols that fixups name; none where there are no fixups.
     pub symbols: Vec<Place>,
     /// Words outside of the section that hold an address when the program runs.
     pub slots: Vec<Slot>,

@@ -6,10 +6,12 @@
 use super::table::Row;
 use super::{Found, Symbol, SymbolKind, left_out};
 use crate::elf::{Elf, Kind};
+use crate::metadata::Kernel;
 use crate::note::Note;
 use hotswap_report::Diagnostic;
 use hotswap_targets::{WaveSizes, by_mach};
 use std::borrow::Cow;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 
 /// Bit 10 of the code properties: waves of 32 lanes. Without a meaning before GFX10, where it is 0.
@@ -42,8 +44,7 @@ pub(super) fn place<'a>(
     found: &mut [Found<'a>],
     problems: &mut Vec<Diagnostic>,
 ) {
-    let described = note.iter().flat_map(|note| &note.kernels).map(|kernel| (kernel.symbol, kernel));
-    let described: HashMap<_, _> = described.collect();
+    let described = Described::new(note);
     // In a relocatable file only the name leads from the descriptor to the code.
     let named: HashMap<&str, &Row<'_>> = match elf.kind {
         Kind::Linked => HashMap::new(),
@@ -59,7 +60,7 @@ pub(super) fn place<'a>(
             continue;
         };
         let mut facts = descriptor.facts;
-        if let Some(kernel) = described.get(&*row.name) {
+        if let Some(kernel) = described.get(&row.name) {
             (facts.vgprs, facts.agprs, facts.sgprs) = (kernel.vgpr_count, kernel.agpr_count, kernel.sgpr_count);
         }
         let entry = match elf.kind {
@@ -70,9 +71,42 @@ pub(super) fn place<'a>(
             problems.push(left_out(row.at, format!("the code of kernel `{name}` is in no code section")));
             continue;
         };
-        let (name, kind) = (Cow::Owned(name.to_owned()), SymbolKind::Kernel(facts));
+        let kind = SymbolKind::Kernel(facts);
+        let name = match &row.name {
+            Cow::Borrowed(whole) => Cow::Borrowed(whole.strip_suffix(".kd").unwrap_or(whole)),
+            Cow::Owned(_) => Cow::Owned(name.to_owned()),
+        };
         // The size is that of the function symbol with the same name, if there is one.
         owner.section.symbols.push(Symbol { name, kind, offset, size: 0, is_global: row.is_global });
+    }
+}
+
+/// The kernels of the note by the names of their descriptors.
+struct Described<'n, 'a> {
+    kernels: &'n [Kernel<'a>],
+    /// Which of them is likely to come next: symbols and metadata have one order more often than not.
+    next: Cell<usize>,
+    by_name: OnceCell<HashMap<&'a str, usize>>,
+}
+
+impl<'n, 'a> Described<'n, 'a> {
+    fn new(note: Option<&'n Note<'a>>) -> Self {
+        let kernels = note.map_or(&[][..], |note| &note.kernels);
+        Self { kernels, next: Cell::new(0), by_name: OnceCell::new() }
+    }
+
+    /// Of several with one name, it is the last unless one is next.
+    fn get(&self, name: &str) -> Option<&'n Kernel<'a>> {
+        let is_next = self.kernels.get(self.next.get()).is_some_and(|kernel| kernel.symbol == name);
+        let number = match is_next {
+            true => self.next.get(),
+            false => {
+                let all = || self.kernels.iter().enumerate().map(|(number, kernel)| (kernel.symbol, number)).collect();
+                *self.by_name.get_or_init(all).get(name)?
+            }
+        };
+        self.next.set(number + 1);
+        self.kernels.get(number)
     }
 }
 

@@ -6,11 +6,14 @@ use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// `STT_AMDGPU_HSA_KERNEL` of code object V2, in the range for operating systems.
 const STT_AMDGPU_HSA_KERNEL: u8 = elf::STT_LOOS;
 /// `SHT_SYMTAB_SHNDX`: section numbers above 65279.
 const WIDE_INDEX: u32 = elf::SHT_SYMTAB_SHNDX;
+/// Names of one place among which a twin is looked for; more than that are sorted out later.
+const FEW: usize = 8;
 /// More damage than this in one table says nothing new.
 const TOLD: usize = 4;
 
@@ -27,16 +30,52 @@ pub(super) struct Row<'a> {
     pub(super) is_global: bool,
 }
 
-/// The named, defined symbols of all tables.
+/// The named, defined symbols of all tables; what several tables say alike is there once.
 pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
+    let mut known = Known::default();
     for (index, section) in all(elf) {
+        known.take(&rows);
         match symbols(elf, section) {
-            Ok((symbols, strings)) => read_table(elf, index, symbols, strings, &mut rows, problems),
+            Ok((symbols, strings)) => read_table(elf, index, symbols, strings, &mut rows, &known, problems),
             Err(error) => problems.push(error),
         }
     }
     rows
+}
+
+/// Where the rows of earlier tables are: most of `.dynsym` stands in `.symtab` as well.
+#[derive(Default)]
+struct Known {
+    /// The last row with that value.
+    last: HashMap<u64, usize>,
+    /// For each row, the row before it with the same value.
+    before: Vec<Option<usize>>,
+}
+
+impl Known {
+    /// Takes in the rows that are new.
+    fn take(&mut self, rows: &[Row<'_>]) {
+        let new = self.before.len()..rows.len();
+        self.last.reserve(new.len());
+        for (number, row) in new.clone().zip(&rows[new]) {
+            self.before.push(self.last.insert(row.value, number));
+        }
+    }
+
+    /// The number of a row that says the same, wherever it is bound.
+    fn twin(&self, rows: &[Row<'_>], row: &Row<'_>) -> Option<usize> {
+        let mut at = self.last.get(&row.value).copied();
+        let mut steps = 0..FEW;
+        while let Some(number) = at.filter(|_| steps.next().is_some()) {
+            let one = &rows[number];
+            if (one.section, one.kind, one.size) == (row.section, row.kind, row.size) && one.name == row.name {
+                return Some(number);
+            }
+            at = self.before[number];
+        }
+        None
+    }
 }
 
 /// The symbol tables, with their numbers.
@@ -81,6 +120,7 @@ fn read_table<'a>(
     symbols: &'a [Sym64<LE>],
     strings: &'a [u8],
     rows: &mut Vec<Row<'a>>,
+    known: &Known,
     problems: &mut Vec<Diagnostic>,
 ) {
     let start = elf.sections[index].range.start;
@@ -94,7 +134,7 @@ fn read_table<'a>(
             }
             continue;
         };
-        rows.push(Row {
+        let row = Row {
             name: String::from_utf8_lossy(name),
             at,
             value: symbol.st_value.get(LE),
@@ -102,7 +142,11 @@ fn read_table<'a>(
             section,
             kind: symbol.st_type(),
             is_global: symbol.st_bind() != elf::STB_LOCAL,
-        });
+        };
+        match known.twin(rows, &row) {
+            Some(twin) => rows[twin].is_global |= row.is_global,
+            None => rows.push(row),
+        }
     }
     if nameless > TOLD {
         problems.push(left_out(start, format!("{nameless} symbols of a table have names that leave its string table")));

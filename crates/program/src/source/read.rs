@@ -211,7 +211,6 @@ fn relocations(file: &File<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>,
     let Some(own) = own.filter(|own| own.kind() == object::SectionKind::Text) else { return };
     source.shared = shared.contains(&own.index().0);
     let places = Places { file, own: own.index().0, linked: source.linked };
-    source.symbols = places.symbols();
     for (offset, relocation) in own.relocations() {
         let offset = if source.linked { offset.wrapping_sub(own.address()) } else { offset };
         let (RelocationFlags::Elf { r_type }, RelocationTarget::Symbol(symbol)) =
@@ -222,6 +221,9 @@ fn relocations(file: &File<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>,
         let (Ok(offset), Some(kind)) = (u32::try_from(offset), FixupKind::from_number(r_type)) else { continue };
         let symbol = u32::try_from(symbol.0).unwrap_or(u32::MAX);
         source.fixups.push(Fixup { offset, kind, symbol, addend: relocation.addend() });
+    }
+    if !source.fixups.is_empty() {
+        source.symbols = places.symbols();
     }
     if source.linked {
         places.loader_slots(&mut source.slots);
