@@ -30,50 +30,49 @@ pub struct BankMap {
 }
 
 impl BankMap {
-    /// What the code proves.
+    /// What the code proves. It starts no work of other threads: others may wait for it.
     #[must_use]
     pub fn of(program: &Program<'_>) -> Self {
-        Self::solve(program, VgprBanks::UNKNOWN)
+        if !has_banks(program) {
+            return Self::plain(program);
+        }
+        let states = Solver::new(program, VgprBanks::UNKNOWN).run();
+        let mut map = Self::plain(program);
+        map.blocks = states.into_iter().zip(&program.functions).map(|(states, one)| states.settled(one)).collect();
+        let plain = (0..program.functions.len()).filter(|number| map.keeps_first_bank(program, *number)).collect();
+        map.with_plain(plain)
     }
 
-    /// What the code proves if everybody outside keeps LLVM's calling convention.
+    /// What the code proves if everybody outside keeps LLVM's calling convention; functions are looked at in parallel.
     #[must_use]
     pub fn by_convention(program: &Program<'_>) -> Self {
-        Self::solve(program, VgprBanks::ENTRY)
-    }
-
-    fn solve(program: &Program<'_>, outside: VgprBanks) -> Self {
-        let isa = program.source.isa;
-        if !isa.has(Feature::N1024AddressableVgprs) {
-            return Self {
-                blocks: vec![Vec::new(); program.functions.len()],
-                plain: Bits::full(program.functions.len()),
-            };
+        if !has_banks(program) {
+            return Self::plain(program);
         }
         let numbers = (0..program.functions.len()).into_par_iter().with_min_len(MANY);
         // Where everybody keeps the convention if all others do, all do.
-        let kept = (outside == VgprBanks::ENTRY).then(|| {
-            let states: Option<Vec<States>> =
-                numbers.clone().map(|number| One::by_convention(program, number)).collect();
-            states
-        });
-        let states = kept.flatten().unwrap_or_else(|| Solver::new(program, outside).run());
-        let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
+        let kept: Option<Vec<States>> = numbers.clone().map(|number| One::by_convention(program, number)).collect();
+        let states = kept.unwrap_or_else(|| Solver::new(program, VgprBanks::ENTRY).run());
         let states = states.into_par_iter().zip(&program.functions).with_min_len(MANY);
-        let blocks = states.map(|(states, function)| match states {
-            // A jump to an unknown place may go to any block of its function.
-            _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.block_count()],
-            States::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
-            States::Same(state) => vec![known(state); function.block_count()],
-            States::Blocks(states) if states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) => Vec::new(),
-            States::Blocks(states) => states.into_iter().map(known).collect(),
-        });
-        let mut map = Self { blocks: blocks.collect(), plain: Bits::new(program.functions.len()) };
-        let plain: Vec<usize> = numbers.filter(|number| map.keeps_first_bank(program, *number)).collect();
-        for number in plain {
-            map.plain.set(number);
+        let mut map = Self::plain(program);
+        map.blocks = states.map(|(states, function)| states.settled(function)).collect();
+        let plain = numbers.filter(|number| map.keeps_first_bank(program, *number)).collect();
+        map.with_plain(plain)
+    }
+
+    /// The first bank everywhere.
+    fn plain(program: &Program<'_>) -> Self {
+        let count = program.functions.len();
+        Self { blocks: vec![Vec::new(); count], plain: Bits::full(count) }
+    }
+
+    /// With these functions as those that have the first bank everywhere.
+    fn with_plain(mut self, numbers: Vec<usize>) -> Self {
+        self.plain = Bits::new(self.blocks.len());
+        for number in numbers {
+            self.plain.set(number);
         }
-        map
+        self
     }
 
     fn keeps_first_bank(&self, program: &Program<'_>, number: usize) -> bool {
@@ -143,6 +142,10 @@ fn through(
     if at == code.end { banks } else { banks.after_other() }
 }
 
+fn has_banks(program: &Program<'_>) -> bool {
+    program.source.isa.has(Feature::N1024AddressableVgprs)
+}
+
 fn has_unknown_jump(function: &Function) -> bool {
     function.problems.iter().any(|problem| problem.reason == Reason::UnknownJump)
 }
@@ -174,6 +177,19 @@ enum States {
 }
 
 impl States {
+    /// The mode at the start of each block; none where it is that of a kernel's entry.
+    fn settled(self, function: &Function) -> Vec<VgprBanks> {
+        let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
+        match self {
+            // A jump to an unknown place may go to any block of its function.
+            _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.block_count()],
+            Self::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
+            Self::Same(state) => vec![known(state); function.block_count()],
+            Self::Blocks(states) if states.iter().all(|state| *state == Some(VgprBanks::ENTRY)) => Vec::new(),
+            Self::Blocks(states) => states.into_iter().map(known).collect(),
+        }
+    }
+
     /// Somebody comes to a block with this mode; whether that tells less than was known.
     fn meet(&mut self, block: usize, banks: VgprBanks) -> bool {
         let slot = match self {
@@ -293,7 +309,7 @@ impl One {
     /// does not keep it itself.
     fn by_convention(program: &Program<'_>, number: usize) -> Option<States> {
         let function = &program.functions[number];
-        if !has_blocks(function) {
+        if !function.banked {
             return Some(States::Same(Some(VgprBanks::ENTRY)));
         }
         let count = function.block_count();
