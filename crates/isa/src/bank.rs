@@ -103,6 +103,13 @@ impl VgprBanks {
         Self { after_setreg: false, ..self }
     }
 
+    /// Whether an instruction that begins with this word may change the mode, or call.
+    #[inline]
+    #[must_use]
+    pub const fn may_change(word: u32) -> bool {
+        word >> 28 == CHANGES
+    }
+
     /// The mode after `inst`, on the path that goes on behind it.
     #[inline]
     #[must_use]
@@ -111,7 +118,7 @@ impl VgprBanks {
             return self;
         }
         // Almost every instruction: what changes the mode, or calls, has one of the scalar encodings that begin so.
-        if inst.words()[0] >> 28 != CHANGES {
+        if !Self::may_change(inst.words()[0]) {
             return self.after_other();
         }
         self.after_scalar(inst, isa)

@@ -5,8 +5,6 @@ use crate::bits::Bits;
 use crate::builder::Stretch;
 use crate::calls::bottom_up;
 use crate::scan::Context;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 pub(crate) struct Order {
     /// Groups of stretches that call each other, by number; a level leads to earlier ones only.
@@ -22,11 +20,11 @@ impl Order {
         for number in others {
             called.set(*number as usize);
         }
-        let mut leads: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut leads: Vec<Option<Vec<u32>>> = vec![None; stretches.len()];
         let mut work = [numbers, others].concat();
         while let Some(number) = work.pop() {
-            let Entry::Vacant(vacant) = leads.entry(number) else { continue };
-            let Some(draft) = &stretches[number as usize].draft else { continue };
+            let slot = &mut leads[number as usize];
+            let Some(draft) = stretches[number as usize].draft.as_ref().filter(|_| slot.is_none()) else { continue };
             let mut list = draft.leads.clone();
             list.extend(draft.calls.iter().filter_map(|call| context.clobbers.callee(context.source, call.to)));
             list.sort_unstable();
@@ -34,17 +32,18 @@ impl Order {
             for callee in &list {
                 called.set(*callee as usize);
             }
-            work.extend(&list);
-            vacant.insert(list);
+            work.extend(list.iter().filter(|callee| leads[**callee as usize].is_none()));
+            leads[number as usize] = Some(list);
         }
-        let of = |number: u32| leads.get(&number).into_iter().flatten().copied();
+        let of = |number: u32| leads[number as usize].iter().flatten().copied();
         let groups = bottom_up(stretches.len(), |number| of(number as u32));
         let mut levels: Vec<Vec<Vec<u32>>> = Vec::new();
-        let mut level_of: HashMap<u32, usize> = HashMap::with_capacity(leads.len());
-        for group in groups.into_iter().filter(|group| leads.contains_key(&group[0])) {
-            let behind = group.iter().flat_map(|member| of(*member)).filter_map(|callee| level_of.get(&callee));
-            let level = behind.max().map_or(0, |level| level + 1);
-            level_of.extend(group.iter().map(|member| (*member, level)));
+        // One more than the level, 0 before it is known.
+        let mut known = vec![0; stretches.len()];
+        for group in groups.into_iter().filter(|group| leads[group[0] as usize].is_some()) {
+            let level: usize =
+                group.iter().flat_map(|member| of(*member)).map(|callee| known[callee as usize]).max().unwrap_or(0);
+            group.iter().for_each(|member| known[*member as usize] = level + 1);
             levels.resize_with(levels.len().max(level + 1), Vec::new);
             levels[level].push(group);
         }

@@ -211,12 +211,13 @@ impl Draft {
         self.touch(context, touches);
         for round in 0..=ROUNDS {
             let tracked = track::track(context, self, touches);
-            let is_new = tracked.jumps != self.tracked.jumps || tracked.calls != self.tracked.calls;
+            let has_new_jumps = tracked.jumps != self.tracked.jumps;
             self.tracked = tracked;
             self.take_jumps(context);
             if self.stack.is_empty() {
-                if is_new {
-                    self.build(context);
+                match has_new_jumps {
+                    true => self.build(context),
+                    false => self.link(),
                 }
                 return;
             }

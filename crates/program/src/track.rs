@@ -70,7 +70,7 @@ pub(crate) struct Tracked {
 /// Follows the addresses of a function.
 pub(crate) fn track(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Tracked {
     let points = touches.points();
-    let serving = fetches::serving(context, draft);
+    let serving = fetches::serving(context, draft, touches);
     let steps = steps::Steps::read(context, &points, draft.beyond, serving);
     flow::solve(context, draft, &steps, touches)
 }

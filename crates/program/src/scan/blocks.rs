@@ -27,6 +27,15 @@ impl Draft {
         self.calls.shrink_to_fit();
     }
 
+    /// Takes what was found of calls into the blocks that there are; where these end and go on does not depend on it.
+    pub(super) fn link(&mut self) {
+        for call in &mut self.calls {
+            if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {
+                (_, call.to, call.link) = self.tracked.calls[found];
+            }
+        }
+    }
+
     /// How a block ends, and where it goes on.
     fn finish(&mut self, context: &Context<'_, '_>, number: usize) {
         let limit = self.index(self.blocks.limit(number, self.end).next_multiple_of(4));

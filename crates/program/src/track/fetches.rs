@@ -7,6 +7,7 @@
 //! Invariants: what is claimed holds on every path that is known; a path that is not known claims nothing.
 
 use super::steps::number;
+use super::touches::{Touches, scalars_of};
 use crate::block::{Block, Exit};
 use crate::ops::Op;
 use crate::scan::{Context, Draft};
@@ -50,10 +51,14 @@ impl Holders {
 }
 
 /// Offsets, sorted, of get-PCs that only serve fetching ahead, and of all instructions that work on what they give.
-pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
+pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Vec<u32> {
     let mut found = BTreeSet::new();
     let mut walk = Walk { context, draft, users: BTreeSet::new(), budget: None };
     for counter in &draft.counters {
+        let end = draft.blocks.before(*counter).map_or(*counter, |block| draft.block(block).end);
+        if touches.leads_to_seed(*counter..end) {
+            continue;
+        }
         walk.users = BTreeSet::from([*counter]);
         if walk.run(*counter).is_some() {
             found.append(&mut walk.users);
@@ -117,16 +122,31 @@ impl Walk<'_, '_, '_> {
 
     /// Goes through a block from an offset on.
     fn block(&mut self, block: &Block, mut at: u32, holders: &mut Holders) -> Option<()> {
+        let mut is_simple = is_simple(holders);
         while at < block.end && !holders.is_empty() {
             let all = || self.draft.starts.count().saturating_mul(ROUNDS);
             self.budget = Some(self.budget.unwrap_or_else(all).checked_sub(1)?);
+            if is_simple && let Some(len) = self.passed(at) {
+                holders.banks = holders.banks.after_other();
+                at += len;
+                continue;
+            }
             let inst = self.context.decode(at)?;
             self.step(at, &inst, holders)?;
             holders.banks = holders.banks.after(&inst, self.context.isa());
             at += u32::from(inst.len());
+            is_simple = self::is_simple(holders);
         }
         let leaves = matches!(block.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown);
         (!leaves || holders.is_empty()).then_some(())
+    }
+
+    /// The length of an instruction that has nothing to do with scalar registers, if that can be said without decoding it.
+    fn passed(&self, at: u32) -> Option<u32> {
+        let bytes = self.context.source.bytes.get(at as usize..)?;
+        let seen = self.context.sift.quiet(self.context.ops)?.look(bytes.first_chunk()?)?;
+        let word = bytes.first_chunk().map_or(u32::MAX, |bytes| u32::from_le_bytes(*bytes));
+        (!VgprBanks::may_change(word)).then_some(u32::from(seen.len))
     }
 
     fn step(&mut self, at: u32, inst: &Inst, holders: &mut Holders) -> Option<()> {
@@ -195,6 +215,14 @@ impl Walk<'_, '_, '_> {
         others.subtract(&writes);
         (!holders.lanes_of(&others)).then_some(())
     }
+}
+
+/// Whether only scalar registers hold something that instructions name wherever they use them; VCC they need not name.
+fn is_simple(holders: &Holders) -> bool {
+    /// Scalar registers without VCC.
+    const NAMED: u128 = (1 << 106) - 1;
+    let scalars = scalars_of(&holders.registers);
+    holders.lanes.is_empty() && scalars & !NAMED == 0 && scalars.count_ones() as usize == holders.registers.len()
 }
 
 fn is_scalar(reg: Reg) -> bool {

@@ -4,7 +4,7 @@
 //! nothing is claimed.
 
 use super::steps::{From, Key, Step, Steps, vgpr_of};
-use super::touches::{Kind, Touches, scalars};
+use super::touches::{Kind, Touches, scalars, scalars_of};
 use super::value::{Carry, Value};
 use super::{Jump, Tracked};
 use crate::bits::Bits;
@@ -327,12 +327,13 @@ impl Solver<'_, '_, '_> {
             Some(place) => self.context.clobbers.of_call(source.offset_of(place)),
             None => self.context.clobbers.of_call(None),
         };
+        let scalars = changed.map_or(u128::MAX, scalars_of);
         for (number, key) in self.steps.keys.iter() {
-            let reg = match vgpr_of(key) {
-                Some(vgpr) => Reg::new(RegFile::Vgpr, vgpr, 1),
-                None => Reg::new(RegFile::Sgpr, key as u16, 1),
+            let is_changed = match vgpr_of(key) {
+                Some(vgpr) => changed.is_none_or(|changed| changed.touches(Reg::new(RegFile::Vgpr, vgpr, 1))),
+                None => scalars >> (key & 127) & 1 != 0,
             };
-            if changed.is_none_or(|changed| changed.touches(reg)) {
+            if is_changed {
                 state.values[number] = Value::Unknown;
             }
         }

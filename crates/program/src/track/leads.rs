@@ -16,9 +16,10 @@ const AHEAD: usize = 6;
 /// counters.
 pub(crate) fn leads(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
     let sums = draft.counters.iter().filter_map(|counter| sum(context, *counter));
-    let targets = draft.called.iter().chain(&draft.reached).copied().chain(sums);
-    let mut leads: Vec<u32> = targets.filter_map(|target| context.clobbers.index_of(target)).collect();
-    leads.sort_unstable();
+    let mut targets: Vec<u32> = draft.called.iter().chain(&draft.reached).copied().chain(sums).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let mut leads: Vec<u32> = targets.into_iter().filter_map(|target| context.clobbers.index_of(target)).collect();
     leads.dedup();
     leads
 }

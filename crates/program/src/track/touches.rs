@@ -8,7 +8,9 @@
 
 use crate::ops::{Line, Op};
 use hotswap_isa::effects::{EffectBits, EffectReader};
+use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Implicit, Inst, Isa};
+use std::ops::Range;
 
 /// Entries of one instruction at most: its effects, VCC, SCC, a mark.
 const MOST: usize = 24;
@@ -75,6 +77,33 @@ impl Touches {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Touch> {
         self.list.iter().take(self.count)
+    }
+
+    /// Whether a jump or a call in the code from an offset to another certainly goes to what the first instruction writes,
+    /// or to sums of it. Instructions come in order.
+    pub(super) fn leads_to_seed(&self, code: Range<u32>) -> bool {
+        let list = &self.list[..self.count];
+        let first = list.partition_point(|touch| touch.offset < code.start);
+        let mut held = 0;
+        for one in list[first..].chunk_by(|a, b| a.offset == b.offset) {
+            if one[0].offset >= code.end {
+                break;
+            }
+            let (mut reads, mut writes, mut kind) = (0, 0, Kind::Other);
+            for touch in one {
+                let registers = scalars(touch.effect);
+                *(if touch.effect.written() { &mut writes } else { &mut reads }) |= registers;
+                kind = if matches!(touch.kind, Kind::Seed | Kind::Step) { touch.kind } else { kind };
+            }
+            match kind {
+                _ if one[0].offset == code.start => held = writes,
+                Kind::Seed if reads & held != 0 => return true,
+                // Whoever else reads it makes numbers of it, or uses it for something else than fetching ahead.
+                Kind::Step if reads & held != 0 => held |= writes,
+                _ => held &= !writes,
+            }
+        }
+        false
     }
 
     #[inline(always)]
@@ -166,10 +195,16 @@ impl Touches {
     }
 }
 
+/// Words of a set with scalar registers and VCC.
+const SCALARS: usize = 20;
+
+/// The scalar registers of a set, VCC as 106 and 107.
+pub(super) fn scalars_of(set: &RegSet) -> u128 {
+    u128::from(set.words()[SCALARS]) | u128::from(set.words()[SCALARS + 1]) << 64
+}
+
 /// The scalar registers of an effect, VCC as 106 and 107.
 pub(super) fn scalars(effect: EffectBits) -> u128 {
-    /// Words of a set with scalar registers and VCC.
-    const SCALARS: usize = 20;
     let (word, low, high) = effect.set_bits();
     match word.checked_sub(SCALARS) {
         Some(0) => u128::from(low) | u128::from(high) << 64,
