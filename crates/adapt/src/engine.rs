@@ -116,7 +116,7 @@ fn planned<'a>(
     let places = |number: usize, _: &Source<'_>| {
         found.get(&image.sections[number].offset).map_or_else(Vec::new, Suspects::places)
     };
-    for unit in Unit::read(object, image, &numbers, places).map_err(one)? {
+    for unit in Unit::read(Unit::sources(object).map_err(one)?, image, &numbers, places) {
         let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
         let kernels = reach::kernels(&unit, object.target_id().processor);
         let outcomes = run(&unit, &suspects, &kernels, task, |outcome| outcome);
@@ -186,7 +186,8 @@ fn verified<'a>(
     let numbers: Vec<usize> = all.iter().map(|work| work.unit.number).collect();
     let isa = all.first().map_or(task.target, |work| work.unit.isa());
     let suspects = || suspects(CodeStarts::of(&object), isa, task.rewriter);
-    let (described, found) = rayon::join(|| object.check_descriptors(), suspects);
+    let described = || object.check_descriptors();
+    let (described, (sources, found)) = rayon::join(described, || rayon::join(|| Unit::sources(&object), suspects));
     described?;
     let places = |number: usize, source: &Source<'_>| {
         let file = new_image.sections[number].offset as usize;
@@ -198,7 +199,7 @@ fn verified<'a>(
         places.sort_unstable();
         places
     };
-    let units = Unit::read(&object, &new_image, &numbers, places)?;
+    let units = Unit::read(sources?, &new_image, &numbers, places);
     let same = || {
         let result = same((image, work.as_ref()), (&new_image, &units), task);
         // Giving back so much memory takes a while: the other check goes on meanwhile.

@@ -28,15 +28,20 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
+    /// What a code object says about its sections of code.
+    pub(crate) fn sources(object: &CodeObject<'a>) -> Result<Vec<Source<'a>>, Diagnostic> {
+        Source::of(object, &CodeMap::of(object))
+    }
+
     /// The sections with these numbers, as far as it matters for the places in them that `places` gives; these rise.
     pub(crate) fn read(
-        object: &CodeObject<'a>,
+        sources: Vec<Source<'a>>,
         image: &Image<'a>,
         numbers: &[usize],
         places: impl Fn(usize, &Source<'a>) -> Vec<u32>,
-    ) -> Result<Vec<Self>, Diagnostic> {
+    ) -> Vec<Self> {
         let mut units = Vec::new();
-        for source in Source::of(object, &CodeMap::of(object))? {
+        for source in sources {
             let at = source.bytes.as_ptr() as usize;
             let own = |number: &&usize| image.sections.get(**number).is_some_and(|s| s.bytes.as_ptr() as usize == at);
             let Some(number) = numbers.iter().find(own).copied() else { continue };
@@ -48,7 +53,7 @@ impl<'a> Unit<'a> {
             let callers = OnceLock::new();
             units.push(Self { number, name, program, banks, proven, summaries, returns, callers });
         }
-        Ok(units)
+        units
     }
 
     pub(crate) fn isa(&self) -> Isa {

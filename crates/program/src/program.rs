@@ -22,8 +22,15 @@ pub struct Program<'a> {
     pub(crate) ops: Ops,
     /// Functions that call each other, callees before callers.
     pub(crate) groups: Vec<Vec<u32>>,
-    /// For each function the calls of it: the caller, and the call's number there.
-    pub(crate) callers: Vec<Vec<(u32, u32)>>,
+    callers: Callers,
+}
+
+/// For each function the calls of it: the caller, and the call's number there.
+#[derive(Debug)]
+struct Callers {
+    list: Vec<(u32, u32)>,
+    /// Where the calls of each function end; the next one's begin there.
+    ends: Vec<u32>,
 }
 
 /// Sums over a program.
@@ -77,8 +84,7 @@ impl<'a> Program<'a> {
                 _ => None,
             })
         };
-        let groups = bottom_up(functions.len(), callees);
-        let callers = callers(&functions);
+        let (groups, callers) = rayon::join(|| bottom_up(functions.len(), callees), || Callers::of(&functions));
         let mut program = Self { source, functions, ops, groups, callers };
         program.check_returns();
         program
@@ -100,7 +106,7 @@ impl<'a> Program<'a> {
 
     /// The calls of a function from known places: the caller's number and the call.
     pub fn callers(&self, function: usize) -> impl Iterator<Item = (usize, &CallSite)> {
-        self.callers.get(function).into_iter().flatten().filter_map(|(caller, call)| {
+        self.callers.calls_of(function).iter().filter_map(|(caller, call)| {
             let site = self.functions.get(*caller as usize)?.calls.get(*call as usize)?;
             Some((*caller as usize, site))
         })
@@ -190,14 +196,36 @@ impl<'a> Program<'a> {
     }
 }
 
-fn callers(functions: &[Function]) -> Vec<Vec<(u32, u32)>> {
-    let mut callers = vec![Vec::new(); functions.len()];
-    for (caller, function) in functions.iter().enumerate() {
-        for (number, call) in function.calls.iter().enumerate() {
-            if let Callee::Function { function, .. } = call.callee {
-                callers[function as usize].push((caller as u32, number as u32));
+impl Callers {
+    fn of(functions: &[Function]) -> Self {
+        let callee = |call: &CallSite| match call.callee {
+            Callee::Function { function, .. } => Some(function as usize),
+            _ => None,
+        };
+        let mut ends = vec![0u32; functions.len()];
+        for callee in functions.iter().flat_map(|function| &function.calls).filter_map(callee) {
+            ends[callee] += 1;
+        }
+        let mut all = 0;
+        for end in &mut ends {
+            // Where they begin, until they are put there.
+            all += std::mem::replace(end, all);
+        }
+        let mut list = vec![(0, 0); all as usize];
+        for (caller, function) in functions.iter().enumerate() {
+            for (number, call) in function.calls.iter().enumerate() {
+                if let Some(callee) = callee(call) {
+                    list[ends[callee] as usize] = (caller as u32, number as u32);
+                    ends[callee] += 1;
+                }
             }
         }
+        Self { list, ends }
     }
-    callers
+
+    fn calls_of(&self, function: usize) -> &[(u32, u32)] {
+        let start = function.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(function).copied().unwrap_or(start);
+        self.list.get(start as usize..end as usize).unwrap_or_default()
+    }
 }

@@ -93,7 +93,7 @@ fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Mov
         places
     };
     let object = CodeObject::parse(made.bytes())?;
-    let units = Unit::read(&object, made, &numbers, places)?;
+    let units = Unit::read(Unit::sources(&object)?, made, &numbers, places);
     let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
