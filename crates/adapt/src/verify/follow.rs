@@ -124,16 +124,16 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         walk
     };
     let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> = stretches.par_chunks(STRETCHES).map(several).collect();
-    let (mut followed, mut branches) = (Followed::default(), Vec::new());
-    for walk in walks {
-        let mut walk = walk?;
-        followed.steps.append(&mut walk.followed.steps);
-        followed.moved.append(&mut walk.followed.moved);
-        followed.places.append(&mut walk.followed.places);
-        followed.covered.append(&mut walk.followed.covered);
-        followed.matrices.append(&mut walk.followed.matrices);
-        branches.append(&mut walk.branches);
-    }
+    let mut walks: Vec<Walk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, Fault>>()?;
+    let mut followed = Followed {
+        steps: joined(&mut walks, |walk| &mut walk.followed.steps),
+        moved: joined(&mut walks, |walk| &mut walk.followed.moved),
+        places: joined(&mut walks, |walk| &mut walk.followed.places),
+        covered: joined(&mut walks, |walk| &mut walk.followed.covered),
+        matrices: joined(&mut walks, |walk| &mut walk.followed.matrices),
+        ..Followed::default()
+    };
+    let branches = joined(&mut walks, |walk| &mut walk.branches);
     followed.sort();
     let mut walk = Walk { followed, branches, ..Walk::new(pair) };
     walk.without_names()?;
@@ -141,6 +141,13 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     planned(pair, &walk.followed)?;
     lead_where_they_led(&walk.branches, &walk.followed)?;
     Ok(walk.followed)
+}
+
+/// What the walks found, one behind another; they have it no more.
+fn joined<W, T>(walks: &mut [W], part: impl Fn(&mut W) -> &mut Vec<T>) -> Vec<T> {
+    let mut all = Vec::with_capacity(walks.iter_mut().map(|walk| part(walk).len()).sum());
+    walks.iter_mut().for_each(|walk| all.extend(std::mem::take(part(walk))));
+    all
 }
 
 /// The symbol of a function that was moved, or not.
@@ -243,6 +250,13 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     }
 
     fn all(mut self, stretches: &[Stretch<'_>]) -> Result<Self, Fault> {
+        if let [first, .., last] = stretches {
+            // Growing lists are copied, while another thread waits for the allocator.
+            let planned = self.pair.plan.range(first.old..last.end.max(first.old)).len();
+            self.followed.places.reserve_exact(planned);
+            self.followed.steps.reserve_exact(planned + stretches.len() + 64);
+            self.followed.covered.reserve_exact(stretches.len() + 16);
+        }
         for Stretch { old, end, new, new_end, name } in stretches {
             (self.old, self.new) = (*old, *new);
             self.followed.steps.push((*old, *new));
