@@ -5,7 +5,7 @@
 use crate::order::{Change, KernelRecord};
 use crate::reach::Kernel;
 use crate::sites::Outcome;
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::{Image, Part};
 use hotswap_code_object::kernel_descriptor::{KernelDescriptor, VGPRS};
 use hotswap_code_object::{CodeObject, KernelNumber, with_numbers};
 use hotswap_program::{KernelNeeds, occupancy};
@@ -13,6 +13,7 @@ use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// VCC, which the metadata counts as well.
 const VCC: u16 = 2;
@@ -58,7 +59,7 @@ pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> K
     KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }) }
 }
 
-/// A copy of the file with the new counts, and sections whose size changes.
+/// The file, and sections with the new counts in them: the file is copied only where a descriptor lies among code.
 pub(crate) fn write<'a>(
     object: &CodeObject<'a>,
     image: &Image<'_>,
@@ -68,12 +69,13 @@ pub(crate) fn write<'a>(
     if changed.is_empty() {
         return Ok((Cow::Borrowed(object.bytes()), sections));
     }
-    let mut data = object.bytes().to_vec();
+    let mut data = Cow::Borrowed(object.bytes());
     let processor = object.target_id().processor;
     let mut numbers = Vec::new();
     for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
         let Some(grant) = changed.get(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name)) else { continue };
-        let bytes = data.get_mut(descriptor.range.clone()).and_then(|bytes| KernelDescriptor::new(bytes, processor));
+        let bytes = place(image, &descriptor.range, (&mut data, &mut sections));
+        let bytes = bytes.and_then(|bytes| KernelDescriptor::new(bytes, processor));
         let missing =
             || defect(format!("the descriptor of `{}` has no room for {} registers", kernel.name, grant.vgprs));
         describe(bytes.ok_or_else(missing)?, processor, grant).ok_or_else(missing)?;
@@ -84,8 +86,29 @@ pub(crate) fn write<'a>(
         numbers.extend(count(".vgpr_count", kernel.vgpr_count, grant.vgprs));
         numbers.extend(count(".sgpr_count", kernel.sgpr_count, grant.sgprs));
     }
-    notes(image, &numbers, &mut data, &mut sections)?;
-    Ok((Cow::Owned(data), sections))
+    notes(image, &numbers, &mut sections)?;
+    Ok((data, sections))
+}
+
+/// Where a descriptor is to be written: in a copy of the section that holds it, or of the file.
+fn place<'d>(
+    image: &Image<'_>,
+    range: &Range<usize>,
+    (data, sections): (&'d mut Cow<'_, [u8]>, &'d mut Contents),
+) -> Option<&'d mut [u8]> {
+    let inside = |section: &Part<'_>, range: &Range<usize>| {
+        let start = range.start.checked_sub(section.offset as usize)?;
+        let holds = section.is_in_file() && !section.is_code() && start + range.len() <= section.bytes.len();
+        holds.then_some(start..start + range.len())
+    };
+    let mut parts = image.sections.iter().enumerate();
+    match parts.find_map(|(number, section)| Some((number, inside(section, range)?))) {
+        Some((number, own)) => {
+            let bytes = sections.entry(number).or_insert_with(|| image.sections[number].bytes.to_vec());
+            bytes.get_mut(own)
+        }
+        None => data.to_mut().get_mut(range.clone()),
+    }
 }
 
 fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &Grant) -> Option<()> {
@@ -96,12 +119,7 @@ fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, 
     descriptor.set(VGPRS, u64::from(limits.descriptor_blocks(u32::from(grant.vgprs))?))
 }
 
-fn notes(
-    image: &Image<'_>,
-    numbers: &[KernelNumber<'_>],
-    data: &mut [u8],
-    sections: &mut Contents,
-) -> Result<(), Diagnostic> {
+fn notes(image: &Image<'_>, numbers: &[KernelNumber<'_>], sections: &mut Contents) -> Result<(), Diagnostic> {
     if numbers.is_empty() {
         return Ok(());
     }
@@ -110,12 +128,10 @@ fn notes(
     };
     let section = &image.sections[number];
     let made = with_numbers(section.bytes, section.offset as usize, numbers)?;
-    let place = data.get_mut(section.offset as usize..).and_then(|rest| rest.get_mut(..made.len()));
-    match place.filter(|_| made.len() == section.bytes.len()) {
-        Some(place) => place.copy_from_slice(&made),
-        None => drop(sections.insert(number, made)),
+    match sections.insert(number, made) {
+        Some(_) => Err(defect("a kernel descriptor lies among the metadata".to_owned())),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn defect(what: String) -> Diagnostic {

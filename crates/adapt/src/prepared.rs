@@ -102,8 +102,22 @@ impl<'a> Prepared<'a> {
     ) -> Result<(), Diagnostic> {
         let Some((patch, target)) = &self.label else { return Ok(()) };
         let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
-        let again = CodeObject::parse(made)?;
-        self.code.read(|old| same(old, &again, patch).map_err(|what| failed(format!("the label changed {what}"))))?;
+        let same = |old: &CodeObject<'_>, again: &CodeObject<'_>| {
+            same(old, again, patch).map_err(|what| failed(format!("the label changed {what}")))
+        };
+        let again = match &self.code {
+            Code::Same(object) => {
+                let again = CodeObject::parse(made)?;
+                same(object, &again)?;
+                again
+            }
+            Code::New(bytes) => {
+                let (again, old) = rayon::join(|| CodeObject::parse(made), || CodeObject::parse(bytes));
+                let again = again?;
+                same(&old?, &again)?;
+                again
+            }
+        };
         if again.target_id().processor != target.processor {
             return Err(failed(format!("the result is labelled {}", again.target_id())));
         }
