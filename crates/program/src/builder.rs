@@ -35,6 +35,7 @@ pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>)
     }
     builder.follow();
     builder.follow_calls();
+    builder.follow_callers();
     builder.finish()
 }
 
@@ -304,16 +305,62 @@ impl<'s, 'a> Builder<'s, 'a> {
                 drafts.map(|draft| draft.unknown()).sum::<usize>()
             };
             let before = unknown(self);
-            // Whoever may be called; nobody calls kernels but code that is found to do so.
-            let called = self.entries.values().filter(|entry| !entry.is_kernel());
-            let called = called.filter_map(|entry| self.context.clobbers.index_of(entry.offset));
-            let called: Vec<u32> = called.collect();
+            let called = self.called();
             self.track(&open, &called);
             self.follow();
             if unknown(self) == before {
                 return;
             }
         }
+    }
+
+    /// Follows again who calls functions that write more than was known when their callers were followed.
+    fn follow_callers(&mut self) {
+        for _ in 0..CALL_ROUNDS {
+            let stale = |number: &u32| {
+                let draft = self.stretches[*number as usize].draft.as_deref();
+                self.context.clobbers.knows(*number) && draft.is_some_and(|draft| draft.named.is_none())
+            };
+            let stale: Vec<u32> = (0..self.stretches.len() as u32).filter(stale).collect();
+            if !stale.is_empty() {
+                self.track(&[], &stale);
+            }
+            let grown = self.context.clobbers.take_grown();
+            if grown.is_empty() {
+                return;
+            }
+            let callers = self.callers(&grown);
+            for number in &callers {
+                self.stretches[*number as usize].draft.iter_mut().for_each(|draft| draft.due = true);
+            }
+            let called = self.called();
+            self.track(&callers, &called);
+            self.follow();
+        }
+        let grown = self.context.clobbers.take_grown();
+        for number in self.callers(&grown) {
+            let Stretch { start, draft, .. } = &mut self.stretches[number as usize];
+            draft.iter_mut().for_each(|draft| {
+                draft.faults.insert(Problem { offset: *start, reason: Reason::TooDeep });
+            });
+        }
+    }
+
+    /// Functions with calls of these, which rise or not.
+    fn callers(&self, callees: &[u32]) -> Vec<u32> {
+        let (source, clobbers) = (self.context.source, &self.context.clobbers);
+        let calls = |draft: &Draft| {
+            let called = draft.calls.iter().filter_map(|call| clobbers.callee(source, call.to));
+            draft.tracks && called.into_iter().any(|callee| callees.contains(&callee))
+        };
+        let is_caller = |number: &u32| self.stretches[*number as usize].draft.as_deref().is_some_and(calls);
+        (0..self.stretches.len() as u32).filter(is_caller).collect()
+    }
+
+    /// Whoever may be called; nobody calls kernels but code that is found to do so.
+    fn called(&self) -> Vec<u32> {
+        let called = self.entries.values().filter(|entry| !entry.is_kernel());
+        called.filter_map(|entry| self.context.clobbers.index_of(entry.offset)).collect()
     }
 
     fn finish(self) -> Vec<Function> {

@@ -177,6 +177,11 @@ impl Draft {
         self.unknown() != 0
     }
 
+    /// Whether it goes on where nobody knows, without being called back.
+    pub(crate) fn goes_astray(&self) -> bool {
+        !self.faults.is_empty() || self.tracked.jumps.iter().any(|jump| jump.1 == Jump::Unknown)
+    }
+
     /// How many addresses that it goes to are not known.
     pub(crate) fn unknown(&self) -> usize {
         self.tracked.calls.iter().filter(|call| call.1.is_none()).count()

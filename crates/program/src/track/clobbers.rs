@@ -18,6 +18,8 @@ pub(crate) struct Clobbers {
     convention: Box<RegSet>,
     /// How often something was learned.
     clock: u32,
+    /// Functions that write more than was known of them before.
+    grown: Vec<u32>,
 }
 
 /// What LLVM's calling convention lets a function change.
@@ -39,6 +41,7 @@ impl Clobbers {
             sets: vec![None; stretches.len()],
             convention: Box::new(convention()),
             clock: 0,
+            grown: Vec::new(),
         }
     }
 
@@ -61,9 +64,22 @@ impl Clobbers {
             let slot = &mut self.sets[*member as usize];
             if slot.as_deref() != all.as_ref() {
                 self.clock += 1;
+                if slot.as_ref().is_some_and(|known| all.is_none_or(|all| !all.is_subset(known))) {
+                    self.grown.push(*member);
+                }
                 *slot = all.map(Box::new);
             }
         }
+    }
+
+    /// Functions that were found to write more since this was asked last.
+    pub(crate) fn take_grown(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.grown)
+    }
+
+    /// Whether something was learned of a function.
+    pub(crate) fn knows(&self, number: u32) -> bool {
+        self.sets.get(number as usize).is_some_and(Option::is_some)
     }
 
     /// What a function and its callees write; `None` if nothing is known of one of them.
@@ -76,6 +92,10 @@ impl Clobbers {
                 Some(callee) => drop(own.union_with(self.sets[callee as usize].as_ref()?)),
                 None => drop(own.union_with(&self.convention)),
             }
+        }
+        // Where it goes on at a place that is not known, the convention is kept, as by somebody unknown who is called.
+        if draft.goes_astray() {
+            own.union_with(&self.convention);
         }
         // What it writes and loads again it saved, if the convention asks for that.
         if draft.tracks {

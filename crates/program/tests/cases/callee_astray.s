@@ -1,0 +1,59 @@
+// gfx1250 link
+// `keeps` keeps an address in s[40:41] over a call of `callee`, whose own jump goes where nobody knows (to .Lthere_callee, if
+// functions that call each other were followed into each other): it may change what the convention lets it change.
+	.text
+	.p2align 8
+	.globl keeps
+	.type keeps,@function
+keeps:
+	s_get_pc_i64 s[40:41]
+.Lpc_keeps:
+	s_add_co_u32 s40, s40, .Lthere_keeps-.Lpc_keeps
+	s_add_co_ci_u32 s41, s41, 0
+	s_get_pc_i64 s[4:5]
+.Lpc_call:
+	s_add_co_u32 s4, s4, callee-.Lpc_call
+	s_add_co_ci_u32 s5, s5, 0
+	s_swap_pc_i64 s[30:31], s[4:5]
+	s_set_pc_i64 s[40:41]
+.Lthere_keeps:
+	s_endpgm
+.Lend_keeps:
+	.size keeps, .Lend_keeps-keeps
+
+	.p2align 8
+	.type callee,@function
+callee:
+	s_mov_b64 s[22:23], s[30:31]
+	s_get_pc_i64 s[16:17]
+.Lpc_callee:
+	s_add_co_u32 s16, s16, .Lthere_callee-.Lpc_callee
+	s_add_co_ci_u32 s17, s17, 0
+	s_get_pc_i64 s[4:5]
+.Lpc_again:
+	s_add_co_u32 s4, s4, again-.Lpc_again
+	s_add_co_ci_u32 s5, s5, 0
+	s_swap_pc_i64 s[30:31], s[4:5]
+	s_set_pc_i64 s[16:17]
+	s_nop 0
+.Lthere_callee:
+	s_mov_b64 s[40:41], 0
+	s_set_pc_i64 s[22:23]
+.Lend_callee:
+	.size callee, .Lend_callee-callee
+
+	.p2align 8
+	.type again,@function
+again:
+	s_cbranch_scc1 .Lback
+	s_mov_b64 s[24:25], s[30:31]
+	s_get_pc_i64 s[6:7]
+.Lpc_back:
+	s_sub_co_u32 s6, s6, .Lpc_back-callee
+	s_sub_co_ci_u32 s7, s7, 0
+	s_swap_pc_i64 s[30:31], s[6:7]
+	s_set_pc_i64 s[24:25]
+.Lback:
+	s_set_pc_i64 s[30:31]
+.Lend_again:
+	.size again, .Lend_again-again
