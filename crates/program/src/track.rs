@@ -6,10 +6,9 @@
 //! known.
 //!
 //! Evidence: a known callee leaves what neither it nor its callees write, and callee-saved registers that it writes and
-//! loads again ([`Clobbers`]); an unknown one, or one that goes on where
-//! nobody knows, leaves callee-saved registers, as LLVM's calling convention has it. Who calls a function that turns out to
-//! write more is followed again. Functions
-//! are entered, and come back, with the first bank of vector registers.
+//! loads again ([`Clobbers`]); an unknown one, or one that goes on where nobody knows, leaves callee-saved registers, as
+//! LLVM's calling convention has it. Who calls a function that turns out to write more is followed again. Functions are
+//! entered, and come back, with the first bank of vector registers.
 
 mod clobbers;
 mod fetches;
