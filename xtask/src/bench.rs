@@ -18,7 +18,7 @@ use std::process::Command;
 struct Options {
     /// Only the contests whose name (wrapper, interposer, device link, stepping link, code link, gemm, coalesce) contains this;
     /// `fat` for those of whole libraries and of coalesced builds (115 MB are downloaded once); `rewrite` for objects of
-    /// up to 30 million instructions.
+    /// up to 26 million instructions (206 MB).
     filter: Option<String>,
     /// Rounds of each contest in place of its own number.
     #[arg(long)]
