@@ -1,5 +1,5 @@
 // sgprs: 106
-// No pair of scalar registers is free for the base of scratch.
+// No pair of scalar registers is free for the base of scratch: it goes through a pair of vector registers.
 k:
 	s_mov_b64 s[0:1], 0
 	s_mov_b64 s[2:3], 0
