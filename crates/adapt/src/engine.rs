@@ -223,7 +223,8 @@ fn same(
         let plan = verify::Plan::of(one.outcomes.iter().map(|outcome| &outcome.changes));
         let images = (image, new_image);
         let (target, plain) = (task.target, task.plain(one.unit.isa()));
-        verify::unit(&verify::Pair { old: &one.unit, new, plan, images, target, plain, moved: &[], done: task.done })?;
+        let (old, data) = (&one.unit, verify::data(&one.unit));
+        verify::unit(&verify::Pair { old, new, plan, data, images, target, plain, moved: &[], done: task.done })?;
     }
     Ok(())
 }

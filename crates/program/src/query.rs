@@ -6,8 +6,10 @@
 use crate::block::Exit;
 use crate::function::Function;
 use crate::program::Program;
+use crate::source::{Mark, MarkKind};
 use hotswap_isa::{Inst, Name};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// Members of a clause: the low six bits and one more.
 const CLAUSE: u64 = 63;
@@ -46,6 +48,19 @@ pub struct Steps {
 }
 
 impl Program<'_> {
+    /// Data that has a name and a size and that no path executes, in whole dwords; rising.
+    #[must_use]
+    pub fn named_data(&self) -> Vec<Range<u32>> {
+        let size = self.source.bytes.len() as u32;
+        let is_executed = |at: u32| self.function_at(at).is_some_and(|(_, function)| function.is_instruction(at));
+        let objects = self.source.marks.iter().filter(|mark| mark.kind == MarkKind::Object && mark.size > 0);
+        let range = |mark: &Mark<'_>| {
+            let end = mark.offset.saturating_add(mark.size).checked_next_multiple_of(4);
+            mark.offset & !3..end.map_or(size, |end| end.min(size))
+        };
+        objects.map(range).filter(|data| !is_executed(data.start)).collect()
+    }
+
     /// The clause and the delay that cover the instruction at an offset.
     #[must_use]
     pub fn covers(&self, offset: u32) -> Covers {

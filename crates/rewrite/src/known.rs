@@ -9,9 +9,10 @@
 //! Assumed, because neither LLVM nor assemblers write it for AMD GPUs: distances to code as plain numbers in data that
 //! reach a jump through the arguments of a function.
 
+use crate::place::named_data;
 use crate::plan::CodePlan;
 use crate::scan::Computation;
-use hotswap_code_object::image::Image;
+use hotswap_code_object::image::{Image, SymbolRows};
 use hotswap_program::{Callee, Function, Mark, MarkKind, Program, Reason, Source};
 use hotswap_report::Diagnostic;
 use std::collections::BTreeMap;
@@ -66,6 +67,22 @@ pub(crate) fn programs<'p>(
             found.insert(number, Known::new(Held::Own(Box::new(Program::around(source, &[])))));
         }
     }
+    Ok(found)
+}
+
+/// Programs of the sections of a file with relocations that hold data as well: relocations do not tell words of a table from
+/// instructions.
+pub(crate) fn mixed<'p>(
+    image: &Image<'p>,
+    symbols: &[SymbolRows<'_>],
+    lent: &[(usize, &'p Program<'p>)],
+) -> Result<BTreeMap<usize, Known<'p>>, Diagnostic> {
+    let has_named = named_data(image, symbols).iter().any(|data| !data.is_empty());
+    let mut found = match has_named {
+        true => programs(image, lent)?,
+        false => lent.iter().map(|(section, program)| (*section, Known::new(Held::Lent(program)))).collect(),
+    };
+    found.retain(|_, known| !known.data.is_empty());
     Ok(found)
 }
 
@@ -168,10 +185,8 @@ impl<'p> Known<'p> {
     fn find_data(&self) -> Vec<(u64, u64)> {
         let program = self.program();
         let source = &program.source;
-        let mut found: Vec<(u64, u64)> = Vec::new();
-        for mark in source.marks.iter().filter(|mark| mark.kind == MarkKind::Object) {
-            found.push((u64::from(mark.offset), u64::from(mark.offset.saturating_add(mark.size))));
-        }
+        let named = program.named_data().into_iter();
+        let mut found: Vec<(u64, u64)> = named.map(|data| (data.start.into(), data.end.into())).collect();
         let values = program.functions.iter().flat_map(|function| &function.pc_values).map(|value| value.to);
         for to in values.chain(source.slots.iter().map(|slot| slot.to)) {
             let is_code = |at: u64| self.is_reached(at) || self.plain(at).is_some();

@@ -5,6 +5,7 @@ use hotswap_code_object::image::{Image, SymbolRow, SymbolRows};
 use hotswap_code_object::kernel_descriptor::{self, KernelDescriptor};
 use object::elf;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// A stretch of code with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,21 @@ pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec
         found[number].push(Function { start, end, name: symbol.name.to_owned(), is_kernel, has_second_entry });
     }
     found.into_iter().zip(&image.sections).map(|(found, section)| complete(found, section.bytes)).collect()
+}
+
+/// The data with a name and a size in each section with code, by place.
+pub(crate) fn named_data(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<Range<u64>>> {
+    let mut found: Vec<Vec<Range<u64>>> = image.sections.iter().map(|_| Vec::new()).collect();
+    let objects = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT && row.size > 0);
+    for symbol in objects {
+        let Some(number) = symbol.section else { continue };
+        let section = &image.sections[number];
+        let start = symbol.value.checked_sub(section.address).filter(|start| *start < section.bytes.len() as u64);
+        let end = |start: u64| start.saturating_add(symbol.size).min(section.size);
+        found[number].extend(start.filter(|_| section.is_code()).map(|start| start..end(start)));
+    }
+    found.iter_mut().for_each(|ranges| ranges.sort_unstable_by_key(|range| (range.start, range.end)));
+    found
 }
 
 /// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the one entry finds its arguments preloaded.

@@ -71,8 +71,10 @@ pub(crate) struct Context<'a> {
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
     pub(crate) registers: &'a Registers<'a>,
-    /// For sections without relocations what is known of them.
+    /// For sections without relocations, or with data, what is known of them.
     pub(crate) known: &'a BTreeMap<usize, Known<'a>>,
+    /// The file was linked without its relocations.
+    pub(crate) is_bare: bool,
     /// Whether an instruction serves fetching ahead alone.
     pub(crate) serves: &'a Serves<'a>,
 }
@@ -101,7 +103,7 @@ impl<'e> CodePlan<'e> {
         drop(order);
         let serves = |at: u64| (context.serves)(section, at);
         let unexplained =
-            explain(context.marks.isa, (part.bytes, part.offset), open, known.is_some(), &serves, &mut fetches)?;
+            explain(context.marks.isa, (part.bytes, part.offset), open, context.is_bare, &serves, &mut fetches)?;
         let end = |(edit, _)| Placed { old: part.size, removed: 0, rank: Rank::Lead, edit };
         placed.extend(behind.into_iter().map(end));
         placed.sort_by_key(|place| place.old);

@@ -78,13 +78,13 @@ fn rewrite_plain(
     let relocations = image.relocations()?;
     check(image, edits)?;
     let marks = Marks::new(isa(image)?);
-    let known = match is_bare(image, &relocations) {
-        true => known::programs(image, options.programs)?,
-        false => BTreeMap::new(),
-    };
+    let is_bare = is_bare(image, &relocations);
+    let known = if is_bare { known::programs(image, options.programs)? } else { BTreeMap::new() };
+    let mixed = if is_bare { BTreeMap::new() } else { known::mixed(image, &symbols, options.programs)? };
     let counters = Counters::new(image, &known, options.programs);
     let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
-    let plans = plans(image, &symbols, &relocations, &marks, edits, (options, &known, &serves))?;
+    let code = Code { known: if is_bare { &known } else { &mixed }, is_bare };
+    let plans = plans(image, &symbols, &relocations, &marks, edits, (options, code, &serves))?;
     let maps = Maps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(image, &maps, &symbols, &relocations)?;
     replaced.extend(contents(image, options)?);
@@ -234,7 +234,14 @@ pub(crate) fn plans_of<'e>(
         let function = known.get(&section).and_then(|known| known.function(at));
         function.is_some_and(|function| function.serves_fetching(at as u32))
     };
-    plans(image, symbols, relocations, marks, edits, (options, known, &serves))
+    plans(image, symbols, relocations, marks, edits, (options, Code { known, is_bare: true }, &serves))
+}
+
+/// What is known of code, and whether nothing else explains it.
+#[derive(Clone, Copy)]
+struct Code<'k> {
+    known: &'k BTreeMap<usize, Known<'k>>,
+    is_bare: bool,
 }
 
 fn plans<'e>(
@@ -243,11 +250,11 @@ fn plans<'e>(
     relocations: &[Relocations<'_>],
     marks: &Marks,
     edits: &'e BTreeMap<usize, Edits>,
-    (options, known, serves): (&Options<'_>, &BTreeMap<usize, Known<'_>>, &Serves<'_>),
+    (options, Code { known, is_bare }, serves): (&Options<'_>, Code<'_>, &Serves<'_>),
 ) -> Result<Vec<CodePlan<'e>>, Diagnostic> {
     let none = |_: &LongBranch| None;
     let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
-    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none), known, serves };
+    let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none), known, is_bare, serves };
     let branches = relocated_branches(image, relocations)?;
     let mut functions = crate::place::functions(image, symbols);
     let mut plans = Vec::new();

@@ -1,12 +1,13 @@
 //! Reading a result again.
 
 use crate::code::{Mark, Marks};
-use crate::place::{Function, functions};
+use crate::place::{Function, functions, named_data};
 use hotswap_code_object::image::Image;
 use hotswap_code_object::{CodeObject, Kind};
 use hotswap_isa::{Isa, Target};
 use hotswap_report::{Diagnostic, codes};
 use rayon::prelude::*;
+use std::ops::Range;
 
 fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).at(offset)
@@ -22,7 +23,8 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     let read = || {
         let image = Image::parse(data)?;
         let symbols = image.symbols();
-        let functions = symbols.as_ref().map_or_else(|_| Vec::new(), |symbols| functions(&image, symbols));
+        let tables = symbols.as_ref().map_or(&[][..], |symbols| symbols);
+        let functions: Vec<_> = functions(&image, tables).into_iter().zip(named_data(&image, tables)).collect();
         Ok::<_, Diagnostic>((image, symbols, functions))
     };
     let (object, read) = rayon::join(object, read);
@@ -49,10 +51,13 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     }
     let Some(target) = Target::find(image.flags.target_id().processor.name) else { return Ok(()) };
     let marks = Marks::new(Isa::new(target));
-    for (section, functions) in image.sections.iter().zip(functions) {
+    for (section, (functions, data)) in image.sections.iter().zip(functions) {
         let wrong = |function: &Function| {
             let bytes = &section.bytes[function.start as usize..function.end as usize];
-            let (at, what) = branches(&marks, bytes).err()?;
+            let first = data.partition_point(|data| data.start <= function.start);
+            let inside = data[first..].iter().take_while(|data| data.start < function.end);
+            let data = inside.map(|data| data.start - function.start..data.end - function.start);
+            let (at, what) = branches(&marks, bytes, data).err()?;
             Some(failed(section.offset + function.start + at, format!("{what} in `{}`", function.name)))
         };
         // The first one, whichever is found first.
@@ -63,13 +68,18 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Branches inside a function must go to the begin of an instruction.
-fn branches(marks: &Marks, bytes: &[u8]) -> Result<(), (u64, &'static str)> {
+/// Branches inside a function must go to the begin of an instruction. `data` is passed over.
+fn branches(marks: &Marks, bytes: &[u8], data: impl Iterator<Item = Range<u64>>) -> Result<(), (u64, &'static str)> {
+    let mut data = data.peekable();
     // One bit for each dword that an instruction begins at.
     let mut begins = vec![0_u64; bytes.len() / 256 + 1];
     let mut targets: Vec<(u64, u64)> = Vec::new();
     let (mut at, mut is_clean) = (0, true);
     while at < bytes.len() {
+        if let Some(passed) = data.next_if(|data| data.start <= at as u64) {
+            at = at.max((passed.end as usize).next_multiple_of(4));
+            continue;
+        }
         begins[at / 256] |= 1 << (at / 4 % 64);
         let word = bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         let Some(size) = marks.isa.size(&bytes[at..]) else {

@@ -105,6 +105,7 @@ fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Mov
             old: &one.unit,
             new,
             plan,
+            data: verify::data(&one.unit),
             images,
             target,
             plain: &plain,

@@ -286,13 +286,19 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     fn code(&mut self, end: u32) -> Result<(), Fault> {
         let isa = self.pair.old.isa();
         let mut planned = self.pair.plan.range(self.old..end.max(self.old)).iter().peekable();
+        let mut data = self.pair.data_in(self.old..end).iter().peekable();
         while self.old < end {
+            if let Some(data) = data.next_if(|data| data.start <= self.old) {
+                self.data(data.end.min(end))?;
+                continue;
+            }
             while planned.next_if(|(offset, ..)| *offset < self.old).is_some() {}
             if let Some((_, _, code)) = planned.next_if(|(offset, ..)| *offset == self.old) {
                 self.place(code)?;
                 continue;
             }
             let next = planned.peek().map_or(end, |(offset, ..)| *offset);
+            let next = next.min(data.peek().map_or(end, |data| data.start));
             if self.plain(next.min(end), end) {
                 continue;
             }
@@ -312,6 +318,21 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Data up to an old offset: the bytes that it was.
+    fn data(&mut self, end: u32) -> Result<(), Fault> {
+        let Some(size) = end.checked_sub(self.old) else { return Ok(()) };
+        let bytes = |bytes: &'p [u8], at: u32| bytes.get(at as usize..)?.get(..size as usize);
+        let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
+        if bytes(old, self.old) != bytes(new, self.new) {
+            return self.fault("data between the instructions has changed");
+        }
+        // It could be read as anything.
+        self.followed.covered.push((self.covered, self.new));
+        (self.old, self.new) = (end, self.new + size);
+        self.covered = self.new;
         Ok(())
     }
 

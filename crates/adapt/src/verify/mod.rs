@@ -70,6 +70,8 @@ pub(crate) struct Pair<'p, 'a, 'b> {
     pub(crate) old: &'p Unit<'a>,
     pub(crate) new: &'p Unit<'b>,
     pub(crate) plan: Plan<'p>,
+    /// Named data between the old instructions; see [`data`].
+    pub(crate) data: Vec<Range<u32>>,
     pub(crate) images: (&'p Image<'a>, &'p Image<'b>),
     pub(crate) target: Isa,
     pub(crate) plain: &'p Plain,
@@ -85,6 +87,13 @@ impl Pair<'_, '_, '_> {
         moved_to(self.moved, old)
     }
 
+    /// The data that begins in a range of old offsets, or around its begin.
+    fn data_in(&self, range: Range<u32>) -> &[Range<u32>] {
+        let first = self.data.partition_point(|data| data.end <= range.start);
+        let rest = &self.data[first..];
+        &rest[..rest.partition_point(|data| data.start < range.end)]
+    }
+
     /// The old code there is not needed for a while.
     fn done_with(&self, range: Range<u32>) {
         let bytes = self.old.program.source.bytes.get(range.start as usize..range.end as usize);
@@ -95,6 +104,18 @@ impl Pair<'_, '_, '_> {
 /// Where an offset is when functions were moved and nothing else.
 pub(crate) fn moved_to(moved: &[Moved], old: u32) -> u32 {
     Moved::place(moved, u64::from(old)).map_or(old, |place| place as u32)
+}
+
+/// The named data of a unit, rising; what overlaps is one.
+pub(crate) fn data(unit: &Unit<'_>) -> Vec<Range<u32>> {
+    let mut merged: Vec<Range<u32>> = Vec::new();
+    for data in unit.program.named_data() {
+        match merged.last_mut().filter(|last| data.start <= last.end) {
+            Some(last) => last.end = last.end.max(data.end),
+            None => merged.push(data),
+        }
+    }
+    merged
 }
 
 /// Something that is not as planned: offset in the new section, and what.
