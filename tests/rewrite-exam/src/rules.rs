@@ -76,7 +76,7 @@ fn clause(listing: &Listing, line: usize, say: &mut dyn FnMut(&str)) {
 fn beyond_llvm(listing: &Listing, line: usize, fresh: bool, say: &mut dyn FnMut(&str)) {
     let here = &listing.lines[line];
     let name = here.mnemonic();
-    if name.ends_with("_addtid_b32") {
+    if name.starts_with("ds_") && name.ends_with("_addtid_b32") {
         say("LDS at M0 + 4 * lane");
     }
     if name.starts_with("v_") && name.contains("64") && here.text.contains("src_flat_scratch_base") {
