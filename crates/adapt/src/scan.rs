@@ -226,6 +226,9 @@ impl Look<'_> {
         let number = (at - self.range.0) / 256;
         let end = (self.range.0 + (number + 1) * 256).min(self.range.1);
         let mut starts = self.starts[number];
+        // Constants behind branches that are predicted let the next instruction begin before this length is known, but the
+        // compiler must not know them.
+        let steps = black_box([4, 8]);
         while at < end {
             let bit = 1 << ((at - self.range.0) / 4 % 64);
             if starts & bit != 0 {
@@ -237,10 +240,9 @@ impl Look<'_> {
                 return self.one(bytes, at, found);
             };
             starts |= bit;
-            // Constants behind branches that are predicted let the next instruction begin before this length is known.
             let next = match seen.len {
-                4 => black_box(at + 4),
-                8 => black_box(at + 8),
+                4 => at + steps[0],
+                8 => at + steps[1],
                 len => at + usize::from(len),
             };
             if seen.class == BRANCH {
