@@ -82,7 +82,7 @@ fn code(
 ) -> Result<Vec<u8>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let image = Image::parse(object.bytes()).map_err(one)?;
-    let work = planned(object, &image, task, found)?;
+    let mut work = planned(object, &image, task, found)?;
     (task.done)(object.bytes());
     let before = record.clone();
     let bytes = match written(object, (&image, &work), task, &[], record) {
@@ -92,6 +92,8 @@ fn code(
         }
         result => result.map_err(one)?,
     };
+    (task.done)(object.bytes());
+    work.iter_mut().for_each(Work::keep_changes);
     if bytes != object.bytes() {
         verified(&image, work, &bytes, task).map_err(one)?;
     }
@@ -188,7 +190,10 @@ fn verified<'a>(
     let suspects = || suspects(CodeStarts::of(&object), isa, task.rewriter);
     let described = || object.check_descriptors();
     let (described, (sources, found)) = rayon::join(described, || rayon::join(|| Unit::sources(&object), suspects));
+    let sources = sources?;
     described?;
+    let processor = object.target_id().processor;
+    drop(object);
     let places = |number: usize, source: &Source<'_>| {
         let file = new_image.sections[number].offset as usize;
         let mut places = found.iter().find(|found| found.file == file).map_or_else(Vec::new, Suspects::places);
@@ -199,14 +204,14 @@ fn verified<'a>(
         places.sort_unstable();
         places
     };
-    let units = Unit::read(sources?, &new_image, &numbers, places);
+    let units = Unit::read(sources, &new_image, &numbers, places);
     let same = || {
         let result = same((image, work.as_ref()), (&new_image, &units), task);
         // Giving back so much memory takes a while: the other check goes on meanwhile.
         drop(work);
         result
     };
-    let again = || again(&units, found, &new_image, object.target_id().processor, task);
+    let again = || again(&units, found, &new_image, processor, task);
     let (same, again) = rayon::join(same, again);
     same.and(again)
 }
@@ -304,6 +309,15 @@ fn by_function(program: &Program<'_>, suspects: &Suspects) -> Vec<(usize, [Vec<u
 }
 
 impl Work<'_> {
+    /// Gives back what the record was made of: the check of the result asks for the changes alone.
+    fn keep_changes(&mut self) {
+        self.kernels = Vec::new();
+        for outcome in &mut self.outcomes {
+            let Outcome { number, changes, .. } = std::mem::take(outcome);
+            *outcome = Outcome { number, changes, ..Outcome::default() };
+        }
+    }
+
     fn record(&self, processor: &Processor, record: &mut ObjectRecord, changed: &mut BTreeMap<String, Grant>) {
         let outcomes: Vec<&Outcome> = self.outcomes.iter().collect();
         let grants = grant::grants(&self.kernels, &outcomes);

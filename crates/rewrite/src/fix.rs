@@ -16,6 +16,9 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chunks(pub(crate) Vec<(u64, u64)>);
 
+/// Nothing in a section has another offset.
+static UNMOVED: Chunks = Chunks(Vec::new());
+
 impl Chunks {
     /// Notes where old bytes have gone; without effect where they move like those before.
     pub(crate) fn push(&mut self, old: u64, new: u64) {
@@ -61,9 +64,11 @@ impl<'m> Maps<'m> {
         Self { inside }
     }
 
-    pub(crate) fn with(mut self, replaced: &'m [(usize, Replaced)]) -> Self {
-        for (section, content) in replaced {
-            self.inside[*section] = Inside::Chunks(&content.chunks);
+    /// With sections that were encoded again, and those of which the caller has new bytes.
+    pub(crate) fn with(mut self, replaced: &'m [(usize, Replaced)], contents: &[(usize, &[u8])]) -> Self {
+        let chunks = replaced.iter().map(|(section, content)| (section, &content.chunks));
+        for (section, chunks) in chunks.chain(contents.iter().map(|(section, _)| (section, &UNMOVED))) {
+            self.inside[*section] = Inside::Chunks(chunks);
         }
         self
     }

@@ -169,6 +169,11 @@ impl<'e> CodePlan<'e> {
         self.contents.len() - 1
     }
 
+    /// Gives back what only writing asks for.
+    pub(crate) fn forget_content(&mut self) {
+        (self.contents, self.paddings, self.branches, self.words) = Default::default();
+    }
+
     /// Makes maps until all branches reach.
     fn settle(&mut self, context: &Context<'_>, mut changes: Vec<Change>, old: &[u8]) -> Result<(), Diagnostic> {
         let (mut long, mut padded) = (HashSet::new(), HashSet::new());

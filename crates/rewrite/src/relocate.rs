@@ -9,6 +9,7 @@
 use crate::fix::{Place, World};
 use crate::known::Known;
 use crate::plan::CodePlan;
+use crate::rewrite::Done;
 use crate::{distances, refuse};
 use hotswap_code_object::image::{Form, Formula, Rela, Relocations, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
@@ -33,6 +34,9 @@ pub(crate) struct Fields<'w> {
 
 /// Where in a kernel descriptor the distance to its code is; it counts from the descriptor.
 const ENTRY: u64 = 16;
+
+/// Old bytes that are given back at once.
+const READ: u64 = 1 << 20;
 
 /// Bytes of a word of packed relocations.
 const WORD: usize = 8;
@@ -74,10 +78,16 @@ struct Case<'c> {
 
 impl Fields<'_> {
     /// Writes all records, and in a linked file the fields. Gives the places in code that a relocation is about.
-    pub(crate) fn relocations(&self, all: &[Relocations<'_>], out: &mut [u8]) -> Result<HashSet<Place>, Diagnostic> {
+    /// `done` is told old bytes that have been compared.
+    pub(crate) fn relocations(
+        &self,
+        all: &[Relocations<'_>],
+        done: &Done<'_>,
+        out: &mut [u8],
+    ) -> Result<HashSet<Place>, Diagnostic> {
         let mut seen = HashSet::new();
         for relocations in all {
-            let mut packed = Vec::new();
+            let (mut packed, mut read) = (Vec::new(), 0);
             for (number, rela) in relocations.iter().enumerate() {
                 let (rela, at) = (rela?, relocations.offset(number));
                 if rela.kind.formula == Formula::None {
@@ -97,7 +107,10 @@ impl Fields<'_> {
                     seen.insert(case.place);
                 }
                 match self.world.is_linked() {
-                    true if relocations.target != 0 => self.field(&case, addend, out)?,
+                    true if relocations.target != 0 => {
+                        self.field(&case, addend, out)?;
+                        self.release(case.place, &mut read, done);
+                    }
                     true => self.applied(&case, relocations.form, addend, out),
                     false => {}
                 }
@@ -107,6 +120,14 @@ impl Fields<'_> {
             }
         }
         Ok(seen)
+    }
+
+    /// Fields rise, as a rule: what stands before one is not needed any more. `read` says up to where that was told.
+    fn release(&self, place: Place, read: &mut u64, done: &Done<'_>) {
+        if place.offset >= *read + READ {
+            self.world.image.sections[place.section].bytes.get(*read as usize..place.offset as usize).map(done);
+            *read = place.offset;
+        }
     }
 
     /// Writes the words that say where addresses are. The room is what [`packed_sizes`] asked for; what is too much of it

@@ -3,16 +3,17 @@
 use crate::code::Marks;
 use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
-use crate::fix::{Chunks, Maps, Place, Replaced, World};
+use crate::fix::{Maps, Place, World};
 use crate::known::{self, Counters, Known, Serves};
 use crate::plan::{CodePlan, Context, LongBranch};
 use crate::relocate::{self, Fields};
 use crate::{distances, packed, refuse, tables, verify};
 use hotswap_code_object::Kind;
-use hotswap_code_object::image::{Formula, Image, Layout, Relocations, SymbolRows};
+use hotswap_code_object::image::{Formula, Image, Layout, Part, Relocations, SymbolRows};
 use hotswap_isa::{Isa, Target};
 use hotswap_program::Program;
 use hotswap_report::{Diagnostic, codes};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Gives the first of two free scalar registers (even, below 106) for a branch that does not reach its target any more;
@@ -74,9 +75,17 @@ fn rewrite_plain(
     edits: &BTreeMap<usize, Edits>,
     options: &Options<'_>,
 ) -> Result<Output, Diagnostic> {
+    // What it is made with takes as much memory as a third of the file: it is gone before the result is read.
+    let output = laid_out(image, edits, options)?;
+    verify::verify(&output.bytes).map_err(|error| blame(image, error))?;
+    Ok(output)
+}
+
+/// The new file, before anybody has read it.
+fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
     let symbols = image.symbols()?;
     let relocations = image.relocations()?;
-    check(image, edits)?;
+    check(image, edits, options.contents)?;
     let marks = Marks::new(isa(image)?);
     let is_bare = is_bare(image, &relocations);
     let known = if is_bare { known::programs(image, options.programs)? } else { BTreeMap::new() };
@@ -84,29 +93,33 @@ fn rewrite_plain(
     let counters = Counters::new(image, &known, options.programs);
     let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
     let code = Code { known: if is_bare { &known } else { &mixed }, is_bare };
-    let plans = plans(image, &symbols, &relocations, &marks, edits, (options, code, &serves))?;
+    let mut plans = plans(image, &symbols, &relocations, &marks, edits, (options, code, &serves))?;
     let maps = Maps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(image, &maps, &symbols, &relocations)?;
-    replaced.extend(contents(image, options)?);
-    let maps = maps.with(&replaced);
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     plans.iter().for_each(|plan| sizes[plan.section] = plan.map.size());
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
-    let layout = place(image, &maps, &relocations, sizes)?;
+    options.contents.iter().for_each(|(section, bytes)| sizes[*section] = bytes.len() as u64);
+    let layout = place(image, &maps.with(&replaced, options.contents), &relocations, sizes)?;
     prove(image, &layout, &known, (&plans, options.free))?;
+    let done = options.done.unwrap_or(&|_| {});
+    // What was scanned is mapped: it goes before there is a file beside it.
+    done(image.bytes());
     let mut out = layout.write(image)?;
-    for plan in &plans {
-        let done = options.done.unwrap_or(&|_| {});
+    done(image.bytes());
+    for plan in &mut plans {
         plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)], done)?;
+        plan.forget_content();
     }
-    for (section, content) in &replaced {
-        out[layout.range(*section)].copy_from_slice(&content.bytes);
-    }
+    let encoded =
+        replaced.iter_mut().map(|(section, content)| (*section, Cow::Owned(std::mem::take(&mut content.bytes))));
+    let given = options.contents.iter().map(|(section, bytes)| (*section, Cow::Borrowed(*bytes)));
+    encoded.chain(given).for_each(|(section, bytes)| out[layout.range(section)].copy_from_slice(&bytes));
+    let maps = Maps::new(image, &plans).with(&replaced, options.contents);
     let world = World { image, layout: &layout, maps: &maps };
-    finish(&world, &symbols, &relocations, (&plans, &known, &serves), &distances, &mut out)?;
+    finish(&world, &symbols, &relocations, (&plans, &known, &serves), (&distances, done), &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
-    verify::verify(&out).map_err(|error| blame(image, error))?;
     Ok(Output { bytes: out, grown })
 }
 
@@ -155,24 +168,17 @@ pub(crate) fn isa(image: &Image<'_>) -> Result<Isa, Diagnostic> {
     target.map(Isa::new).ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
 }
 
-fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>) -> Result<(), Diagnostic> {
+fn check(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, contents: &[(usize, &[u8])]) -> Result<(), Diagnostic> {
     if let Some(number) =
         edits.keys().find(|number| image.sections.get(**number).is_none_or(|section| !section.is_code()))
     {
         return Err(refuse(0, format!("the edits are for section {number}, which holds no code")));
     }
-    Ok(())
-}
-
-/// New bytes that the caller has for whole sections.
-fn contents(image: &Image<'_>, options: &Options<'_>) -> Result<Vec<(usize, Replaced)>, Diagnostic> {
-    let content = |(section, bytes): &(usize, &[u8])| match image.sections.get(*section) {
-        Some(part) if !part.is_code() && part.is_in_file() => {
-            Ok((*section, Replaced { bytes: bytes.to_vec(), chunks: Chunks::default() }))
-        }
-        _ => Err(refuse(0, format!("section {section} cannot have new bytes as a whole"))),
-    };
-    options.contents.iter().map(content).collect()
+    let is_free = |part: &Part<'_>| !part.is_code() && part.is_in_file();
+    match contents.iter().find(|(number, _)| !image.sections.get(*number).is_some_and(is_free)) {
+        Some((number, _)) => Err(refuse(0, format!("section {number} cannot have new bytes as a whole"))),
+        None => Ok(()),
+    }
 }
 
 /// Whether a linked file has no relocations but the loader's.
@@ -294,7 +300,7 @@ fn finish(
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
     (plans, known, serves): (&[CodePlan<'_>], &BTreeMap<usize, Known<'_>>, &Serves<'_>),
-    call_frames: &[Distance],
+    (call_frames, done): (&[Distance], &Done<'_>),
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     let values = tables::values(world, symbols)?;
@@ -302,7 +308,7 @@ fn finish(
     let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
     let (objects, descriptors) = tables::objects(world, symbols);
     let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
-    let seen = fields.relocations(relocations, out)?;
+    let seen = fields.relocations(relocations, done, out)?;
     distances::write(world, plans, (known, serves), &seen, out)?;
     tables::write_dynamic(world, out)?;
     tables::write_frame_table(world, out)?;
