@@ -32,7 +32,7 @@ pub(crate) struct Change {
     /// How many they are.
     pub(crate) size: u64,
     /// What they are; the meaning is the owner's.
-    pub(crate) content: usize,
+    pub(crate) content: u32,
 }
 
 /// Old places of a section to new ones.

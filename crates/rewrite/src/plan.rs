@@ -34,15 +34,15 @@ pub struct LongBranch {
     pub target: u64,
 }
 
-/// What a change consists of.
+/// What a change consists of. There are as many as changes: numbers have 32 bits, as those of the bytes of edits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content {
     /// Number of an edit.
-    Edit(usize),
+    Edit(u32),
     /// Number of a padding.
-    Padding(usize),
+    Padding(u32),
     /// Number of a branch that became long, and the first of its two registers.
-    Long(usize, u8),
+    Long(u32, u8),
     /// One `s_nop` behind a branch whose distance would be a bad one.
     Nop,
 }
@@ -104,7 +104,7 @@ impl<'e> CodePlan<'e> {
         let serves = |at: u64| (context.serves)(section, at);
         let unexplained =
             explain(context.marks.isa, (part.bytes, part.offset), open, context.is_bare, &serves, &mut fetches)?;
-        let end = |(edit, _)| Placed { old: part.size, removed: 0, rank: Rank::Lead, edit };
+        let end = |(edit, _)| Placed { old: part.size, removed: 0, rank: Rank::Lead, edit: edit as u32 };
         placed.extend(behind.into_iter().map(end));
         placed.sort_by_key(|place| place.old);
         if !relocated.is_empty() {
@@ -125,7 +125,7 @@ impl<'e> CodePlan<'e> {
             fetches,
             unexplained,
             edits,
-            contents: Vec::new(),
+            contents: Vec::with_capacity(placed.len()),
             paddings,
             branches,
             words,
@@ -139,7 +139,7 @@ impl<'e> CodePlan<'e> {
         }
         for number in 0..plan.paddings.len() {
             let (old, end) = (plan.paddings[number].start, plan.paddings[number].end);
-            let content = plan.add(Content::Padding(number));
+            let content = plan.add(Content::Padding(number as u32));
             changes.push(Change { old, removed: end - old, rank: Rank::Padding, new: 0, size: 0, content });
         }
         plan.settle(context, changes, part.bytes)?;
@@ -164,9 +164,9 @@ impl<'e> CodePlan<'e> {
         Ok(())
     }
 
-    fn add(&mut self, content: Content) -> usize {
+    fn add(&mut self, content: Content) -> u32 {
         self.contents.push(content);
-        self.contents.len() - 1
+        self.contents.len() as u32 - 1
     }
 
     /// Gives back what only writing asks for.
@@ -200,7 +200,7 @@ impl<'e> CodePlan<'e> {
                 let registers = self.ask(context, number, old)?;
                 let branch = self.branches[number];
                 long.insert(number);
-                let content = self.add(Content::Long(number, registers));
+                let content = self.add(Content::Long(number as u32, registers));
                 let (old, removed) = (branch.at(), branch.size());
                 changes.push(Change { old, removed, rank: Rank::Swap, new: 0, size: 0, content });
             }
@@ -208,10 +208,12 @@ impl<'e> CodePlan<'e> {
     }
 
     fn size_of(&self, change: &Change, new: u64, old: &[u8]) -> u64 {
-        match self.contents[change.content] {
-            Content::Edit(number) => self.edits.bytes_of(&self.edits.rows[number]).len() as u64,
-            Content::Padding(number) => self.paddings[number].size(new),
-            Content::Long(number, _) => self.forms.size(self.forms.is_conditional(self.branches[number].word(old))),
+        match self.contents[change.content as usize] {
+            Content::Edit(number) => self.edits.bytes_of(&self.edits.rows[number as usize]).len() as u64,
+            Content::Padding(number) => self.paddings[number as usize].size(new),
+            Content::Long(number, _) => {
+                self.forms.size(self.forms.is_conditional(self.branches[number as usize].word(old)))
+            }
             Content::Nop => 4,
         }
     }

@@ -135,7 +135,7 @@ pub(crate) struct Placed {
     pub(crate) removed: u64,
     pub(crate) rank: Rank,
     /// Number of the edit.
-    pub(crate) edit: usize,
+    pub(crate) edit: u32,
 }
 
 /// A clause in which an edit falls: its members before and from there on.
@@ -420,7 +420,7 @@ impl<'a> Scanner<'a> {
             };
             let inserted = if rank == Rank::Tail { &mut state.behind } else { &mut before };
             inserted.add(self.marks.isa, self.list.bytes_of(edit), removed > 0);
-            self.found.placed.push(Placed { old, removed, rank, edit: *number });
+            self.found.placed.push(Placed { old, removed, rank, edit: *number as u32 });
             self.next += 1;
         }
         state.insert(before, &mut self.found.words);

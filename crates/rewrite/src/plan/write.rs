@@ -89,11 +89,11 @@ impl CodePlan<'_> {
         Ok(())
     }
 
-    fn content(&self, content: usize, new: u64, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
-        match self.contents[content] {
-            Content::Edit(number) => self.edit(&self.edits.rows[number], new, out),
+    fn content(&self, content: u32, new: u64, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
+        match self.contents[content as usize] {
+            Content::Edit(number) => self.edit(&self.edits.rows[number as usize], new, out),
             Content::Padding(number) => {
-                self.paddings[number].write(new, out);
+                self.paddings[number as usize].write(new, out);
                 Ok(())
             }
             Content::Nop => {
@@ -101,7 +101,7 @@ impl CodePlan<'_> {
                 Ok(())
             }
             Content::Long(number, first) => {
-                let branch = self.branches[number];
+                let branch = self.branches[number as usize];
                 let mut words = Vec::with_capacity(9);
                 self.forms.write(branch.word(old), first, new, self.target(branch, old)?, &mut words);
                 out.chunks_exact_mut(4).zip(words).for_each(|(out, word)| out.copy_from_slice(&word.to_le_bytes()));
