@@ -24,6 +24,9 @@ use hotswap_rewrite::{Done, Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::vec::IntoIter;
 
 #[cfg(test)]
 mod damage;
@@ -95,7 +98,7 @@ fn code(
     (task.done)(object.bytes());
     work.iter_mut().for_each(Work::keep_changes);
     if bytes != object.bytes() {
-        verified(&image, work, &bytes, task).map_err(one)?;
+        verified(&image, Spent(work), &bytes, task).map_err(one)?;
     }
     Ok(bytes)
 }
@@ -201,7 +204,8 @@ fn verified<'a>(
         let old = all.iter().filter(|work| work.unit.number == number).flat_map(|work| &work.unit.program.functions);
         let marks = old.filter_map(|function| source.marks.get(function.mark? as usize));
         places.extend(marks.map(|mark| mark.offset));
-        places.sort_unstable();
+        // Two lists that rise, which this sort only merges.
+        places.sort();
         places
     };
     let units = Unit::read(sources, &new_image, &numbers, places);
@@ -214,6 +218,25 @@ fn verified<'a>(
     let again = || again(&units, found, &new_image, processor, task);
     let (same, again) = rayon::join(same, again);
     same.and(again)
+}
+
+/// Work that nobody asks after the check. It has many small parts, which all cores give back.
+struct Spent<'a>(Vec<Work<'a>>);
+
+impl<'a> AsRef<[Work<'a>]> for Spent<'a> {
+    fn as_ref(&self) -> &[Work<'a>] {
+        &self.0
+    }
+}
+
+impl Drop for Spent<'_> {
+    fn drop(&mut self) {
+        for Work { unit, outcomes, .. } in &mut self.0 {
+            let (functions, outcomes) = (std::mem::take(&mut unit.program.functions), std::mem::take(outcomes));
+            let outcomes = || outcomes.into_par_iter().with_max_len(FUNCTIONS).for_each(drop);
+            rayon::join(outcomes, || functions.into_par_iter().with_max_len(FUNCTIONS).for_each(drop));
+        }
+    }
 }
 
 /// Compares units before and after.
@@ -260,6 +283,9 @@ fn again(
     Ok(())
 }
 
+/// Functions that one thread takes at once at most: with fewer tasks one of them would be busy alone at the end.
+const FUNCTIONS: usize = 64;
+
 /// Does all functions with suspects, in parallel; the order of the results is that of the code.
 fn run<T: Send>(
     unit: &Unit<'_>,
@@ -269,43 +295,67 @@ fn run<T: Send>(
     result: impl Fn(Outcome) -> T + Sync,
 ) -> Vec<T> {
     let early = &suspects.early;
-    let one = |(number, [sites, reasons]): &(usize, [Vec<u32>; 2])| {
+    let one = |(number, [sites, reasons]): &Found| {
         let Function { start, end, .. } = unit.program.functions[*number];
         let early = &early[early.partition_point(|offset| *offset < start)..];
         let early = &early[..early.partition_point(|offset| *offset < end)];
+        let (sites, reasons) = (&suspects.sites[sites.clone()], &suspects.reasons[reasons.clone()]);
         result(sites::function(task, unit, kernels, *number, &Places { sites, reasons, early }))
     };
-    by_function(&unit.program, suspects).par_iter().map(one).collect()
+    by_function(&unit.program, suspects).par_iter().with_max_len(FUNCTIONS).map(one).collect()
 }
 
+/// A function by its number, and where its sites and reasons are in their lists.
+type Found = (usize, [Range<usize>; 2]);
+
 /// Functions by number, each with its sites and reasons.
-fn by_function(program: &Program<'_>, suspects: &Suspects) -> Vec<(usize, [Vec<u32>; 2])> {
-    let mut functions: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
-    for (kind, offsets) in [&suspects.sites, &suspects.reasons].into_iter().enumerate() {
-        let mut rest = &offsets[..];
-        while let Some((offset, others)) = rest.split_first() {
-            // What stands behind a function without a name of its own is in question if that one is.
-            let behind = || {
-                let before = program.functions.partition_point(|function| function.start <= *offset).checked_sub(1)?;
-                let function = &program.functions[before];
-                // One that is not there is closed.
-                let marks = &program.source.marks;
-                let next = &marks[marks.partition_point(|mark| mark.offset < function.end)..];
-                let mut between = next.iter().take_while(|mark| mark.offset <= *offset);
-                let is_code = |mark: &Mark<'_>| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function);
-                (!function.is_closed() && !between.any(is_code)).then_some(before)
-            };
-            // All that one function holds at once.
-            let found = program.function_at(*offset);
-            let count = found.map_or(0, |(_, function)| others.partition_point(|other| *other < function.end));
-            let (own, others) = rest.split_at(count + 1);
-            if let Some(number) = found.map(|(number, _)| number).or_else(behind) {
-                functions.entry(number).or_default()[kind].extend_from_slice(own);
-            }
-            rest = others;
-        }
+fn by_function(program: &Program<'_>, suspects: &Suspects) -> Vec<Found> {
+    let (sites, reasons) = rayon::join(|| runs(program, &suspects.sites), || runs(program, &suspects.reasons));
+    let mut functions = Vec::with_capacity(sites.len().max(reasons.len()));
+    let (mut sites, mut reasons) = (sites.into_iter().peekable(), reasons.into_iter().peekable());
+    let first = |runs: &mut Peekable<IntoIter<Run>>| runs.peek().map(|(number, _)| *number);
+    while let Some(number) = first(&mut sites).into_iter().chain(first(&mut reasons)).min() {
+        let own = |runs: &mut Peekable<IntoIter<Run>>| {
+            runs.next_if(|(other, _)| *other == number).map_or(0..0, |(_, range)| range)
+        };
+        functions.push((number, [own(&mut sites), own(&mut reasons)]));
     }
-    functions.into_iter().collect()
+    functions
+}
+
+/// A function's number, and which of the offsets are in it, or behind it without a name of their own.
+type Run = (usize, Range<usize>);
+
+/// The offsets, which rise, by function; functions rise, too.
+fn runs(program: &Program<'_>, offsets: &[u32]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut at = 0;
+    while let Some(offset) = offsets.get(at) {
+        // All that one function holds at once.
+        let found = program.function_at(*offset);
+        let held = |function: &Function| offsets[at..].iter().take_while(|other| **other < function.end).count();
+        let end = at + found.map_or(1, |(_, function)| held(function));
+        if let Some(number) = found.map(|(number, _)| number).or_else(|| behind(program, *offset)) {
+            match runs.last_mut().filter(|(last, _)| *last == number) {
+                Some((_, range)) => range.end = end,
+                None => runs.push((number, at..end)),
+            }
+        }
+        at = end;
+    }
+    runs
+}
+
+/// The function before an offset: what stands behind one without a name of its own is in question if that one is.
+fn behind(program: &Program<'_>, offset: u32) -> Option<usize> {
+    let before = program.functions.partition_point(|function| function.start <= offset).checked_sub(1)?;
+    let function = &program.functions[before];
+    // One that is not there is closed.
+    let marks = &program.source.marks;
+    let next = &marks[marks.partition_point(|mark| mark.offset < function.end)..];
+    let mut between = next.iter().take_while(|mark| mark.offset <= offset);
+    let is_code = |mark: &Mark<'_>| matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function);
+    (!function.is_closed() && !between.any(is_code)).then_some(before)
 }
 
 impl Work<'_> {

@@ -11,6 +11,7 @@ use crate::unit::Unit;
 use hotswap_isa::reg::RegFile;
 use hotswap_program::{KernelNeeds, occupancy};
 use hotswap_targets::Processor;
+use rayon::prelude::*;
 
 /// Scalar registers that instructions can name, VCC and other special ones left out.
 pub(crate) const SGPRS: u16 = 106;
@@ -46,7 +47,9 @@ pub(crate) fn kernels(unit: &Unit<'_>, processor: &Processor) -> Vec<Kernel> {
         let name = unit.program.name(&unit.program.functions[number]);
         Some(Kernel { function: number as u32, name, needs, granted, ceiling: ceiling(processor, &needs, granted) })
     };
-    functions.filter(|(_, function)| function.is_kernel()).filter_map(|(number, _)| kernel(number)).collect()
+    let numbers: Vec<usize> =
+        functions.filter(|(_, function)| function.is_kernel()).map(|(number, _)| number).collect();
+    numbers.into_par_iter().filter_map(kernel).collect()
 }
 
 fn ceiling(processor: &Processor, needs: &KernelNeeds, granted: u16) -> u16 {

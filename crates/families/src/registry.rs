@@ -161,6 +161,8 @@ impl Registry {
             function: Vec::new(),
             others: self.others.clone(),
             concerned: Vec::new(),
+            numbers: Vec::new(),
+            whole: 0,
             flows: Vec::new(),
         };
         for (family, apply) in self.in_order() {
@@ -181,6 +183,11 @@ impl Registry {
         let flows = &rewriter.function;
         rewriter.flows = Entry::all().map(|entry| flows.iter().any(|(_, family)| (family.entries)(entry))).collect();
         rewriter.concerned = Entry::all().map(|entry| concerned(entry) | others).collect();
+        rewriter.whole = others;
+        for (index, (_, family)) in rewriter.instruction.iter().enumerate() {
+            rewriter.whole |= u32::from(matches!(family.suspects, Suspects::All)) << index;
+        }
+        rewriter.numbers = Entry::all().map(|entry| rewriter.numbers_of(entry)).collect();
         Ok(rewriter)
     }
 
@@ -208,6 +215,11 @@ pub struct Rewriter {
     others: Vec<ThirdParty>,
     /// For each line of the tables a bit for each family of `instruction` that it concerns.
     concerned: Vec<u32>,
+    /// For each line, of the families that want to see some of its instructions alone: the bit, a field, and the number
+    /// that it holds in these.
+    numbers: Vec<Vec<(u32, &'static [Piece], u64)>>,
+    /// Bits of the families that want to see all instructions of their lines.
+    whole: u32,
     /// For each line whether it may concern one of `function`.
     flows: Vec<bool>,
 }
@@ -227,12 +239,26 @@ impl Rewriter {
     #[inline]
     pub fn suspects(&self, inst: &Inst) -> bool {
         let concerned = self.concerned.get(usize::from(inst.entry().id())).copied().unwrap_or(0);
-        concerned != 0 && self.looks_closer(concerned, inst)
+        concerned != 0 && (concerned & self.whole != 0 || self.held(concerned, inst) != 0)
     }
 
-    fn looks_closer(&self, concerned: u32, inst: &Inst) -> bool {
-        let families = self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0);
-        concerned & OTHERS != 0 || families.into_iter().any(|(_, (_, family))| family.suspects.hold(inst))
+    /// Bits of the families that want to see the instruction, among those that its line concerns.
+    fn held(&self, concerned: u32, inst: &Inst) -> u32 {
+        let numbers = self.numbers.get(usize::from(inst.entry().id())).into_iter().flatten();
+        let held = numbers.filter(|(_, pieces, number)| inst.gather(pieces) == *number);
+        held.fold(concerned & self.whole, |all, (bit, ..)| all | bit)
+    }
+
+    fn numbers_of(&self, entry: Entry) -> Vec<(u32, &'static [Piece], u64)> {
+        let concerned = self.concerned.get(usize::from(entry.id())).copied().unwrap_or(0);
+        let mut numbers = Vec::new();
+        for (index, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0)
+        {
+            if let Suspects::Number { number, .. } = family.suspects {
+                numbers.extend(family.suspects.fields(entry).map(|pieces| (1 << index, pieces, number)));
+            }
+        }
+        numbers
     }
 
     /// What instructions of that line no family wants to see: `None` if some family wants all, otherwise fields with the
@@ -275,8 +301,9 @@ impl Rewriter {
         around: &dyn Surroundings,
     ) -> Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)> {
         let concerned = self.concerned.get(usize::from(site.inst.entry().id())).copied().unwrap_or(0);
+        let held = self.held(concerned, site.inst);
         for (index, (family, apply)) in self.instruction.iter().enumerate() {
-            if concerned >> index & 1 == 0 || !apply.suspects.hold(site.inst) {
+            if held >> index & 1 == 0 {
                 continue;
             }
             match (apply.rewrite)(site, around) {

@@ -3,7 +3,7 @@
 //!
 //! Invariants: the file with pools is compared with the input as every result is, before it is changed any further.
 
-use super::{Work, planned, suspects, verified, written};
+use super::{Spent, Work, planned, suspects, verified, written};
 use crate::order::ObjectRecord;
 use crate::sites::{Outcome, Task};
 use crate::unit::Unit;
@@ -46,7 +46,7 @@ pub(super) fn code(
     };
     record.grown += code(&made_image) - code(image);
     let sections: BTreeMap<&str, usize> = again.iter().map(|work| (work.unit.name, work.unit.number)).collect();
-    verified(&made_image, again, &result, task).map_err(one)?;
+    verified(&made_image, Spent(again), &result, task).map_err(one)?;
     for function in &mut record.functions {
         let is_moved =
             |one: &Moved| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;

@@ -66,12 +66,6 @@ impl Followed {
         &rest[..rest.partition_point(|(old, _)| *old < range.end)]
     }
 
-    /// Begin and end of what stands at a planned place.
-    pub(super) fn place(&self, old: u32) -> Option<(u32, u32)> {
-        let found = self.places.binary_search_by_key(&old, |(offset, _)| *offset);
-        found.ok().map(|found| self.places[found].1)
-    }
-
     /// Whether a matrix instruction stands in new code; `None` if not all of that was gone through.
     pub(super) fn has_matrix(&self, start: u32, end: u32) -> Option<bool> {
         let next = self.covered.partition_point(|(from, _)| *from <= start);
@@ -123,18 +117,11 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         }
         walk
     };
-    let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> = stretches.par_chunks(STRETCHES).map(several).collect();
-    let mut walks: Vec<Walk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, Fault>>()?;
-    let mut followed = Followed {
-        steps: joined(&mut walks, |walk| &mut walk.followed.steps),
-        moved: joined(&mut walks, |walk| &mut walk.followed.moved),
-        places: joined(&mut walks, |walk| &mut walk.followed.places),
-        covered: joined(&mut walks, |walk| &mut walk.followed.covered),
-        matrices: joined(&mut walks, |walk| &mut walk.followed.matrices),
-        ..Followed::default()
-    };
-    let branches = joined(&mut walks, |walk| &mut walk.branches);
-    followed.sort();
+    let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> =
+        stretches.par_chunks(STRETCHES).with_max_len(1).map(several).collect();
+    let walks: Vec<Walk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, Fault>>()?;
+    let (followed, branches) = all(&walks);
+    drop(walks);
     let mut walk = Walk { followed, branches, ..Walk::new(pair) };
     walk.without_names()?;
     walk.followed.index();
@@ -143,11 +130,30 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     Ok(walk.followed)
 }
 
-/// What the walks found, one behind another; they have it no more.
-fn joined<W, T>(walks: &mut [W], part: impl Fn(&mut W) -> &mut Vec<T>) -> Vec<T> {
-    let mut all = Vec::with_capacity(walks.iter_mut().map(|walk| part(walk).len()).sum());
-    walks.iter_mut().for_each(|walk| all.extend(std::mem::take(part(walk))));
+/// What the walks found, each list put in its order, and the branches.
+fn all(walks: &[Walk<'_, '_, '_, '_>]) -> (Followed, Vec<(u32, u32, u32)>) {
+    let steps = || joined(walks, |walk| &walk.followed.steps);
+    let places = || sorted(joined(walks, |walk| &walk.followed.places));
+    let moved = || sorted(joined(walks, |walk| &walk.followed.moved));
+    let covered = || sorted(joined(walks, |walk| &walk.followed.covered));
+    let matrices = || sorted(joined(walks, |walk| &walk.followed.matrices));
+    let branches = || joined(walks, |walk| &walk.branches);
+    let few = || (moved(), covered(), matrices());
+    let ((steps, places), (branches, (moved, covered, matrices))) =
+        rayon::join(|| rayon::join(steps, places), || rayon::join(branches, few));
+    (Followed { steps, places, moved, covered, matrices, index: Vec::new() }, branches)
+}
+
+/// One list of the walks, one behind another.
+fn joined<W, T: Copy>(walks: &[W], part: impl Fn(&W) -> &Vec<T>) -> Vec<T> {
+    let mut all = Vec::with_capacity(walks.iter().map(|walk| part(walk).len()).sum());
+    walks.iter().for_each(|walk| all.extend_from_slice(part(walk)));
     all
+}
+
+fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
+    list.sort_unstable();
+    list
 }
 
 /// The symbol of a function that was moved, or not.
@@ -204,11 +210,13 @@ struct Walk<'w, 'p, 'a, 'b> {
     new: u32,
     /// From here on instructions were gone through.
     covered: u32,
+    /// Up to here nothing is planned behind the old instruction.
+    next: u32,
 }
 
 impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     fn new(pair: &'w Pair<'p, 'a, 'b>) -> Self {
-        Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0, covered: 0 }
+        Self { pair, followed: Followed::default(), branches: Vec::new(), old: 0, new: 0, covered: 0, next: 0 }
     }
 
     fn fault<T>(&self, what: impl Into<String>) -> Result<T, Fault> {
@@ -217,11 +225,16 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
 
     /// Functions without a symbol in which something changes: their callers lead to them.
     fn without_names(&mut self) -> Result<(), Fault> {
+        let mut places = self.followed.places.iter().map(|(old, _)| *old).peekable();
+        let mut is_met = |offset: &u32| {
+            while places.next_if(|place| place < offset).is_some() {}
+            places.peek() == Some(offset)
+        };
         let functions: BTreeSet<usize> = self
             .pair
             .plan
             .offsets()
-            .filter(|offset| self.followed.place(*offset).is_none())
+            .filter(|offset| !is_met(offset))
             .filter_map(|offset| Some(self.pair.old.program.function_at(offset)?.0))
             .collect();
         for number in functions {
@@ -293,13 +306,14 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                 continue;
             }
             while planned.next_if(|(offset, ..)| *offset < self.old).is_some() {}
-            if let Some((_, _, code)) = planned.next_if(|(offset, ..)| *offset == self.old) {
+            let place = planned.next_if(|(offset, ..)| *offset == self.old);
+            self.next = planned.peek().map_or(end, |(offset, ..)| *offset).min(end);
+            if let Some((_, _, code)) = place {
                 self.place(code)?;
                 continue;
             }
-            let next = planned.peek().map_or(end, |(offset, ..)| *offset);
-            let next = next.min(data.peek().map_or(end, |data| data.start));
-            if self.plain(next.min(end), end) {
+            let next = self.next.min(data.peek().map_or(end, |data| data.start));
+            if self.plain(next, end) {
                 continue;
             }
             match self.pair.old.program.decode(self.old).filter(|inst| self.old + u32::from(inst.len()) <= end) {
@@ -483,7 +497,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
         }
         // No instruction is longer than this.
         let most = at.saturating_add(LONGEST * members(new) as u32);
-        if self.pair.plan.range(at..most).is_empty() {
+        if self.next >= most || self.pair.plan.range(at..most).is_empty() {
             return Ok(());
         }
         for _ in 0..members(new) {

@@ -138,19 +138,19 @@ fn is_matrix(inst: &Inst) -> bool {
 }
 
 fn named(step: &Step, isa: Isa) -> Registers {
+    let (entry, sparse) = (step.inst.entry(), step.inst.is(Flag::Swmmac));
     let mut registers = Registers::default();
-    let sparse = step.inst.is(Flag::Swmmac);
-    for (slot, operand) in step.inst.operands(isa).enumerate() {
-        let place = match operand.name {
+    for (slot, one) in entry.slots().iter().enumerate() {
+        let place = match one.name {
             Name::Vdst => &mut registers.result,
             Name::Src0 => &mut registers.inputs[0],
             Name::Src1 => &mut registers.inputs[1],
             Name::Src2 if sparse => &mut registers.inputs[2],
             _ => continue,
         };
-        if let Value::Reg(reg) = operand.value
+        if let Some(Value::Reg(reg)) = step.inst.operand(isa, one.name)
             && reg.file == RegFile::Vgpr
-            && let Some(reg) = step.banks.resolve(reg, role(step.inst.entry(), slot as u8))
+            && let Some(reg) = step.banks.resolve(reg, role(entry, slot as u8))
         {
             *place = stretch(reg);
         }
@@ -168,19 +168,23 @@ struct Walk<'w, 'a> {
 impl Walk<'_, '_> {
     /// All ways from behind a matrix instruction, each block again if it is come to with less distance.
     fn from(&self, block: usize, index: usize) -> Result<(), Fault> {
+        // Most ways end in the block where they begin.
+        let Some(since) = self.block(block, index + 1, 0)? else { return Ok(()) };
         let mut least: HashMap<usize, u8> = HashMap::new();
-        let mut work = vec![(block, index + 1, 0)];
-        while let Some((block, first, since)) = work.pop() {
-            let Some(since) = self.block(block, first, since)? else { continue };
-            for next in self.function.successors(block) {
-                let known = least.entry(next as usize).or_insert(u8::MAX);
-                if since < *known {
-                    *known = since;
-                    work.push((next as usize, 0, since));
+        let (mut work, mut passed) = (Vec::new(), Some((block, since)));
+        loop {
+            if let Some((block, since)) = passed {
+                for next in self.function.successors(block) {
+                    let known = least.entry(next as usize).or_insert(u8::MAX);
+                    if since < *known {
+                        *known = since;
+                        work.push((next as usize, since));
+                    }
                 }
             }
+            let Some((block, since)) = work.pop() else { return Ok(()) };
+            passed = self.block(block, 0, since)?.map(|since| (block, since));
         }
-        Ok(())
     }
 
     /// Goes through a block; `None` when it is far enough.

@@ -153,7 +153,8 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
         }
         checked
     };
-    let checked: Vec<Vec<Result<Vec<Held>, Fault>>> = functions.par_chunks(FUNCTIONS).map(several).collect();
+    let checked: Vec<Vec<Result<Vec<Held>, Fault>>> =
+        functions.par_chunks(FUNCTIONS).with_max_len(1).map(several).collect();
     let checked = checked.into_iter().flatten();
     let held: Vec<Vec<Held>> = checked.collect::<Result<_, Fault>>().map_err(failed)?;
     scratch::never_read(pair, &followed, &held.concat()).map_err(failed)

@@ -59,14 +59,6 @@ pub enum Suspects {
 }
 
 impl Suspects {
-    /// Whether the instruction, one of the family's lines, may be its own.
-    pub fn hold(self, inst: &Inst) -> bool {
-        match self {
-            Self::All => true,
-            Self::Number { number, .. } => self.fields(inst.entry()).any(|pieces| inst.gather(pieces) == number),
-        }
-    }
-
     /// The fields of the operands in that line.
     pub(crate) fn fields(self, entry: Entry) -> impl Iterator<Item = &'static [Piece]> {
         let operands = match self {

@@ -78,7 +78,7 @@ impl Matrices {
             }
             let mut banks = block.banks;
             for (index, inst) in flow.code(number).iter().enumerate() {
-                let hazard = Hazard::of(inst, flow.target, banks);
+                let hazard = if is_matrix(inst.entry()) { Hazard::of(inst, flow.target, banks) } else { None };
                 banks = banks.after(inst, flow.target);
                 found.all.extend(hazard.map(|hazard| Matrix { index, hazard, behind: banks }));
             }
@@ -101,10 +101,10 @@ impl Matrices {
 /// distance, so this ends; what counts is what was found with the last one.
 fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     let mut before = vec![State::new(); flow.blocks.len()];
-    let mut missing = vec![Vec::new(); flow.blocks.len()];
+    let mut walked: Vec<Walked> = flow.blocks.iter().map(|_| Walked::default()).collect();
     let mut work: VecDeque<usize> = (0..flow.blocks.len()).collect();
     let mut waiting = vec![true; flow.blocks.len()];
-    let (mut line, mut state) = (Line::new(flow, matrices), State::new());
+    let mut line = Line::new(flow, matrices);
     while let Some(number) = work.pop_front() {
         waiting[number] = false;
         // Most blocks have no matrix instruction, nor one before them that matters.
@@ -112,18 +112,54 @@ fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
             continue;
         }
         line.begin(&before[number]);
-        line.block(number);
-        missing[number] = std::mem::take(&mut line.missing);
-        line.end(&mut state);
+        line.block(number, &mut walked[number]);
+        let state = &walked[number].end;
         for next in flow.blocks[number].successors.iter().map(|next| *next as usize) {
             let Some(known) = before.get_mut(next) else { continue };
-            if join(known, &state) && !waiting[next] {
+            if join(known, state) && !waiting[next] {
                 waiting[next] = true;
                 work.push_back(next);
             }
         }
     }
-    missing
+    walked.into_iter().map(|walked| walked.missing).collect()
+}
+
+/// What the last way through a block has found.
+#[derive(Default)]
+struct Walked {
+    /// Numbers of instructions, and how many must come before each.
+    missing: Vec<(usize, u8)>,
+    /// The states behind the matrix instructions of the block, one behind another, and where each begins in that list.
+    states: State,
+    first: Vec<u32>,
+    /// The state at the end.
+    end: State,
+}
+
+impl Walked {
+    /// The state behind matrix instruction number `own` of the block.
+    fn behind(&self, own: usize) -> Option<&[(u32, u8)]> {
+        let first = *self.first.get(own)? as usize;
+        let end = self.first.get(own + 1).map_or(self.states.len(), |end| *end as usize);
+        self.states.get(first..end)
+    }
+
+    /// Notes the state behind one more of them.
+    fn note(&mut self, state: impl Iterator<Item = (u32, u8)>) {
+        self.first.push(self.states.len() as u32);
+        self.states.extend(state);
+    }
+
+    /// Takes over what another way has found behind matrix instruction number `own`, which is instruction `index`.
+    fn follow(&mut self, other: &Self, own: usize, index: usize) {
+        let first = other.first[own] as usize;
+        let moved = self.states.len() as u32;
+        self.first.extend(other.first[own..].iter().map(|one| one - first as u32 + moved));
+        self.states.extend_from_slice(&other.states[first..]);
+        self.missing.extend(other.missing.iter().filter(|(at, _)| *at > index));
+        self.end.clone_from(&other.end);
+    }
 }
 
 /// Takes over what is nearer; says whether anything was.
@@ -157,8 +193,14 @@ struct Line<'f> {
     /// All of them are here, and some that mattered before.
     near: Near,
     touch: Touch,
-    /// Numbers of instructions, and how many must come before each.
-    missing: Vec<(usize, u8)>,
+    /// What is found now.
+    found: Walked,
+}
+
+/// Matrix instructions with the counts behind them, and what has counted since then.
+fn since(state: &[(u32, u64)], count: u64) -> impl Iterator<Item = (u32, u8)> {
+    // What is as far as a byte can say does not matter any more.
+    state.iter().map(move |(matrix, at)| (*matrix, (count - at).min(255) as u8))
 }
 
 /// The count at the begin of a block: no state says that so many have gone by.
@@ -166,8 +208,8 @@ const BEGIN: u64 = 256;
 
 impl<'f> Line<'f> {
     fn new(flow: &'f Flow<'f>, matrices: &'f Matrices) -> Self {
-        let (state, near, touch, missing) = (Vec::with_capacity(16), Near::default(), Touch::default(), Vec::new());
-        Self { flow, matrices, state, count: BEGIN, enough: u64::MAX, near, touch, missing }
+        let (state, near, touch) = (Vec::with_capacity(16), Near::default(), Touch::default());
+        Self { flow, matrices, state, count: BEGIN, enough: u64::MAX, near, touch, found: Walked::default() }
     }
 
     fn begin(&mut self, before: &State) {
@@ -179,23 +221,33 @@ impl<'f> Line<'f> {
         }
     }
 
-    fn end(&self, state: &mut State) {
-        state.clear();
-        // What is as far as a byte can say does not matter any more.
-        state.extend(self.state.iter().map(|(matrix, at)| (*matrix, (self.count - at).min(255) as u8)));
+    /// Goes through a block; `walked` is what was found the last time.
+    fn block(&mut self, number: usize, walked: &mut Walked) {
+        self.found = Walked::default();
+        if let Some((own, index)) = self.up_to_known(number, walked) {
+            self.found.follow(walked, own, index);
+        } else {
+            self.found.end = since(&self.state, self.count).collect();
+        }
+        *walked = std::mem::take(&mut self.found);
     }
 
-    fn block(&mut self, number: usize) {
+    /// Goes through a block until everything is as the last time: behind its matrix instruction of that number, which is
+    /// instruction number so many. From there on nothing else can be found.
+    fn up_to_known(&mut self, number: usize, walked: &Walked) -> Option<(usize, usize)> {
         let Block { leaves, mut banks, .. } = self.flow.blocks[number];
         let (code, matrices) = (self.flow.code(number), self.matrices);
+        let first = matrices.in_block(number).start;
         let mut own = matrices.in_block(number).peekable();
         let mut index = 0;
         while index < code.len() {
             // Most of the code has no matrix instruction before it that matters.
             if self.state.is_empty() {
-                let Some(next) = own.next() else { return };
+                let next = own.next()?;
                 let matrix = &matrices.all[next as usize];
-                self.enter(next);
+                if self.enter(next, first, walked) {
+                    return Some(((next - first) as usize, matrix.index));
+                }
                 (index, banks) = (matrix.index + 1, matrix.behind);
                 continue;
             }
@@ -209,15 +261,18 @@ impl<'f> Line<'f> {
                 needed = needed.max(self.most_missing(|hazard| hazard.spacing.matrix));
             }
             if needed > 0 {
-                self.missing.push((index, needed));
+                self.found.missing.push((index, needed));
             }
             self.pass(needed + u8::from(counts(inst)));
-            if let Some(matrix) = matrix {
-                self.enter(matrix);
+            if let Some(matrix) = matrix
+                && self.enter(matrix, first, walked)
+            {
+                return Some(((matrix - first) as usize, index));
             }
             banks = banks.after(inst, self.flow.target);
             index += 1;
         }
+        None
     }
 
     fn before_matrix(&mut self, next: &Hazard) -> u8 {
@@ -248,8 +303,9 @@ impl<'f> Line<'f> {
         most.min(255) as u8
     }
 
-    /// One more matrix instruction has gone by, or the same one again.
-    fn enter(&mut self, matrix: u32) {
+    /// One more matrix instruction has gone by, or the same one again; whether all is as it was there the last time. `first`
+    /// is the first one of the block.
+    fn enter(&mut self, matrix: u32, first: u32, walked: &Walked) -> bool {
         let hazard = self.matrices.hazard(matrix);
         self.near.add(hazard);
         self.enough = self.enough.min(self.count + u64::from(hazard.spacing.matrix));
@@ -258,6 +314,13 @@ impl<'f> Line<'f> {
             Some((_, at)) => *at = self.count,
             None => self.state.insert(place, (matrix, self.count)),
         }
+        let own = (matrix - first) as usize;
+        let now = || since(&self.state, self.count);
+        let is_known = walked.behind(own).is_some_and(|known| known.iter().copied().eq(now()));
+        if !is_known {
+            self.found.note(now());
+        }
+        is_known
     }
 
     /// That many instructions go by; what cannot matter any more is forgotten.
