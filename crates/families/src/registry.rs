@@ -324,7 +324,9 @@ impl Rewriter {
 
     /// Whether a family of scope `Function` may have something to put into a function with that instruction.
     pub fn concerns_family(&self, family: &Family, inst: &Inst) -> bool {
-        self.function.iter().any(|(known, apply)| known.name == family.name && (apply.concerns)(inst))
+        // Most lines of the tables concern none of them, and names take longer.
+        let may = self.flows.get(usize::from(inst.entry().id())).copied().unwrap_or(true);
+        may && self.function.iter().any(|(known, apply)| known.name == family.name && (apply.concerns)(inst))
     }
 
     /// The families of scope `Function` in order. What one of them puts in belongs in the code before the next is asked.

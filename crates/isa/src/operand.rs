@@ -288,17 +288,16 @@ impl Reader {
     /// Sources of f8f6f4 products: as many dwords as the format of the matrix needs. The encoding is that of the
     /// widest format.
     fn with_format(&self, mut reg: Reg, name: Name) -> Reg {
+        if !matches!(name, Name::Src0 | Name::Src1) {
+            return reg;
+        }
         let wmma = self.find(Name::MatrixAFmt).is_some();
         let names = if wmma { [Name::MatrixAFmt, Name::MatrixBFmt] } else { [Name::Cbsz, Name::Blgp] };
         let [a, b] = names.map(|name| self.raw_named(name));
         if wmma && (a > 4 || b > 4) {
             return reg;
         }
-        let format = match name {
-            Name::Src0 => a,
-            Name::Src1 => b,
-            _ => return reg,
-        };
+        let format = if name == Name::Src0 { a } else { b };
         let eighths = match format {
             2 | 3 => 6,
             4 => 4,

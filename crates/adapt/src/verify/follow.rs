@@ -120,28 +120,27 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> =
         stretches.par_chunks(STRETCHES).with_max_len(1).map(several).collect();
     let walks: Vec<Walk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, Fault>>()?;
-    let (followed, branches) = all(&walks);
-    drop(walks);
-    let mut walk = Walk { followed, branches, ..Walk::new(pair) };
+    let mut walk = Walk { followed: all(&walks), ..Walk::new(pair) };
+    // There are many of them, and nobody needs them in one list.
+    let mut branches: Vec<Vec<Branch>> = walks.into_iter().map(|walk| walk.branches).collect();
     walk.without_names()?;
     walk.followed.index();
     planned(pair, &walk.followed)?;
-    lead_where_they_led(&walk.branches, &walk.followed)?;
+    branches.push(walk.branches);
+    lead_where_they_led(&branches, &walk.followed)?;
     Ok(walk.followed)
 }
 
-/// What the walks found, each list put in its order, and the branches.
-fn all(walks: &[Walk<'_, '_, '_, '_>]) -> (Followed, Vec<(u32, u32, u32)>) {
+/// What the walks found, each list put in its order.
+fn all(walks: &[Walk<'_, '_, '_, '_>]) -> Followed {
     let steps = || joined(walks, |walk| &walk.followed.steps);
     let places = || sorted(joined(walks, |walk| &walk.followed.places));
     let moved = || sorted(joined(walks, |walk| &walk.followed.moved));
     let covered = || sorted(joined(walks, |walk| &walk.followed.covered));
     let matrices = || sorted(joined(walks, |walk| &walk.followed.matrices));
-    let branches = || joined(walks, |walk| &walk.branches);
     let few = || (moved(), covered(), matrices());
-    let ((steps, places), (branches, (moved, covered, matrices))) =
-        rayon::join(|| rayon::join(steps, places), || rayon::join(branches, few));
-    (Followed { steps, places, moved, covered, matrices, index: Vec::new() }, branches)
+    let ((steps, places), (moved, covered, matrices)) = rayon::join(|| rayon::join(steps, places), few);
+    Followed { steps, places, moved, covered, matrices, index: Vec::new() }
 }
 
 /// One list of the walks, one behind another.
@@ -188,6 +187,9 @@ fn end_of_code(pair: &Pair<'_, '_, '_>, offset: u32) -> u32 {
     next.map_or(program.source.bytes.len() as u32, |mark| mark.offset)
 }
 
+/// Old target, the new branch, and where that leads.
+type Branch = (u32, u32, u32);
+
 /// How many functions one task looks at.
 const STRETCHES: usize = 64;
 
@@ -204,8 +206,7 @@ struct Stretch<'p> {
 struct Walk<'w, 'p, 'a, 'b> {
     pair: &'w Pair<'p, 'a, 'b>,
     followed: Followed,
-    /// Old target, the new branch, and where that leads.
-    branches: Vec<(u32, u32, u32)>,
+    branches: Vec<Branch>,
     old: u32,
     new: u32,
     /// From here on instructions were gone through.
@@ -354,10 +355,16 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
     /// there were any.
     fn plain(&mut self, next: u32, end: u32) -> bool {
         let (old, new) = (self.pair.old.program.source.bytes, self.pair.new.program.source.bytes);
-        let (first, plain) = (self.old, self.pair.plain);
+        let (Some(before), Some(after)) = (old.get(self.old as usize..), new.get(self.new as usize..)) else {
+            return false;
+        };
+        let (first, plain) = ((self.old, self.new), self.pair.plain);
+        let (next, end) = (next - first.0, end - first.0);
+        // Both sides go on alike, so that one number says where.
+        let mut at = 0;
         let chunk = |bytes: &'p [u8], at: u32| bytes.get(at as usize..).and_then(<[u8]>::first_chunk);
-        while self.old < next
-            && let Some((before, after)) = chunk(old, self.old).zip(chunk(new, self.new))
+        while at < next
+            && let Some((before, after)) = chunk(before, at).zip(chunk(after, at))
             && let Some(same) = plain.same(before, after)
         {
             let len = match same {
@@ -367,27 +374,27 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                 Same::Bytes(len) | Same::Matrix(len) => len,
                 Same::Branch(_) => 4,
             };
-            if self.old + len > end || !self.goes(same) {
+            if at + len > end || !self.goes(same, (first.0 + at, first.1 + at)) {
                 break;
             }
-            self.old += len;
-            self.new += len;
+            at += len;
         }
-        self.old != first
+        (self.old, self.new) = (first.0 + at, first.1 + at);
+        at > 0
     }
 
-    /// Notes what an unchanged instruction says; whether that is all there is to it.
+    /// Notes what an unchanged instruction says, by its places before and now; whether that is all there is to it.
     #[inline(always)]
-    fn goes(&mut self, same: Same) -> bool {
+    fn goes(&mut self, same: Same, (was, is): (u32, u32)) -> bool {
         match same {
             Same::Bytes(_) => {}
-            Same::Matrix(_) => self.followed.matrices.push(self.new),
+            Same::Matrix(_) => self.followed.matrices.push(is),
             // What branches over one instruction may lead around a long branch; a linker may fill distances in.
             Same::Branch([_, 1]) => return false,
             Same::Branch(_) if !self.pair.old.program.source.linked => return false,
             Same::Branch([old, new]) => {
                 let target = |at: u32, distance: i16| at.wrapping_add(4).wrapping_add_signed(i32::from(distance) * 4);
-                self.branches.push((target(self.old, old), self.new, target(self.new, new)));
+                self.branches.push((target(was, old), is, target(is, new)));
             }
         }
         true
@@ -587,11 +594,12 @@ fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
     }
 }
 
-fn lead_where_they_led(branches: &[(u32, u32, u32)], followed: &Followed) -> Result<(), Fault> {
-    let wrong = |(target, _, to): &&(u32, u32, u32)| followed.begin(*target) != Some(*to);
-    match branches.par_iter().find_first(wrong) {
+fn lead_where_they_led(branches: &[Vec<Branch>], followed: &Followed) -> Result<(), Fault> {
+    let wrong = |(target, _, to): &&Branch| followed.begin(*target) != Some(*to);
+    let first = |list: &Vec<Branch>| list.iter().find(wrong).copied();
+    match branches.par_iter().with_max_len(1).find_map_first(first) {
         Some((target, at, to)) => {
-            Err((*at, format!("a branch leads to {to:#x}, and what it led to ({target:#x}) is elsewhere")))
+            Err((at, format!("a branch leads to {to:#x}, and what it led to ({target:#x}) is elsewhere")))
         }
         None => Ok(()),
     }

@@ -155,9 +155,11 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
     };
     let checked: Vec<Vec<Result<Vec<Held>, Fault>>> =
         functions.par_chunks(FUNCTIONS).with_max_len(1).map(several).collect();
-    let checked = checked.into_iter().flatten();
-    let held: Vec<Vec<Held>> = checked.collect::<Result<_, Fault>>().map_err(failed)?;
-    scratch::never_read(pair, &followed, &held.concat()).map_err(failed)
+    let mut held: Vec<Held> = Vec::new();
+    for one in checked.into_iter().flatten() {
+        held.extend(one.map_err(failed)?);
+    }
+    scratch::never_read(pair, &followed, &held).map_err(failed)
 }
 
 /// The number of the new function, if something of the old one is changed.
