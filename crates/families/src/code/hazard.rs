@@ -8,8 +8,9 @@
 //! Invariants: a row says no less than LLVM; what has no row needs no distance.
 
 use hotswap_isa::bank::{Role, VgprBanks};
+use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Entry, Flag, Inst, Isa, Name};
+use hotswap_isa::{Entry, Flag, Inst, Isa, Name, Value};
 use std::sync::OnceLock;
 
 /// Vector instructions that must stand between.
@@ -304,24 +305,23 @@ fn is_input(inst: &Inst, name: Name) -> bool {
     matches!(name, Name::Src0 | Name::Src1) || name == Name::Src2 && inst.is(Flag::Swmmac)
 }
 
-/// The vector registers that operands name.
+/// The vector registers that the operands of a matrix instruction name, as far as others must keep away from them.
 fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, Stretch)) {
-    let slots = inst.entry().slots();
-    inst.visit(isa, |effect| {
-        let reg = effect.reg();
-        if reg.file == RegFile::Vgpr
-            && !effect.is_none()
-            && let Some(slot) = effect.slot().and_then(|slot| slots.get(usize::from(slot)))
+    let entry = inst.entry();
+    for (number, slot) in entry.slots().iter().enumerate() {
+        if (slot.name == Name::Vdst || is_input(inst, slot.name))
+            && let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
+            && reg.file == RegFile::Vgpr
         {
-            each(slot.name, Stretch::of(banks, reg, effect.role()));
+            each(slot.name, Stretch::of(banks, reg, role(entry, number as u8)));
         }
-    });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_isa::{Target, Value};
+    use hotswap_isa::Target;
     use std::collections::BTreeMap;
 
     /// The registers are those that the operands name, whatever the formats say about their widths.
@@ -360,22 +360,27 @@ mod tests {
             let Value::Reg(reg) = operand.value else { continue };
             let watched = operand.name == Name::Vdst || is_input(inst, operand.name);
             if watched && reg.file == RegFile::Vgpr {
-                let role = hotswap_isa::effects::role(inst.entry(), index as u8);
+                let role = role(inst.entry(), index as u8);
                 expected.push((operand.name, Stretch::of(banks, reg, role)));
             }
         }
-        let mut found = Vec::new();
-        named(inst, isa, banks, |name, stretch| {
-            if name == Name::Vdst || is_input(inst, name) {
-                found.push((name, stretch));
+        let mut touched = Vec::new();
+        inst.visit(isa, |effect| {
+            let slot = effect.slot().and_then(|slot| inst.entry().slots().get(usize::from(slot)));
+            let name = slot.map(|slot| slot.name).filter(|name| *name == Name::Vdst || is_input(inst, *name));
+            if let Some(name) = name.filter(|_| effect.reg().file == RegFile::Vgpr && !effect.is_none()) {
+                touched.push((name, Stretch::of(banks, effect.reg(), effect.role())));
             }
         });
+        let mut found = Vec::new();
+        named(inst, isa, banks, |name, stretch| found.push((name, stretch)));
         assert!(found.len() <= MOST, "{inst:?}");
-        for list in [&mut expected, &mut found] {
+        for list in [&mut expected, &mut touched, &mut found] {
             list.sort_unstable_by_key(|(name, stretch)| (*name as u16, *stretch));
             list.dedup();
         }
         assert_eq!(found, expected, "{inst:?}");
+        assert_eq!(found, touched, "{inst:?}");
     }
 
     /// Registers of one bank or of all, one by one.

@@ -9,7 +9,7 @@ use super::usual::usual;
 use super::{EncodeError, fill, raw, rules};
 use crate::effects;
 use crate::kind::{Decode, Kind, OperandType};
-use crate::operand::kind_of;
+use crate::operand::{Reader, kind_of};
 use crate::reg::{Reg, RegFile};
 use crate::value::Value;
 use crate::{Class, Entry, Feature, Flag, Inst, Isa, Name, Slot};
@@ -552,13 +552,16 @@ fn verify(entry: Entry, inst: &Inst, isa: Isa, operands: &Operands, len: u8) -> 
     if inst.len() != len {
         return Err(EncodeError::OtherLength { before: len, after: inst.len() });
     }
-    for (operand, placed) in inst.operands(isa).zip(operands) {
-        let (Some(Placed::Reg(wanted)), Value::Reg(found)) = (placed, operand.value) else { continue };
+    let reader = Reader::new(*inst, isa);
+    for (number, (slot, placed)) in entry.slots().iter().zip(operands).enumerate() {
+        // Only registers are looked at, and most operands are none.
+        let Some(Placed::Reg(wanted)) = placed else { continue };
+        let Value::Reg(found) = reader.value(number) else { continue };
         if found.count != wanted.count {
-            return Err(EncodeError::WrongSize { name: operand.name, wanted: found.count, found: wanted.count });
+            return Err(EncodeError::WrongSize { name: slot.name, wanted: found.count, found: wanted.count });
         }
         if found != *wanted {
-            return Err(EncodeError::NoEncoding(operand.name));
+            return Err(EncodeError::NoEncoding(slot.name));
         }
     }
     Ok(())
