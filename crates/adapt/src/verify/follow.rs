@@ -134,13 +134,13 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
 /// What the walks found, each list put in its order.
 fn all(walks: &[Walk<'_, '_, '_, '_>]) -> Followed {
     let steps = || joined(walks, |walk| &walk.followed.steps);
-    let places = || sorted(joined(walks, |walk| &walk.followed.places));
-    let moved = || sorted(joined(walks, |walk| &walk.followed.moved));
-    let covered = || sorted(joined(walks, |walk| &walk.followed.covered));
-    let matrices = || sorted(joined(walks, |walk| &walk.followed.matrices));
-    let few = || (moved(), covered(), matrices());
-    let ((steps, places), (moved, covered, matrices)) = rayon::join(|| rayon::join(steps, places), few);
-    Followed { steps, places, moved, covered, matrices, index: Vec::new() }
+    let (steps, places) = rayon::join(steps, || joined(walks, |walk| &walk.followed.places));
+    let moved = joined(walks, |walk| &walk.followed.moved);
+    let covered = joined(walks, |walk| &walk.followed.covered);
+    let matrices = joined(walks, |walk| &walk.followed.matrices);
+    let mut all = Followed { steps, places, moved, covered, matrices, index: Vec::new() };
+    all.sort();
+    all
 }
 
 /// One list of the walks, one behind another.
@@ -148,11 +148,6 @@ fn joined<W, T: Copy>(walks: &[W], part: impl Fn(&W) -> &Vec<T>) -> Vec<T> {
     let mut all = Vec::with_capacity(walks.iter().map(|walk| part(walk).len()).sum());
     walks.iter().for_each(|walk| all.extend_from_slice(part(walk)));
     all
-}
-
-fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
-    list.sort_unstable();
-    list
 }
 
 /// The symbol of a function that was moved, or not.
@@ -226,18 +221,11 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
 
     /// Functions without a symbol in which something changes: their callers lead to them.
     fn without_names(&mut self) -> Result<(), Fault> {
-        let mut places = self.followed.places.iter().map(|(old, _)| *old).peekable();
-        let mut is_met = |offset: &u32| {
-            while places.next_if(|place| place < offset).is_some() {}
-            places.peek() == Some(offset)
+        let functions: BTreeSet<usize> = {
+            let mut is_met = met(&self.followed);
+            let missed = self.pair.plan.offsets().filter(|offset| !is_met(*offset));
+            missed.filter_map(|offset| Some(self.pair.old.program.function_at(offset)?.0)).collect()
         };
-        let functions: BTreeSet<usize> = self
-            .pair
-            .plan
-            .offsets()
-            .filter(|offset| !is_met(offset))
-            .filter_map(|offset| Some(self.pair.old.program.function_at(offset)?.0))
-            .collect();
         for number in functions {
             let (old, new) = (&self.pair.old.program, &self.pair.new.program);
             let start = old.functions[number].start;
@@ -581,13 +569,18 @@ fn is_same_but(old: &Inst, new: &Inst, bits: u32) -> bool {
     old.len() == 8 && new.len() == 8 && before[0] == after[0] && (before[1] ^ after[1]) & !bits == 0
 }
 
-/// Every planned place was met.
-fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
+/// Says of old offsets, in their order, whether a planned place was met there.
+fn met(followed: &Followed) -> impl FnMut(u32) -> bool {
     let mut places = followed.places.iter().map(|(old, _)| *old).peekable();
-    let mut is_met = |offset: u32| {
+    move |offset| {
         while places.next_if(|place| *place < offset).is_some() {}
         places.peek() == Some(&offset)
-    };
+    }
+}
+
+/// Every planned place was met.
+fn planned(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
+    let mut is_met = met(followed);
     match pair.plan.offsets().find(|offset| !is_met(*offset)) {
         Some(offset) => Err((offset, "a change is missing".to_owned())),
         None => Ok(()),
