@@ -57,7 +57,11 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// Its draft, or a new one, to be put back.
     fn take(&mut self) -> Box<Draft> {
-        self.draft.take().unwrap_or_else(|| Box::new(Draft::new(self.start, self.end)))
+        self.draft.take().unwrap_or_else(|| self.new_draft())
+    }
+
+    fn new_draft(&self) -> Box<Draft> {
+        Box::new(Draft::new(self.start, self.end))
     }
 }
 
@@ -225,12 +229,17 @@ impl<'s, 'a> Builder<'s, 'a> {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();
         let groups = groups(&pending);
-        let mut drafts: Vec<Moved> = groups.iter().map(|group| self.stretches[group[0].0 as usize].take()).collect();
-        let context = &self.context;
-        drafts.par_iter_mut().zip(&groups).for_each(|(draft, group)| {
+        let known: Vec<Option<Moved>> =
+            groups.iter().map(|group| self.stretches[group[0].0 as usize].draft.take()).collect();
+        let (context, stretches) = (&self.context, &self.stretches);
+        // New ones are made where they are filled: a new page of memory costs as much as reading its code.
+        let walked = known.into_par_iter().zip(&groups).map(|(draft, group)| {
+            let mut draft = draft.unwrap_or_else(|| stretches[group[0].0 as usize].new_draft());
             let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
             draft.walk(context, &entries);
+            draft
         });
+        let drafts: Vec<Moved> = walked.collect();
         let numbers: Vec<u32> = groups.iter().map(|group| group[0].0).collect();
         self.due.extend(numbers.iter().zip(&drafts).filter(|(_, draft)| draft.due).map(|(number, _)| *number));
         let stretches = &self.stretches;
