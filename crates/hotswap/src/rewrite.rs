@@ -13,6 +13,7 @@ mod repro;
 
 use crate::containers::{Done, Job, MAPPED, Work, threads};
 use crate::retarget::severity;
+use crate::room;
 use crate::{Outcome, cli::Format};
 use clap::Args;
 use hotswap_adapt::{Order, Prepared};
@@ -114,7 +115,13 @@ impl<'t> Task<'t> {
             Some(target) => {
                 let order = Order { target, keep_machine: self.arguments.keep_machine };
                 let one = |error: Diagnostic| vec![error];
-                let done = |part: &[u8]| self.input.release(part);
+                // The whole input is not needed for a while where a long step ends.
+                let done = |part: &[u8]| {
+                    self.input.release(part);
+                    if part.len() == self.input.len() {
+                        room::give_back();
+                    }
+                };
                 let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(&object, &order, &done));
                 Object::new(source, prepared)
             }
@@ -123,6 +130,7 @@ impl<'t> Task<'t> {
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }
+        room::give_back();
         let size = self.write(prepared.as_ref())?;
         Ok((self.report(objects), Some(size)))
     }

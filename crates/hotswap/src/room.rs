@@ -56,9 +56,26 @@ pub(crate) fn keep_little() {
     let _ = mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
 
+/// Gives freed memory back to the system that the allocator keeps between blocks in use. It takes milliseconds: for ends of
+/// long steps.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "glibc's allocator can only be told by a foreign function")]
+pub(crate) fn give_back() {
+    // SAFETY: this is the declaration of malloc_trim(3) in glibc, which the standard library is linked with on this target.
+    // It takes a number of bytes to keep, locks each arena while it looks at it, and gives back pages of free blocks alone.
+    unsafe extern "C" {
+        safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
+    }
+    let _ = malloc_trim(0);
+}
+
 /// Other allocators are taken as they are.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn keep_little() {}
+
+/// Other allocators are taken as they are.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn give_back() {}
 
 #[cfg(test)]
 mod tests {
