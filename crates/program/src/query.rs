@@ -58,7 +58,8 @@ impl Program<'_> {
             let end = mark.offset.saturating_add(mark.size).checked_next_multiple_of(4);
             mark.offset & !3..end.map_or(size, |end| end.min(size))
         };
-        objects.map(range).filter(|data| !is_executed(data.start)).collect()
+        // What is executed in part is code, whatever its name says.
+        objects.map(range).filter(|data| !data.clone().step_by(4).any(is_executed)).collect()
     }
 
     /// The clause and the delay that cover the instruction at an offset.
