@@ -8,7 +8,7 @@ use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::Rewriter;
 use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::{Exit, Function, Reason, Successors};
+use hotswap_program::{Function, Reason, Successors};
 use std::cell::OnceCell;
 
 /// Asks the families of scope `Function`, each about what the ones before have put in. `places` are offsets of what may
@@ -23,7 +23,7 @@ pub(crate) fn function_families(
 ) -> Result<Vec<(&'static str, u64)>, (&'static str, Refusal)> {
     let mut counts = Vec::new();
     let function = &unit.program.functions[number];
-    let successors: Vec<Successors> = (0..function.block_count()).map(|block| function.successors(block)).collect();
+    let successors: Vec<Successors<'_>> = (0..function.block_count()).map(|block| function.successors(block)).collect();
     let blocks = blocks(unit, number, &successors);
     let old = |offset: u32| Some((function.block_at(offset)?, unit.program.decode(offset)?));
     let mut there: Vec<(usize, Inst)> = Vec::with_capacity(places.size_hint().0);
@@ -47,14 +47,14 @@ pub(crate) fn function_families(
     Ok(counts)
 }
 
-fn blocks<'s>(unit: &Unit<'_>, number: usize, successors: &'s [Successors]) -> Vec<Block<'s>> {
+fn blocks<'s>(unit: &Unit<'_>, number: usize, successors: &'s [Successors<'s>]) -> Vec<Block<'s>> {
     let function = &unit.program.functions[number];
     let anywhere = entered_anywhere(function).is_some();
     let begins = |start: u32| function.entries.iter().any(|entry| entry.offset == start && entry.is_kernel());
     let block = |(block, line): (usize, hotswap_program::Block)| Block {
         banks: unit.banks.at_block(number, block),
         successors: &successors[block],
-        leaves: matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown),
+        leaves: function.leaves(block),
         begins: !anywhere && begins(line.start),
     };
     function.blocks().enumerate().map(block).collect()

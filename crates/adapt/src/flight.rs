@@ -161,6 +161,7 @@ impl Flights {
                 }
                 Exit::Return => drop(returned.join(&flight)),
                 Exit::Tail | Exit::Unknown => returned = everything.clone(),
+                Exit::Table if function.leaves(block) => returned = everything.clone(),
                 _ => {}
             }
             for next in function.successors(block) {

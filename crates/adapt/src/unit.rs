@@ -127,7 +127,8 @@ impl<'a> Unit<'a> {
 /// Why somebody who is not known may come to any place of a function.
 pub(crate) fn entered_anywhere(function: &Function) -> Option<&Problem> {
     let anywhere = |problem: &&Problem| {
-        matches!(problem.reason, Reason::UnknownJump | Reason::UnknownReturn | Reason::Exception | Reason::TooDeep)
+        problem.reason.is_unknown_jump()
+            || matches!(problem.reason, Reason::UnknownReturn | Reason::Exception | Reason::TooDeep)
     };
     function.problems.iter().find(anywhere)
 }

@@ -92,6 +92,8 @@ fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> So
         symbols: Vec::new(),
         slots: Vec::new(),
         shared: false,
+        alone: true,
+        hints: Vec::new(),
     }
 }
 

@@ -9,7 +9,6 @@ use crate::bits::Bits;
 use crate::block::Exit;
 use crate::calls::Callee;
 use crate::function::Function;
-use crate::problem::Reason;
 use crate::program::Program;
 use hotswap_isa::Feature;
 use hotswap_isa::bank::VgprBanks;
@@ -147,7 +146,12 @@ fn has_banks(program: &Program<'_>) -> bool {
 }
 
 fn has_unknown_jump(function: &Function) -> bool {
-    function.problems.iter().any(|problem| problem.reason == Reason::UnknownJump)
+    function.problems.iter().any(|problem| problem.reason.is_unknown_jump())
+}
+
+/// Whether somebody gets the mode that it leaves.
+fn gives_back(function: &Function) -> bool {
+    function.strays || function.has_exit(Exit::Return)
 }
 
 /// Whether the mode may differ from block to block.
@@ -253,7 +257,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         }
         match &self.states[function] {
             States::Blocks(_) => self.again(function, block),
-            States::Same(Some(joined)) if self.program.functions[function].has_exit(Exit::Return) => {
+            States::Same(Some(joined)) if gives_back(&self.program.functions[function]) => {
                 self.give_back(function, *joined);
             }
             States::Same(_) => {}
@@ -352,7 +356,8 @@ impl One {
         returned: impl Fn(u32) -> Option<VgprBanks>,
     ) -> Option<VgprBanks> {
         let (function, entry) = (&program.functions[self.number], self.states.at(block)?);
-        let may_call = matches!(function.exit(block), Exit::Call | Exit::Tail | Exit::Unknown | Exit::Return);
+        let may_call =
+            matches!(function.exit(block), Exit::Call | Exit::Tail | Exit::Unknown | Exit::Return | Exit::Table);
         if !may_call && !self.has_modes(function, block) {
             return Some(entry.after_other());
         }
@@ -375,7 +380,8 @@ impl One {
             Some((_, true)) => self.give_back(outside),
             Some((_, false)) => banks = outside,
         }
-        if line.exit == Exit::Return {
+        // A jump by a table that may lead away may be a return.
+        if line.exit == Exit::Return || line.exit == Exit::Table && function.strays {
             self.give_back(banks);
         }
         Some(banks)

@@ -1,7 +1,9 @@
 //! Basic blocks.
 
 use crate::bits::Bits;
+use std::iter::{Chain, Copied, Take};
 use std::ops::Deref;
+use std::{array, slice};
 
 /// How a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +20,9 @@ pub enum Exit {
     /// By a jump to an address that was found in scalar registers: a long branch. It has no successor where no path comes to
     /// it, because the sign of a distance is known that is asked for before.
     Jump,
+    /// By a jump to an address that was loaded: to one of the places in its function that words of the file name. Whether it
+    /// may lead out of the function as well, [`Function::leaves`](crate::Function::leaves) says.
+    Table,
     /// Back to where the function was called from; the address is in a pair of scalar registers.
     Return,
     /// Into another function, for good.
@@ -29,12 +34,13 @@ pub enum Exit {
 }
 
 impl Exit {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Fall,
         Self::Branch,
         Self::Conditional,
         Self::Call,
         Self::Jump,
+        Self::Table,
         Self::Return,
         Self::Tail,
         Self::End,
@@ -57,14 +63,16 @@ pub struct Block {
     pub(crate) link: u8,
 }
 
-/// Numbers of the blocks that follow a block, the taken branch first.
+/// Numbers of the blocks that follow a block, the taken branch first; those of a table rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Successors {
+pub struct Successors<'f> {
     to: [u32; 2],
     count: u8,
+    /// The targets of a table, which all jumps of a function share; then there are no others.
+    table: &'f [u32],
 }
 
-impl Successors {
+impl Successors<'_> {
     fn push(&mut self, to: u32) {
         if let Some(slot) = self.to.get_mut(usize::from(self.count)) {
             *slot = to;
@@ -73,20 +81,23 @@ impl Successors {
     }
 }
 
-impl Deref for Successors {
+impl Deref for Successors<'_> {
     type Target = [u32];
 
     fn deref(&self) -> &[u32] {
-        &self.to[..usize::from(self.count)]
+        match self.table {
+            [] => &self.to[..usize::from(self.count)],
+            table => table,
+        }
     }
 }
 
-impl IntoIterator for Successors {
+impl<'f> IntoIterator for Successors<'f> {
     type Item = u32;
-    type IntoIter = std::iter::Take<std::array::IntoIter<u32, 2>>;
+    type IntoIter = Chain<Take<array::IntoIter<u32, 2>>, Copied<slice::Iter<'f, u32>>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.to.into_iter().take(self.count.into())
+        self.to.into_iter().take(self.count.into()).chain(self.table.iter().copied())
     }
 }
 
@@ -108,6 +119,8 @@ pub(crate) struct Blocks {
     list: Box<[Packed]>,
     /// Numbers of blocks and of the blocks at their targets where these have too many bits; rising.
     far: Vec<(u32, u32)>,
+    /// Numbers of the blocks to which each block leads that ends with [`Exit::Table`]; rising.
+    table: Box<[u32]>,
 }
 
 /// From the lowest bit: the exit (4 bits), dwords of the last instruction (3), whether a block follows at the target of a
@@ -135,7 +148,14 @@ impl Blocks {
     pub(crate) fn new(starts: impl Iterator<Item = u32>, count: usize) -> Self {
         let mut list = Vec::with_capacity(count);
         list.extend(starts.map(|start| Packed { start, bits: Exit::Unknown as u32 }));
-        Self { list: list.into(), far: Vec::new() }
+        Self { list: list.into(), far: Vec::new(), table: Box::default() }
+    }
+
+    /// Says where blocks lead that end with [`Exit::Table`].
+    pub(crate) fn set_table(&mut self, mut targets: Vec<u32>) {
+        targets.sort_unstable();
+        targets.dedup();
+        self.table = targets.into();
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -191,9 +211,13 @@ impl Blocks {
     }
 
     #[inline]
-    pub(crate) fn successors(&self, number: usize) -> Successors {
+    pub(crate) fn successors(&self, number: usize) -> Successors<'_> {
         let mut found = Successors::default();
         let Some(Packed { bits, .. }) = self.list.get(number) else { return found };
+        if bits & 15 == Exit::Table as u32 {
+            found.table = &self.table;
+            return found;
+        }
         if bits & TAKEN != 0 {
             found.push(match bits >> NUMBER {
                 FAR => self.far_target(number as u32),
@@ -223,12 +247,37 @@ impl Blocks {
     }
 
     pub(crate) fn edges(&self) -> usize {
-        self.list.iter().map(|block| (block.bits & (TAKEN | NEXT)).count_ones() as usize).sum()
+        let direct: usize = self.list.iter().map(|block| (block.bits & (TAKEN | NEXT)).count_ones() as usize).sum();
+        let jumps =
+            self.table.first().map_or(0, |_| (0..self.len()).filter(|one| self.exit(*one) == Exit::Table).count());
+        direct + jumps * self.table.len()
+    }
+
+    /// For each block the numbers of its predecessors: where they begin, and the numbers.
+    pub(crate) fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut first = vec![0u32; self.len() + 1];
+        for to in (0..self.len()).flat_map(|block| self.successors(block)) {
+            if let Some(count) = first.get_mut(to as usize + 1) {
+                *count += 1;
+            }
+        }
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
+        }
+        let (mut next, mut from) = (first.clone(), vec![0u32; first.last().map_or(0, |count| *count as usize)]);
+        for block in 0..self.len() {
+            for to in self.successors(block) {
+                let slot = &mut next[to as usize];
+                from[*slot as usize] = block as u32;
+                *slot += 1;
+            }
+        }
+        (first, from)
     }
 
     /// Bytes in allocations.
     pub(crate) fn memory(&self) -> usize {
-        size_of_val(&*self.list) + self.far.capacity() * size_of::<(u32, u32)>()
+        size_of_val(&*self.list) + self.far.capacity() * size_of::<(u32, u32)>() + size_of_val(&*self.table)
     }
 }
 
@@ -256,6 +305,19 @@ mod tests {
             (None, Some(1), Some(2), None)
         );
         assert_eq!((blocks.edges(), blocks.successors(3).len()), (3, 0));
+    }
+
+    #[test]
+    fn jumps_of_a_table_share_their_targets() {
+        let mut blocks = Blocks::new([0, 4, 8].into_iter(), 3);
+        blocks.finish(0, 4, Exit::Table, 255, Goes::default());
+        blocks.finish(1, 4, Exit::Fall, 255, Goes { taken: None, next: true });
+        blocks.finish(2, 4, Exit::Table, 255, Goes::default());
+        blocks.set_table(vec![2, 1, 2]);
+        let successors = |number| blocks.successors(number).into_iter().collect::<Vec<_>>();
+        assert_eq!([successors(0), successors(1), successors(2)], [vec![1, 2], vec![2], vec![1, 2]]);
+        assert_eq!((&blocks.successors(0)[..], blocks.edges()), (&[1, 2][..], 5));
+        assert_eq!(blocks.predecessors(), (vec![0, 0, 2, 5], vec![0, 2, 0, 1, 2]));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::problem::{Problem, Reason};
 use crate::scan::{Context, Draft, RawCall, TAIL_OFFSET};
 use crate::source::{Fixup, FixupKind, MarkKind, Source};
 use crate::sweep::Sweep;
+use crate::tables::{self, Table};
 use crate::track::{Clobbers, Touches};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>)
     builder.follow();
     builder.follow_calls();
     builder.follow_callers();
+    tables::resolve(&builder.context, &mut builder.stretches);
     builder.finish()
 }
 
@@ -458,8 +460,15 @@ impl Finder<'_, '_, '_> {
                 problems.insert(Problem { offset: last, reason: Reason::UnknownJump });
             }
         }
+        // Where only jumps by tables come that have edges, nobody enters.
+        let table = draft.table.take().unwrap_or_default();
+        let is_inside = |entry: &Entry| {
+            let closes = |table: &Table| table.closes && table.targets.binary_search(&entry.offset).is_ok();
+            entry.kind == EntryKind::Address && closes(&table)
+        };
         let own = entries
             .range(draft.start..draft.end)
+            .filter(|(_, entry)| !is_inside(entry))
             .map(|(_, entry)| Entry { open: entry.open || escapes && !entry.is_kernel(), ..*entry });
         let mut entries: Vec<Entry> = own.collect();
         entries.shrink_to_fit();
@@ -481,6 +490,7 @@ impl Finder<'_, '_, '_> {
             modes,
             indexed: draft.indexed,
             escapes: draft.tracked.escapes,
+            strays: table.strays,
         }
     }
 }

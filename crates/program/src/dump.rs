@@ -18,6 +18,9 @@ pub fn dump(program: &Program<'_>, out: &mut impl Write) -> fmt::Result {
             for to in function.successors(number) {
                 write!(out, " {:#x}", function.block(to as usize).start)?;
             }
+            if block.exit == Exit::Table && function.leaves(number) {
+                out.write_str(" and away")?;
+            }
             writeln!(out)?;
         }
         for call in &function.calls {
@@ -66,6 +69,7 @@ fn exit_name(exit: Exit) -> &'static str {
         Exit::Conditional => "cond",
         Exit::Call => "call",
         Exit::Jump => "jump",
+        Exit::Table => "table",
         Exit::Return => "return",
         Exit::Tail => "tail",
         Exit::End => "end",

@@ -71,6 +71,8 @@ pub struct Function {
     pub(crate) indexed: bool,
     /// The address of one of its instructions, or of another function, goes where it is not followed.
     pub(crate) escapes: bool,
+    /// Jumps by tables may lead out of it as well.
+    pub(crate) strays: bool,
 }
 
 impl Function {
@@ -88,7 +90,7 @@ impl Function {
 
     /// Numbers of the blocks that follow block number `block`, the taken branch first.
     #[must_use]
-    pub fn successors(&self, block: usize) -> Successors {
+    pub fn successors(&self, block: usize) -> Successors<'_> {
         self.blocks.successors(block)
     }
 
@@ -121,6 +123,27 @@ impl Function {
     #[must_use]
     pub fn exit(&self, block: usize) -> Exit {
         self.blocks.exit(block)
+    }
+
+    /// Whether execution may go on behind a block, or come back there, where the edges of the function do not say.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    #[must_use]
+    pub fn leaves(&self, block: usize) -> bool {
+        match self.exit(block) {
+            Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown => true,
+            Exit::Table => self.strays,
+            Exit::Fall | Exit::Branch | Exit::Conditional | Exit::Jump | Exit::End => false,
+        }
+    }
+
+    /// Whether nobody knows who gets what is there behind a block: a jump goes on where it is not known, or may do so.
+    pub(crate) fn is_lost(&self, block: usize) -> bool {
+        match self.exit(block) {
+            Exit::Table => self.strays,
+            exit => exit == Exit::Unknown,
+        }
     }
 
     /// Whether a block ends in a certain way.
@@ -202,24 +225,7 @@ impl Function {
     /// For each block the numbers of its predecessors: where they begin, and the numbers.
     #[must_use]
     pub fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
-        let mut first = vec![0u32; self.blocks.len() + 1];
-        for to in (0..self.blocks.len()).flat_map(|block| self.successors(block)) {
-            if let Some(count) = first.get_mut(to as usize + 1) {
-                *count += 1;
-            }
-        }
-        for at in 1..first.len() {
-            first[at] += first[at - 1];
-        }
-        let (mut next, mut from) = (first.clone(), vec![0u32; first.last().map_or(0, |count| *count as usize)]);
-        for block in 0..self.blocks.len() {
-            for to in self.successors(block) {
-                let slot = &mut next[to as usize];
-                from[*slot as usize] = block as u32;
-                *slot += 1;
-            }
-        }
-        (first, from)
+        self.blocks.predecessors()
     }
 
     /// Blocks in reverse postorder from the entries; all that are there, because only what is reached is a block.
@@ -227,7 +233,7 @@ impl Function {
     pub fn reverse_postorder(&self) -> Vec<u32> {
         let mut seen = Bits::new(self.blocks.len());
         let mut order = Vec::with_capacity(self.blocks.len());
-        let mut stack: Vec<(u32, u8)> = Vec::new();
+        let mut stack: Vec<(u32, u32)> = Vec::new();
         let entries = self.entries.iter().filter_map(|entry| self.block_at(entry.offset));
         for root in entries.chain(0..self.blocks.len()) {
             if !seen.set(root) {
@@ -235,7 +241,7 @@ impl Function {
             }
             stack.push((root as u32, 0));
             while let Some((block, next)) = stack.last_mut() {
-                let successor = self.successors(*block as usize).get(usize::from(*next)).copied();
+                let successor = self.successors(*block as usize).get(*next as usize).copied();
                 *next += 1;
                 match successor {
                     Some(to) if seen.set(to as usize) => stack.push((to, 0)),

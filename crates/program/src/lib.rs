@@ -3,11 +3,13 @@
 //! Terms: an *entry* is an offset at which execution may begin: a kernel, the second entry of a kernel with preloaded
 //! arguments (256 bytes on), a function, the target of a call. A *function* is a stretch of the section with one
 //! entry or several; bytes that no symbol covers are functions without a name, if something leads into them. A *problem*
-//! is what could not be found out, with its offset; it bounds what is known of its function and of no other.
+//! is what could not be found out, with its offset; it bounds what is known of its function and of no other. A *table*
+//! is made of all words of the file that name places in one function: a jump there to an address that was loaded may lead
+//! to each of them.
 //!
 //! Invariants: functions are disjoint and sorted; only what an entry reaches is code, so data between functions is
 //! never taken for instructions; an edge that is not certain is a problem, never a guess; no input makes anything here
-//! panic, and work is linear in the code but for loops in loops of one function.
+//! panic, and work is linear in the code, and in the edges of tables, but for loops in loops of one function.
 //!
 //! Absent on purpose: changing code, files (a [`Source`] is plain data that [`Source::read`] can fill), and the order in
 //! which results of memory come back.
@@ -33,7 +35,9 @@ mod scan;
 mod sift;
 mod source;
 mod sweep;
+mod tables;
 mod track;
+mod whole;
 
 pub use banks::BankMap;
 pub use block::{Block, Exit, Successors};

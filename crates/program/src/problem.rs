@@ -17,6 +17,14 @@ pub enum Reason {
     Overlap,
     /// A jump goes to an address that is not known.
     UnknownJump,
+    /// The address of a jump is computed of numbers that are not known: a table of distances, perhaps.
+    ComputedJump,
+    /// The address of a jump was loaded, and no word of the file names a place inside of the function.
+    UnnamedJump,
+    /// The address of a jump was loaded, and memory may hold other addresses of code than those that are known.
+    UnclearJump,
+    /// The address of a jump was loaded, and more places are named than are followed.
+    CrowdedJump,
     /// A jump goes to the address that a register had at an entry, but no caller is known to have put a return
     /// address there.
     UnknownReturn,
@@ -30,12 +38,16 @@ pub enum Reason {
 
 impl Reason {
     /// All, in a fixed order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Undecodable,
         Self::LeavesSection,
         Self::TargetOutside,
         Self::Overlap,
         Self::UnknownJump,
+        Self::ComputedJump,
+        Self::UnnamedJump,
+        Self::UnclearJump,
+        Self::CrowdedJump,
         Self::UnknownReturn,
         Self::Exception,
         Self::TooDeep,
@@ -51,11 +63,32 @@ impl Reason {
             Self::TargetOutside => "the branch leads out of the section or between dwords",
             Self::Overlap => "two paths see the same bytes as different instructions",
             Self::UnknownJump => "the address of the jump is not known",
+            Self::ComputedJump => "the address of the jump is computed of numbers that nothing explains",
+            Self::UnnamedJump => {
+                "the address of the jump comes from memory, and no word of the file names a place inside of the function"
+            }
+            Self::UnclearJump => {
+                "the address of the jump comes from memory, which may hold other addresses of code than the file's words"
+            }
+            Self::CrowdedJump => {
+                "the address of the jump comes from memory, and the file's words name more places than are followed"
+            }
             Self::UnknownReturn => "no caller is known to put a return address into the register of the jump",
             Self::Exception => "the instruction goes on where the trap handler or the fork stack says",
             Self::TooDeep => "too many entries lead to each other",
             Self::Undefined => "the branch leads to a symbol that is not defined here",
         }
+    }
+}
+
+impl Reason {
+    /// Whether a jump through registers goes where it is not known.
+    #[must_use]
+    pub const fn is_unknown_jump(self) -> bool {
+        matches!(
+            self,
+            Self::UnknownJump | Self::ComputedJump | Self::UnnamedJump | Self::UnclearJump | Self::CrowdedJump
+        )
     }
 }
 

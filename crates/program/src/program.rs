@@ -8,8 +8,10 @@ use crate::named::Named;
 use crate::ops::{Op, Ops};
 use crate::problem::{Problem, Reason};
 use crate::source::Source;
+use crate::whole::Code;
 use hotswap_isa::Inst;
 use rayon::prelude::*;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The program in one section of code.
@@ -148,6 +150,23 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn decode(&self, offset: u32) -> Option<Inst> {
         self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
+    }
+
+    /// Whether the address that the instruction at an offset of a function goes to comes from memory, from a caller or from an
+    /// address that was computed in full, and was only copied since: arithmetic would make distances of it.
+    #[must_use]
+    pub fn comes_whole(&self, function: &Function, offset: u32) -> bool {
+        let code = Code {
+            source: &self.source,
+            ops: &self.ops,
+            blocks: &function.blocks,
+            starts: &function.starts,
+            span: (function.start, function.end),
+            entries: Vec::new(),
+            values: &function.pc_values,
+            before: OnceCell::new(),
+        };
+        code.origins(offset).is_some()
     }
 
     /// Registers that a function names.

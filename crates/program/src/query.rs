@@ -138,7 +138,7 @@ impl Ways<'_> {
                 return (vec![at + u32::from(inst.len())], false);
             }
             let to = function.successors(block).iter().map(|to| function.block(*to as usize).start).collect();
-            (to, matches!(line.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown))
+            (to, function.leaves(block))
         };
         self.paths(offset, bound, &mut each, next)
     }

@@ -13,6 +13,7 @@ use crate::place::Place;
 use crate::problem::{Problem, Reason};
 use crate::sift::{self, Sift, branch_target};
 use crate::source::{Fixup, FixupKind, Source};
+use crate::tables::Table;
 use crate::track::{self, Clobbers, Jump, Touches, Tracked};
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::Flow;
@@ -138,6 +139,8 @@ pub(crate) struct Draft {
     /// Where the block goes on that is looked at.
     goes: Goes,
     pub(crate) calls: Vec<RawCall>,
+    /// Its jumps to addresses that were loaded, once they are explained.
+    pub(crate) table: Option<Table>,
 }
 
 impl Draft {
@@ -169,6 +172,7 @@ impl Draft {
             blocks: Blocks::default(),
             goes: Goes::default(),
             calls: Vec::new(),
+            table: None,
         }
     }
 
@@ -235,6 +239,19 @@ impl Draft {
                 self.touch(context, touches);
             }
         }
+    }
+
+    /// What following addresses finds with the edges of a table, whose blocks are made.
+    pub(crate) fn track_with_table(&mut self, context: &Context<'_, '_>, touches: &mut Touches) -> Tracked {
+        self.build(context);
+        self.touch(context, touches);
+        track::track(context, self, touches)
+    }
+
+    /// Takes a table away again.
+    pub(crate) fn drop_table(&mut self, context: &Context<'_, '_>) {
+        self.table = None;
+        self.build(context);
     }
 
     /// Writes down what all its instructions touch.

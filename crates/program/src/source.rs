@@ -31,6 +31,11 @@ pub struct Source<'a> {
     pub slots: Vec<Slot>,
     /// Code of other sections of the same relocatable file refers to this one: it may have callers there.
     pub shared: bool,
+    /// The file has no other section of code.
+    pub alone: bool,
+    /// Offsets that relocations of other loaded sections may mean otherwise than as a whole address, rising: with what
+    /// such a distance counts from they need not be exact.
+    pub hints: Vec<u32>,
 }
 
 /// A name in the section.
@@ -152,6 +157,7 @@ impl Source<'_> {
         self.marks.sort_by_key(|mark| mark.offset);
         self.fixups.sort_by_key(|fixup| fixup.offset);
         self.slots.sort_by_key(|slot| slot.place);
+        self.hints.sort_unstable();
     }
 
     /// The offset in the section, if the place is in it.

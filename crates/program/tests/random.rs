@@ -58,6 +58,8 @@ proptest! {
             symbols: vec![at(0), at(64), Place { base: Place::EXTERN, at: 0 }],
             slots: vec![Slot { place: at(0x9000), to: at(0x1010), constant: true }],
             shared: false,
+            alone: true,
+            hints: Vec::new(),
         };
         source.sort();
         common::around_agrees(&source, 4);

@@ -4,7 +4,8 @@
 //! A distance may be anywhere where the file says nothing about it. It does harm only where execution depends on it: in
 //! an instruction that an entry reaches. So every reached instruction that reads the program counter must be explained by
 //! the sum that follows it, every address of code that is made must stay an address of code, and every jump whose target
-//! is not known must take a whole address from where it was stored: those are the loader's, or results of such sums.
+//! is not known must take a whole address from where it was stored: those are the loader's, or results of such sums. Jumps
+//! by tables, for which the program model has edges, do.
 //!
 //! Assumed, because neither LLVM nor assemblers write it for AMD GPUs: distances to code as plain numbers in data that
 //! reach a jump through the arguments of a function.
@@ -20,7 +21,6 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 mod near;
-mod pointer;
 
 pub(crate) use near::Near;
 
@@ -231,13 +231,13 @@ impl<'p> Known<'p> {
                 match problem.reason {
                     // Whoever called put a whole address there, and nothing is executed behind the end.
                     Reason::UnknownReturn | Reason::LeavesSection => {}
-                    Reason::UnknownJump if pointer::comes_whole(program, function, problem.offset) => {}
+                    reason if reason.is_unknown_jump() && program.comes_whole(function, problem.offset) => {}
                     // Behind what cannot be read nobody knows what is made of the program counter.
-                    reason => add(problem.offset, reason.text(), reason != Reason::UnknownJump),
+                    reason => add(problem.offset, reason.text(), !reason.is_unknown_jump()),
                 }
             }
             for call in &function.calls {
-                if call.callee == Callee::Unknown && !pointer::comes_whole(program, function, call.offset) {
+                if call.callee == Callee::Unknown && !program.comes_whole(function, call.offset) {
                     add(call.offset, "the address of the call is computed from what is not known", false);
                 }
             }

@@ -167,6 +167,9 @@ impl Maker<'_, '_> {
         if let Some(entry) = function.entries.iter().find(|entry| entry.offset != function.start) {
             return Err(self.refuse(u64::from(entry.offset), "it is entered elsewhere than at its begin"));
         }
+        if function.has_exit(hotswap_program::Exit::Table) {
+            return Err(self.refuse(start, "words of the file lead into it"));
+        }
         let marks = &program.source.marks;
         let first = marks.partition_point(|mark| u64::from(mark.offset) < start);
         let named = marks[first..].iter().take_while(|mark| u64::from(mark.offset) == start);

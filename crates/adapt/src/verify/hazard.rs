@@ -10,7 +10,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
-use hotswap_program::{Block, Exit, Function};
+use hotswap_program::{Block, Function};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
@@ -189,7 +189,7 @@ impl Walk<'_, '_> {
 
     /// Goes through a block; `None` when it is far enough.
     fn block(&self, block: usize, first: usize, mut since: u8) -> Result<Option<u8>, Fault> {
-        let leaves = matches!(self.function.exit(block), Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown);
+        let leaves = self.function.leaves(block);
         let code = self.code.block(block);
         for (number, step) in code.iter().enumerate().skip(first) {
             let needed = self.needed(step);

@@ -253,7 +253,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         let exit = self.function.exit(block);
         let mut live = match exit {
             Exit::Return => self.returned,
-            Exit::Unknown => Live::EVERYTHING,
+            _ if self.function.is_lost(block) => Live::EVERYTHING,
             Exit::Tail => self.behind_tail(self.function.block(block).last),
             _ => Live::NOTHING,
         };
@@ -377,6 +377,7 @@ fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Li
     let (rest, leaves) = (|live: &Live| live.words[LAST] & REST != 0, |exit: Exit| function.has_exit(exit));
     let needs = |call: &CallSite| summary(call, summaries).is_none_or(|known| rest(&known.always));
     leaves(Exit::Unknown)
+        || function.strays
         || rest(returned) && (leaves(Exit::Return) || leaves(Exit::Tail))
         || leaves(Exit::Tail) && !function.calls.iter().any(CallSite::is_tail)
         || function.calls.iter().any(needs)

@@ -7,6 +7,7 @@ use crate::ops::Op;
 use crate::place::Place;
 use crate::problem::Reason;
 use crate::sift;
+use crate::tables::Table;
 use crate::track::{self, Jump};
 use hotswap_isa::Inst;
 use hotswap_isa::effects::Flow;
@@ -20,6 +21,10 @@ impl Draft {
         self.ranks = Ranks::of(&self.leaders, &self.starts);
         let heads = self.ranks.iter().map(|head| self.start + head as u32 * 4);
         self.blocks = Blocks::new(heads, self.ranks.count());
+        if let Some(table) = &self.table {
+            let number = |target: &u32| self.ranks.number(self.index(*target)).map(|number| number as u32);
+            self.blocks.set_table(table.targets.iter().filter_map(number).collect());
+        }
         for number in 0..self.blocks.len() {
             self.finish(context, number);
         }
@@ -179,7 +184,11 @@ impl Draft {
             },
             Some(Jump::Return(link)) => (Exit::Return, link),
             Some(Jump::Never) => (Exit::Jump, 255),
-            Some(Jump::Unknown) | None => (Exit::Unknown, 255),
+            Some(Jump::Unknown) | None => {
+                let explains = |table: &Table| table.jumps.binary_search(&offset).is_ok();
+                let exit = if self.table.as_ref().is_some_and(explains) { Exit::Table } else { Exit::Unknown };
+                (exit, 255)
+            }
         }
     }
 }

@@ -15,8 +15,12 @@ use std::collections::{HashMap, HashSet};
 
 type File<'a> = ElfFile64<'a, LittleEndian>;
 const RELATIVE64: u32 = 13;
+/// Relocations of whole addresses, and of none.
+const WHOLE: [u32; 3] = [0, 3, RELATIVE64];
 /// Bytes 58 and 59 of a descriptor: how many dwords of the arguments are preloaded, in the low seven bits.
 const PRELOAD: usize = 58;
+/// Where in a descriptor the distance to the code is.
+const ENTRY: u64 = 16;
 
 impl<'a> Source<'a> {
     /// What an ELF file says about its sections of code.
@@ -102,6 +106,8 @@ impl<'a> Facts<'a> {
             symbols: Vec::new(),
             slots: Vec::new(),
             shared: false,
+            alone: map.sections.iter().filter(|section| !section.bytes.is_empty()).count() == 1,
+            hints: Vec::new(),
         };
         let lanes = source.marks.iter().filter_map(|mark| match mark.kind {
             MarkKind::Kernel(needs) => Some(needs.lanes),
@@ -230,6 +236,8 @@ fn relocations(file: &File<'_>, code: &CodeSection<'_>, shared: &HashSet<usize>,
     } else {
         places.section_slots(&mut source.slots);
     }
+    let hints = places.hints().filter_map(|place| source.offset_of(place));
+    source.hints = hints.collect();
 }
 
 struct Places<'f, 'a> {
@@ -300,6 +308,25 @@ impl Places<'_, '_> {
             section.address() <= address && address - section.address() < section.size()
         };
         self.file.sections().find(|section| is_loaded(section) && inside(section)).is_some_and(|s| is_constant(&s))
+    }
+
+    /// What relocations of other sections mean that a linker applies, and that are no addresses as a whole. Call frames and
+    /// kernel descriptors lead nobody to where code does not begin.
+    fn hints(&self) -> impl Iterator<Item = Place> {
+        let descriptors = self.file.symbols().filter(|symbol| symbol.name().is_ok_and(|name| name.ends_with(".kd")));
+        let entries: HashSet<u64> = descriptors.map(|symbol| symbol.address() + ENTRY).collect();
+        let means_code = |section: &ElfSection64<'_, '_, LittleEndian>| {
+            section.index().0 != self.own && is_loaded(section) && section.name() != Ok(".eh_frame")
+        };
+        let sections = self.file.sections().filter(means_code);
+        sections.flat_map(|section| section.relocations()).filter_map(move |(offset, relocation)| {
+            let RelocationFlags::Elf { r_type } = relocation.flags() else { return None };
+            let RelocationTarget::Symbol(index) = relocation.target() else { return None };
+            let is_entry = r_type == FixupKind::Rel64 as u32 && entries.contains(&offset);
+            let symbol = self.file.symbol_by_index(index).ok().filter(|_| !is_entry && !WHOLE.contains(&r_type))?;
+            let to = self.place(index.0, symbol.section_index().map(|index| index.0), symbol.address());
+            Some(to.plus(relocation.addend() as u64))
+        })
     }
 
     /// What a linker writes into other sections.

@@ -137,7 +137,7 @@ impl Walk<'_, '_, '_> {
             at += u32::from(inst.len());
             is_simple = self::is_simple(holders);
         }
-        let leaves = matches!(block.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Unknown);
+        let leaves = matches!(block.exit, Exit::Call | Exit::Return | Exit::Tail | Exit::Table | Exit::Unknown);
         (!leaves || holders.is_empty()).then_some(())
     }
 
