@@ -18,6 +18,21 @@ pub(crate) struct Refused {
 /// The way out where the control flow is not known.
 const PLAIN_FLOW: &str = "compile the kernel for the target, or without jumps through registers that nothing explains";
 
+/// The same where a table would do.
+const NAMED_FLOW: &str = "compile the kernel for the target, or load the jump's address as it is from words of a section of \
+                          data (.quad LABEL), which relocations name";
+
+/// The way out of a jump that is not known.
+fn advice(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ComputedJump | Reason::UnnamedJump | Reason::UnclearJump => NAMED_FLOW,
+        Reason::CrowdedJump => {
+            "compile the kernel for the target, or split it: tables of one kernel may name 4096 places"
+        }
+        _ => PLAIN_FLOW,
+    }
+}
+
 /// First words of what old assemblers wrote and no current one reads: value, mask, what it is.
 const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
     (0xd031_0000, 0xffff_fffe, "an old spelling of tensor_load_to_lds"),
@@ -29,6 +44,18 @@ impl Refused {
     pub(crate) fn new(offset: u32, inst: Option<&Inst>, family: &str, refusal: &Refusal) -> Self {
         let what = format!("`{family}`: {}", refusal.reason);
         Self { offset, mnemonic: inst.map(Inst::mnemonic), what, advice: refusal.advice }
+    }
+
+    /// Somebody who is not known may come to any place of the function, which may be why.
+    pub(crate) fn with(mut self, problem: Option<&Problem>) -> Self {
+        if let Some(problem) = problem.filter(|problem| problem.reason.is_unknown_jump()) {
+            self.what += &format!(
+                "; any place of the function may follow the jump at {:#x}: {}",
+                problem.offset, problem.reason
+            );
+            self.advice = advice(problem.reason);
+        }
+        self
     }
 
     /// Execution reaches what nobody can read. `word` is what stands at the offset, `site` the first place of the function that
@@ -54,7 +81,7 @@ impl Refused {
             problem.offset,
             problem.reason.text()
         );
-        Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: PLAIN_FLOW }
+        Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: advice(problem.reason) }
     }
 
     /// As a diagnostic; `line` is the place in the source.

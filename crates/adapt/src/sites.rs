@@ -183,7 +183,10 @@ fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, ou
             }
             replaced(outcome, offset, inst, family, new);
         }
-        Err((family, refusal)) => outcome.refused.push(Refused::new(offset, Some(&inst), family.name, &refusal)),
+        Err((family, refusal)) => {
+            let refused = Refused::new(offset, Some(&inst), family.name, &refusal);
+            outcome.refused.push(refused.with(entered_anywhere(function)));
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{as_kernel, assemble, cases, disassembled, run, stem};
+use common::{SOURCE, TARGET, as_kernel, assemble, cases, disassembled, run, stem};
 use hotswap_adapt::{Adapted, ObjectRecord};
 use hotswap_report::Diagnostic;
 use hotswap_userland::{Workbench, say};
@@ -138,4 +138,49 @@ fn every_case_becomes_what_stands_beside_it() {
 #[test]
 fn the_cases_of_the_families_go_through_the_engine() {
     check("../families/tests/code", "../../../adapt/tests/families");
+}
+
+/// The words of a table in a linked code object, and the line that LLVM has for the instruction at each.
+fn led_to(bench: &Workbench, name: &str, data: &[u8], target: &str) -> Vec<String> {
+    bench.write(name, data);
+    let words = bench.run(&format!("llvm-readelf-24 -rW {name} | awk '/R_AMDGPU_RELATIVE64/ {{print $NF}}'"));
+    let lines = bench.run(&format!("llvm-objdump-24 -d --mcpu={target} {name}"));
+    let at = |word: &str| {
+        let address = u64::from_str_radix(word, 16).unwrap();
+        let line = lines.lines().find(|line| line.contains(&format!("// {address:012X}:")));
+        line.unwrap_or_else(|| panic!("{name}: no instruction at {word}")).split("//").next().unwrap().trim().to_owned()
+    };
+    words.lines().map(at).collect()
+}
+
+/// In the file before and after, with its relocations and without: which instructions the words of its table name.
+#[test]
+fn words_of_tables_lead_to_the_instructions_that_they_led_to() {
+    let Some(bench) = Workbench::new("adapt-tables") else { return };
+    let mut all = String::new();
+    for path in cases("tests/cases").iter().filter(|path| stem(path).starts_with("jump_table")) {
+        let name = stem(path);
+        let (_, relocatable_and_linked) = (name, assemble(&bench, &[(name.to_owned(), text_of(path))]));
+        bench.run(&format!("ld.lld-24 -shared {name}.o -o {name}.bare; rm {name}.s"));
+        let bare = bench.read(&format!("{name}.bare"));
+        let outcomes = [&relocatable_and_linked[0].1, &bare].map(|data| (data, run(data, false)));
+        let _ = writeln!(all, "{name}");
+        let mut texts = Vec::new();
+        for (data, outcome) in &outcomes {
+            twice(name, data, outcome);
+            let Ok(adapted) = outcome else { continue };
+            let before = led_to(&bench, &format!("{name}.old"), data, SOURCE);
+            let after = led_to(&bench, &format!("{name}.new"), &adapted.bytes, TARGET);
+            assert_eq!(before.len(), after.len(), "{name}");
+            let pairs = before.iter().zip(&after).map(|(before, after)| format!("  {before} -> {after}\n"));
+            texts.push(pairs.collect::<String>());
+        }
+        assert!([0, 2].contains(&texts.len()) && texts.iter().all(|text| *text == texts[0]), "{name}: {texts:?}");
+        all += texts.first().map_or("  refused\n", |text| text);
+    }
+    let beside = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/jump_tables.words");
+    if std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1") {
+        fs::write(&beside, &all).unwrap();
+    }
+    assert_eq!(all, fs::read_to_string(&beside).unwrap_or_default());
 }

@@ -1,8 +1,8 @@
-//! Entries, calls and computed addresses of a function, before and after.
+//! Entries, calls, jumps by tables and computed addresses of a function, before and after; words that name places in code.
 
 use super::follow::{Followed, led_on};
 use super::{Fault, Pair};
-use hotswap_program::{Callee, Place};
+use hotswap_program::{Callee, Exit, Function, Mark, MarkKind, Place, Source};
 
 /// Compares one function; `number` is that of the old one.
 pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Result<(), Fault> {
@@ -36,6 +36,7 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
             return Err((found.offset, "a call leads elsewhere".to_owned()));
         }
     }
+    tables(followed, before, after)?;
     for value in &before.pc_values {
         let at = |offset: u32| followed.at(offset);
         let parts = [at(value.pc), at(value.low), at(value.high)];
@@ -55,6 +56,46 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
         return Err((problem.offset, format!("less is known of the function than before: {}", problem.reason)));
     }
     Ok(())
+}
+
+/// Jumps by tables lead where they led.
+fn tables(followed: &Followed, before: &Function, after: &Function) -> Result<(), Fault> {
+    for (number, block) in before.blocks().enumerate().filter(|(_, block)| block.exit == Exit::Table) {
+        let Some(at) = followed.at(block.last) else { return Err((after.start, "a jump is nowhere".to_owned())) };
+        let found = after.block_at(at).filter(|new| after.block(*new).last == at && after.exit(*new) == Exit::Table);
+        let Some(found) = found else { return Err((at, "a jump by a table is none any more".to_owned())) };
+        let led = before.successors(number).into_iter().map(|to| followed.begin(before.block(to as usize).start));
+        let leads = after.successors(found).into_iter().map(|to| Some(after.block(to as usize).start));
+        if !led.eq(leads) || before.leaves(number) != after.leaves(found) {
+            return Err((at, "a jump by a table leads elsewhere".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Words outside of the instructions name the places in functions that they named.
+pub(super) fn words(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), Fault> {
+    let (before, after) = (&pair.old.program.source, &pair.new.program.source);
+    if before.slots.len() != after.slots.len() {
+        return Err((0, "words with addresses are missing".to_owned()));
+    }
+    for (old, new) in before.slots.iter().zip(&after.slots) {
+        let Some(offset) = before.offset_of(old.to).filter(|offset| is_named(before, *offset)) else { continue };
+        let found = after.offset_of(new.to);
+        let is_led = found.is_some_and(|found| leads(pair, found, followed.begin(offset)));
+        if !is_led || place(pair, followed, old.place) != Some(new.place) {
+            let what = format!("the word at {:#x} leads elsewhere than to what stood at {offset:#x}", old.place.at);
+            return Err((found.unwrap_or(0), what));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the symbol of a function covers an offset: only such code is followed.
+fn is_named(source: &Source<'_>, offset: u32) -> bool {
+    let before = &source.marks[..source.marks.partition_point(|mark| mark.offset <= offset)];
+    let is_function = |mark: &&Mark<'_>| matches!(mark.kind, MarkKind::Function | MarkKind::Kernel(_));
+    before.iter().rev().find(is_function).is_some_and(|mark| offset - mark.offset < mark.size.max(1))
 }
 
 /// Whether a new offset is the expected one, or leads on to it.

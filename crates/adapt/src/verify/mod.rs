@@ -7,6 +7,7 @@
 //! |---|---|
 //! | instructions that nobody changed are there, in order, and each is one of the target | [`follow`] |
 //! | branches, calls, computed addresses and entries lead where they led | [`follow`], [`flow`] |
+//! | words with addresses of code, and the jumps that may load them, lead where they led | [`flow`] |
 //! | what leads to a function that was moved to a pool is led on to it | [`follow`], [`flow`] |
 //! | clauses hold their own members only | [`follow`] |
 //! | distances behind matrix instructions | [`hazard`] |
@@ -133,6 +134,7 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
         Diagnostic { place: hotswap_report::Place { kernel: function, ..error.place.clone() }, ..error }
     };
     let followed = follow::follow(pair).map_err(failed)?;
+    flow::words(pair, &followed).map_err(failed)?;
     let functions: Vec<usize> = (0..pair.old.program.functions.len()).collect();
     let check = |number: &usize| {
         flow::function(pair, &followed, *number)?;
