@@ -9,8 +9,8 @@
 //! Invariants: all jumps of a function are explained, or none of them; what was found of addresses in registers holds
 //! with the new edges, or the jumps stay unknown; where an address of code may be in memory that is not among these, they do.
 //!
-//! Assumed, as for files without relocations elsewhere: code that computes addresses of distances in data does not write
-//! them to memory where no relocation shows that there are such distances.
+//! Assumed, as for files without relocations elsewhere: what code computes of distances in data, or of addresses that it
+//! loaded, it does not write to memory for such jumps to load; relocations of distances into the function are seen.
 //!
 //! Absent on purpose: which table a jump reads, and how long it is; distances in tables.
 
