@@ -1,4 +1,4 @@
-//! The check of results finds every bit of code that is another one than planned.
+//! The check of results finds every bit of code, and of words that lead to code, that is another one than planned.
 
 use super::*;
 use hotswap_program::Source;
@@ -62,6 +62,38 @@ fn a_flipped_bit_of_code_is_found() {
     }
     say(&format!("damaged results: {tried} flipped bits, {} not found", missed.len()));
     assert!(tried > 100 && missed.is_empty(), "{}", missed.join("\n"));
+}
+
+/// Records of the words of a table: the loader's, or those of a linker.
+#[test]
+fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
+    let Some(bench) = Workbench::new("damaged words") else { return };
+    let rewriter = Registry::installed().rewriter().unwrap();
+    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
+    let linked = assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
+    let (mut tried, mut missed) = (0, Vec::new());
+    for (data, records) in [(linked, ".rela.dyn"), (bench.read("table.o"), ".rela.data.rel.ro")] {
+        let object = CodeObject::parse(&data).unwrap();
+        let image = Image::parse(&data).unwrap();
+        let work = planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter)).unwrap();
+        let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
+        assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{records}");
+        let new = Image::parse(&made).unwrap();
+        let section = &new.sections[new.find(records).unwrap()];
+        // The loader's records have no symbols: nobody reads their numbers.
+        let is_read = |bit: &usize| records != ".rela.dyn" || bit % 192 / 32 != 3;
+        for bit in (0..section.size as usize * 8).filter(is_read) {
+            let mut damaged = made.clone();
+            damaged[section.offset as usize + bit / 8] ^= 1 << (bit % 8);
+            tried += 1;
+            if verified(&image, &work, &damaged, &task).is_ok() {
+                missed.push(format!("{records}: bit {bit}"));
+            }
+        }
+    }
+    say(&format!("damaged words: {tried} flipped bits, {} not found", missed.len()));
+    assert!(tried > 500 && missed.is_empty(), "{}", missed.join("\n"));
 }
 
 /// Plans that are wrong in themselves: the check does not believe them.

@@ -1,0 +1,117 @@
+// Two kernels with a table each: what one loads may be the other's, so both count on conventions at the places that words
+// name. A third jumps where memory says, which bounds it alone.
+.amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
+.amdhsa_code_object_version 5
+.text
+.globl one
+.p2align 8
+.type one,@function
+one:
+s_get_pc_i64 s[6:7]
+s_add_nc_u64 s[6:7], s[6:7], table1@rel64+4
+s_load_b64 s[4:5], s[6:7], s8
+ds_load_2addr_b32 v[2:3], v0 offset0:1 offset1:9
+s_wait_dscnt 0x0
+s_wait_kmcnt 0x0
+s_set_pc_i64 s[4:5]
+.La1:
+ds_load_2addr_b32 v[2:3], v0 offset0:5 offset1:40
+s_wait_dscnt 0x0
+.Lb1:
+global_store_b64 v1, v[2:3], s[2:3]
+s_endpgm
+.Lone_end:
+.size one, .Lone_end-one
+.globl two
+.p2align 8
+.type two,@function
+two:
+s_get_pc_i64 s[6:7]
+s_add_nc_u64 s[6:7], s[6:7], table2@rel64+4
+s_load_b64 s[4:5], s[6:7], s8
+ds_load_2addr_b32 v[2:3], v0 offset0:1 offset1:9
+s_wait_dscnt 0x0
+s_wait_kmcnt 0x0
+s_set_pc_i64 s[4:5]
+.La2:
+ds_load_2addr_b32 v[2:3], v0 offset0:5 offset1:40
+s_wait_dscnt 0x0
+.Lb2:
+global_store_b64 v1, v[2:3], s[2:3]
+s_endpgm
+.Ltwo_end:
+.size two, .Ltwo_end-two
+.globl three
+.p2align 8
+.type three,@function
+three:
+s_load_b64 s[4:5], s[0:1], 0x0
+s_wait_kmcnt 0x0
+s_set_pc_i64 s[4:5]
+.Lthree_end:
+.size three, .Lthree_end-three
+.section .data.rel.ro,"aw"
+.p2align 3
+table1:
+.quad .La1, .Lb1
+table2:
+.quad .La2, .Lb2
+.text
+.rodata
+.p2align 6
+.amdhsa_kernel one
+.amdhsa_next_free_vgpr 64
+.amdhsa_next_free_sgpr 40
+.amdhsa_inst_pref_size 1
+.end_amdhsa_kernel
+.p2align 6
+.amdhsa_kernel two
+.amdhsa_next_free_vgpr 64
+.amdhsa_next_free_sgpr 40
+.amdhsa_inst_pref_size 1
+.end_amdhsa_kernel
+.p2align 6
+.amdhsa_kernel three
+.amdhsa_next_free_vgpr 64
+.amdhsa_next_free_sgpr 40
+.amdhsa_inst_pref_size 1
+.end_amdhsa_kernel
+.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: one
+    .symbol: one.kd
+    .kernarg_segment_size: 0
+    .kernarg_segment_align: 4
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 32
+    .sgpr_count: 42
+    .vgpr_count: 64
+    .max_flat_workgroup_size: 256
+  - .name: two
+    .symbol: two.kd
+    .kernarg_segment_size: 0
+    .kernarg_segment_align: 4
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 32
+    .sgpr_count: 42
+    .vgpr_count: 64
+    .max_flat_workgroup_size: 256
+  - .name: three
+    .symbol: three.kd
+    .kernarg_segment_size: 0
+    .kernarg_segment_align: 4
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 32
+    .sgpr_count: 42
+    .vgpr_count: 64
+    .max_flat_workgroup_size: 256
+amdhsa.target: amdgcn-amd-amdhsa-unknown-gfx1250
+amdhsa.version:
+  - 1
+  - 2
+...
+.end_amdgpu_metadata
