@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{assemble, disassembled, run};
+use common::{SOURCE, assemble, disassembled, run};
 use hotswap_userland::{Workbench, say};
 
 /// Registers that the caller keeps over its call.
@@ -25,4 +25,15 @@ fn a_function_keeps_what_callers_in_other_sections_may_need() {
         assert!(taken.is_empty(), "{kind}: {taken:?}");
         say(&format!("adapt: {kind}: a function of another section keeps {KEPT:?}"));
     }
+}
+
+#[test]
+fn a_literal_that_names_a_function_of_another_section_may_move() {
+    let Some(bench) = Workbench::new("literals of other sections") else { return };
+    bench.write("literal.s", include_str!("sections/literal.s").as_bytes());
+    bench.run(&format!("llvm-mc-24 -triple=amdgcn-amd-amdhsa -mcpu={SOURCE} -filetype=obj literal.s -o literal.o"));
+    let made = run(&bench.read("literal.o"), false).unwrap_or_else(|refusals| panic!("{refusals:?}"));
+    bench.write("literal.made", &made.bytes);
+    let relocations = bench.run("llvm-objdump-24 -r literal.made");
+    assert!(relocations.contains("0000000000000018 R_AMDGPU_ABS64           .text.f"), "{relocations}");
 }

@@ -83,12 +83,25 @@ pub(super) fn words(pair: &Pair<'_, '_, '_>, followed: &Followed) -> Result<(), 
         let Some(offset) = before.offset_of(old.to).filter(|offset| is_named(before, *offset)) else { continue };
         let found = after.offset_of(new.to);
         let is_led = found.is_some_and(|found| leads(pair, found, followed.begin(offset)));
-        if !is_led || place(pair, followed, old.place) != Some(new.place) {
+        let is_there = !is_followed(pair, old.place) || place(pair, followed, old.place) == Some(new.place);
+        if !is_led || !is_there {
             let what = format!("the word at {:#x} leads elsewhere than to what stood at {offset:#x}", old.place.at);
             return Err((found.unwrap_or(0), what));
         }
     }
     Ok(())
+}
+
+/// Whether it is known where a word is now: in data, or in the code of this unit that is followed.
+fn is_followed(pair: &Pair<'_, '_, '_>, word: Place) -> bool {
+    let source = &pair.old.program.source;
+    let section = match source.linked {
+        true => pair.images.0.section_at(word.at),
+        // See `Source`: numbers of sections count from 1 there.
+        false => word.base.checked_sub(1).map(|section| section as usize),
+    };
+    let is_code = section.and_then(|section| pair.images.0.sections.get(section)).is_some_and(|part| part.is_code());
+    source.offset_of(word).map_or(!is_code, |offset| is_named(source, offset))
 }
 
 /// Whether the symbol of a function covers an offset: only such code is followed.
