@@ -4,7 +4,7 @@ mod common;
 
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{
-    BankMap, Fixup, FixupKind, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Place, Program, Slot, Source,
+    BankMap, Exit, Fixup, FixupKind, KernelNeeds, Liveness, LoopNest, Mark, MarkKind, Place, Program, Slot, Source,
     Summaries, dump,
 };
 use proptest::prelude::*;
@@ -31,6 +31,53 @@ fn mark() -> impl Strategy<Value = Mark<'static>> {
         };
         Mark { offset, size, kind, name: "name".into(), exported }
     })
+}
+
+/// Instructions of gfx1250 that jump by tables, make such jumps' addresses, or lead elsewhere.
+fn part() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![
+        // s_load_b64 s[4:5], s[6:7], s8; s_set_pc_i64 s[4:5]
+        3 => Just(vec![0xf400_2103, 0x1000_0000, 0xbe80_4804]),
+        3 => Just(vec![0xf400_2103, 0x1000_0000]),
+        1 => Just(vec![0xbe80_4804]),
+        // s_mov_b64 s[4:5], s[10:11]; s_get_pc_i64 s[6:7] and a sum
+        1 => Just(vec![0xbe84_010a]),
+        1 => (0..200u32).prop_map(|distance| vec![0xbe86_4700, 0xa986_fe06, distance, 0]),
+        4 => (32..36u32, -12i16..12).prop_map(|(op, to)| vec![0xbf80_0000 | op << 16 | u32::from(to as u16)]),
+        2 => Just(vec![0xbf80_0000]),
+        1 => Just(vec![0xbfb0_0000]),
+    ]
+}
+
+/// Asks every question.
+fn answers(source: &Source<'_>) -> Result<(), TestCaseError> {
+    common::around_agrees(source, 4);
+    let program = Program::build(source.clone());
+    let mut text = String::new();
+    dump(&program, &mut text).unwrap();
+    let banks = BankMap::of(&program);
+    let summaries = Summaries::of(&program, &banks);
+    for (number, function) in program.functions.iter().enumerate() {
+        let liveness = Liveness::of(&program, number, &summaries, &banks);
+        prop_assert_eq!(LoopNest::of(function).depth.len(), function.block_count());
+        prop_assert!(program.needs(number).vgprs <= 1024);
+        let ways = program.ways(number).unwrap();
+        let mut end = function.start;
+        for block in function.blocks() {
+            prop_assert!(block.start >= end && block.start <= block.last && block.last < block.end);
+            prop_assert!(function.is_instruction(block.start) && function.is_instruction(block.last));
+            end = block.end;
+        }
+        for offset in (function.start..function.end).step_by(4).filter(|offset| function.is_instruction(*offset)) {
+            prop_assert!(liveness.around(&program, &summaries, &banks, offset).is_some(), "{offset:#x}\n{text}");
+            prop_assert!(banks.before(&program, offset).is_some());
+            let covers = program.covers(offset);
+            prop_assert!(covers.clause.into_iter().chain(covers.delay).all(|cover| cover.offset < offset));
+            ways.following(offset, 8, |_, _, _| true);
+            ways.preceding(offset, 8, |_, _, _| true);
+        }
+    }
+    Ok(())
 }
 
 proptest! {
@@ -62,30 +109,48 @@ proptest! {
             hints: Vec::new(),
         };
         source.sort();
-        common::around_agrees(&source, 4);
+        answers(&source)?;
+    }
+
+    #[test]
+    fn any_words_with_jumps_by_tables_make_a_program(
+        parts in prop::collection::vec(part(), 1..24),
+        marks in prop::collection::vec(mark(), 0..3),
+        slots in prop::collection::vec((0..60u32, 0..12u8), 0..8),
+        linked in any::<bool>(),
+    ) {
+        let bytes: Vec<u8> = parts.concat().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let at = |at| Place { base: Place::CODE, at };
+        let address = if linked { 0x1000 } else { 0 };
+        let kernel = MarkKind::Kernel(KernelNeeds { lanes: 32, ..KernelNeeds::default() });
+        let whole = Mark { offset: 0, size: bytes.len() as u32, kind: kernel, name: "k".into(), exported: true };
+        let slot = |(number, (dword, odd)): (usize, (u32, u8))| Slot {
+            place: at(0x9000 + number as u64 * 8),
+            to: at(address + u64::from(dword * 4 + u32::from(odd == 0))),
+            constant: odd % 2 == 0,
+        };
+        let mut source = Source {
+            isa: Isa::new(Target::find("gfx1250").unwrap()),
+            address,
+            bytes: &bytes,
+            linked,
+            marks: marks.into_iter().chain([whole]).collect(),
+            fixups: Vec::new(),
+            symbols: Vec::new(),
+            slots: slots.into_iter().enumerate().map(slot).collect(),
+            shared: false,
+            alone: true,
+            hints: Vec::new(),
+        };
+        source.sort();
+        answers(&source)?;
+        let named: Vec<u32> = source.slots.iter().filter_map(|slot| source.offset_of(slot.to)).collect();
         let program = Program::build(source);
-        let mut text = String::new();
-        dump(&program, &mut text).unwrap();
-        let banks = BankMap::of(&program);
-        let summaries = Summaries::of(&program, &banks);
-        for (number, function) in program.functions.iter().enumerate() {
-            let liveness = Liveness::of(&program, number, &summaries, &banks);
-            prop_assert_eq!(LoopNest::of(function).depth.len(), function.block_count());
-            prop_assert!(program.needs(number).vgprs <= 1024);
-            let ways = program.ways(number).unwrap();
-            let mut end = function.start;
-            for block in function.blocks() {
-                prop_assert!(block.start >= end && block.start <= block.last && block.last < block.end);
-                prop_assert!(function.is_instruction(block.start) && function.is_instruction(block.last));
-                end = block.end;
-            }
-            for offset in (function.start..function.end).step_by(4).filter(|offset| function.is_instruction(*offset)) {
-                prop_assert!(liveness.around(&program, &summaries, &banks, offset).is_some(), "{offset:#x}\n{text}");
-                prop_assert!(banks.before(&program, offset).is_some());
-                let covers = program.covers(offset);
-                prop_assert!(covers.clause.into_iter().chain(covers.delay).all(|cover| cover.offset < offset));
-                ways.following(offset, 8, |_, _, _| true);
-                ways.preceding(offset, 8, |_, _, _| true);
+        for function in &program.functions {
+            for block in (0..function.block_count()).filter(|block| function.exit(*block) == Exit::Table) {
+                let to: Vec<u32> = function.successors(block).iter().map(|to| function.block(*to as usize).start).collect();
+                let own = named.iter().filter(|offset| (function.start..function.end).contains(offset));
+                prop_assert!(own.clone().all(|offset| to.contains(offset)), "{to:?} {named:?}");
             }
         }
     }
