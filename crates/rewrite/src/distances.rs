@@ -4,7 +4,7 @@
 //! address lies between two of them, or where nothing lies that code can mean, nobody knows which it belongs to: that is
 //! refused.
 
-use crate::fix::{Place, World};
+use crate::fix::{Patch, Place, World};
 use crate::known::{Known, Serves};
 use crate::plan::CodePlan;
 use crate::refuse;
@@ -12,7 +12,8 @@ use crate::scan::{Computation, Fetch, Range32};
 use hotswap_code_object::image::Part;
 use hotswap_report::Diagnostic;
 use object::elf;
-use std::collections::{BTreeMap, HashSet};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// Sections that linkers write for loaders and unwinders: code means none of them.
 const FOR_LOADERS: &[&str] = &[".eh_frame", ".eh_frame_hdr", ".relro_padding", ".interp"];
@@ -63,31 +64,50 @@ fn between(world: &World<'_>, address: u64) -> Option<u64> {
 }
 
 /// Writes distances in code that no relocation is about: long branches, and all of them in a file without relocations.
+/// `seen` has the places that some are about; they rise.
 pub(crate) fn write(
     world: &World<'_>,
     plans: &[CodePlan<'_>],
     (known, serves): (&BTreeMap<usize, Known<'_>>, &Serves<'_>),
-    seen: &HashSet<Place>,
+    seen: &[Place],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     for plan in plans {
-        let place = |offset| Place { section: plan.section, offset };
-        for one in plan.computations.iter().filter(|one| !seen.contains(&place(one.low))) {
-            if world.maps.bytes(place(one.at), 4).is_none() && world.maps.bytes(place(one.low), 4).is_none() {
-                continue;
-            }
-            let is_dead = known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
-            match computation(world, plan, known, one, out) {
-                // Nobody executes it, and what it means is not certain: it stays.
-                Err(_) if is_dead || serves(plan.section, one.at) => {}
-                result => result?,
-            }
+        let one = |one: &Computation| unseen(world, plan, (known, serves), seen, one);
+        let found: Vec<Result<Vec<[Option<Patch>; 2]>, Diagnostic>> =
+            plan.computations.par_chunks(PIECE).map(|piece| piece.iter().map(one).collect()).collect();
+        for piece in found {
+            piece?.into_iter().flatten().flatten().for_each(|patch| patch.write(out));
         }
-        for one in &plan.fetches {
-            let _ = fetch(world, plan, one, out);
-        }
+        let fetch = |one| fetch(world, plan, one);
+        let found: Vec<Option<Patch>> = plan.fetches.par_iter().with_min_len(PIECE).map(fetch).collect();
+        found.into_iter().flatten().for_each(|patch| patch.write(out));
     }
     Ok(())
+}
+
+/// Computations that one task looks at.
+const PIECE: usize = 1 << 9;
+
+/// A computation's fields, unless relocations are about it.
+fn unseen(
+    world: &World<'_>,
+    plan: &CodePlan<'_>,
+    (known, serves): (&BTreeMap<usize, Known<'_>>, &Serves<'_>),
+    seen: &[Place],
+    one: &Computation,
+) -> Result<[Option<Patch>; 2], Diagnostic> {
+    let place = |offset| Place { section: plan.section, offset };
+    let is_gone = || world.maps.bytes(place(one.at), 4).is_none() && world.maps.bytes(place(one.low), 4).is_none();
+    if seen.binary_search(&place(one.low)).is_ok() || is_gone() {
+        return Ok([None, None]);
+    }
+    let is_dead = known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
+    match computation(world, plan, known, one) {
+        // Nobody executes it, and what it means is not certain: it stays.
+        Err(_) if is_dead || serves(plan.section, one.at) => Ok([None, None]),
+        result => result,
+    }
 }
 
 /// Where what an address in the code's own file means has gone; where its bytes are gone, what stands in their place.
@@ -97,17 +117,14 @@ fn near(world: &World<'_>, section: usize, address: u64) -> Option<u64> {
 }
 
 /// A fetch ahead: its distance stays where it cannot be said, because it changes no result.
-fn fetch(world: &World<'_>, plan: &CodePlan<'_>, one: &Fetch, out: &mut [u8]) -> Option<()> {
+fn fetch(world: &World<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<Patch> {
     let place = |offset| Place { section: plan.section, offset };
     let base = world.base(plan.section) + one.from + u64::from(one.size);
     let target = near(world, plan.section, base.wrapping_add_signed(one.distance))?;
     let from = world.maps.bytes(place(one.from), u64::from(one.size))? + u64::from(one.size);
     let distance = target.wrapping_sub(world.layout.addresses[plan.section] + from) as i64;
     let at = world.file(place(one.at), FETCH)? + 4;
-    if (-(1 << 23)..1 << 23).contains(&distance) {
-        out.get_mut(at..at + 3)?.copy_from_slice(&distance.to_le_bytes()[..3]);
-    }
-    Some(())
+    (-(1 << 23)..1 << 23).contains(&distance).then_some(Patch { at, size: 3, value: distance as u64 })
 }
 
 fn computation(
@@ -115,8 +132,7 @@ fn computation(
     plan: &CodePlan<'_>,
     known: &BTreeMap<usize, Known<'_>>,
     one: &Computation,
-    out: &mut [u8],
-) -> Result<(), Diagnostic> {
+) -> Result<[Option<Patch>; 2], Diagnostic> {
     let place = |offset| Place { section: plan.section, offset };
     let target = (world.base(plan.section) + one.base).wrapping_add(one.distance);
     let missing = || {
@@ -135,16 +151,12 @@ fn computation(
     if one.high.is_none() && one.size == 4 && !one.range.holds(distance as i64) {
         return Err(refuse(plan.file + one.at, "a distance in code does not fit into its 32 bits any more"));
     }
-    let mut write = |at: u64, size: usize, value: u64| -> Option<()> {
-        let at = world.file(place(at), size as u64)?;
-        out.get_mut(at..at + size)?.copy_from_slice(&value.to_le_bytes()[..size]);
-        Some(())
+    let patch = |at: u64, size: u8, value: u64| {
+        world.file(place(at), u64::from(size)).map(|at| Patch { at, size, value }).ok_or_else(missing)
     };
-    write(one.low, usize::from(one.size), distance.wrapping_sub(i64::from(one.bias) as u64)).ok_or_else(missing)?;
-    if let Some(high) = one.high {
-        write(high, 4, distance >> 32).ok_or_else(missing)?;
-    }
-    Ok(())
+    let low = patch(one.low, one.size, distance.wrapping_sub(i64::from(one.bias) as u64))?;
+    let high = one.high.map(|high| patch(high, 4, distance >> 32)).transpose()?;
+    Ok([Some(low), high])
 }
 
 impl Range32 {

@@ -112,6 +112,21 @@ impl<'m> Maps<'m> {
     }
 }
 
+/// A field of the new file: it is found on all cores, and written when all are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Patch {
+    pub(crate) at: usize,
+    pub(crate) size: u8,
+    pub(crate) value: u64,
+}
+
+impl Patch {
+    pub(crate) fn write(self, out: &mut [u8]) {
+        let size = usize::from(self.size);
+        out[self.at..self.at + size].copy_from_slice(&self.value.to_le_bytes()[..size]);
+    }
+}
+
 /// Old and new file.
 pub(crate) struct World<'w> {
     pub(crate) image: &'w Image<'w>,

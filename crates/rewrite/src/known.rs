@@ -14,8 +14,9 @@ use crate::place::named_data;
 use crate::plan::CodePlan;
 use crate::scan::Computation;
 use hotswap_code_object::image::{Image, SymbolRows};
-use hotswap_program::{Callee, Function, Mark, MarkKind, Program, Reason, Source};
+use hotswap_program::{Callee, Function, Mark, MarkKind, Place, Program, Reason, Source};
 use hotswap_report::Diagnostic;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -187,14 +188,13 @@ impl<'p> Known<'p> {
         let source = &program.source;
         let named = program.named_data().into_iter();
         let mut found: Vec<(u64, u64)> = named.map(|data| (data.start.into(), data.end.into())).collect();
-        let values = program.functions.iter().flat_map(|function| &function.pc_values).map(|value| value.to);
-        for to in values.chain(source.slots.iter().map(|slot| slot.to)) {
+        let values = program.functions.par_iter().flat_map_iter(|function| &function.pc_values).map(|value| value.to);
+        let data = |to: Place| {
             let is_code = |at: u64| self.is_reached(at) || self.plain(at).is_some();
-            let Some(offset) = source.offset_of(to).filter(|offset| !is_code(u64::from(*offset))) else {
-                continue;
-            };
-            found.push((u64::from(offset), self.data_limit(offset)));
-        }
+            let offset = source.offset_of(to).filter(|offset| !is_code(u64::from(*offset)))?;
+            Some((u64::from(offset), self.data_limit(offset)))
+        };
+        found.par_extend(values.chain(source.slots.par_iter().map(|slot| slot.to)).filter_map(data));
         found.sort_unstable();
         let mut merged: Vec<(u64, u64)> = Vec::with_capacity(found.len());
         for (start, end) in found {

@@ -16,6 +16,7 @@ use hotswap_isa::Isa;
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 
 mod long;
 mod write;
@@ -374,17 +375,31 @@ fn cover<'f>(
     known: Option<&Known<'_>>,
 ) -> (Vec<Extent<'f>>, Vec<Padding>) {
     let gap = Gaps { habit: habit(context.line, bytes, functions), bytes, known };
-    let (mut extents, mut paddings) = (Vec::new(), Vec::new());
-    let mut at = 0;
-    for function in functions {
-        let behind = if function.is_kernel { Behind::Kernel } else { Behind::Function };
-        gap.between(at, function.start, behind, &mut extents, &mut paddings);
-        extents.push(Extent { start: function.start, end: function.end, name: &function.name });
-        at = function.end;
+    // What stands before a function, or behind the last one.
+    let before = |number: usize| {
+        let at = number.checked_sub(1).map_or(0, |last| functions[last].end);
+        match functions.get(number) {
+            Some(function) if function.is_kernel => gap.between(at, function.start, Behind::Kernel),
+            Some(function) => gap.between(at, function.start, Behind::Function),
+            None => gap.between(at, bytes.len() as u64, Behind::End),
+        }
+    };
+    let gaps: Vec<Gap> = (0..functions.len() + 1).into_par_iter().with_min_len(GAPS).map(before).collect();
+    let (mut extents, mut paddings) = (Vec::with_capacity(functions.len()), Vec::with_capacity(functions.len()));
+    for (number, (code, padding)) in gaps.into_iter().enumerate() {
+        extents.extend(code.map(|code| Extent { start: code.start, end: code.end, name: "code without a symbol" }));
+        paddings.extend(padding);
+        let function = functions.get(number);
+        extents.extend(function.map(|one| Extent { start: one.start, end: one.end, name: &one.name }));
     }
-    gap.between(at, bytes.len() as u64, Behind::End, &mut extents, &mut paddings);
     (extents, paddings)
 }
+
+/// Gaps between functions that one task looks at.
+const GAPS: usize = 256;
+
+/// Code without a name, and padding behind it.
+type Gap = (Option<Range<u64>>, Option<Padding>);
 
 /// What lies between functions.
 struct Gaps<'g> {
@@ -395,25 +410,13 @@ struct Gaps<'g> {
 
 impl Gaps<'_> {
     /// Bytes between two functions: code without a name, or data, then padding.
-    fn between(
-        &self,
-        start: u64,
-        end: u64,
-        behind: Behind,
-        extents: &mut Vec<Extent<'_>>,
-        paddings: &mut Vec<Padding>,
-    ) {
+    fn between(&self, start: u64, end: u64, behind: Behind) -> Gap {
         let code = start + crate::place::code_before_padding(&self.bytes[start as usize..end as usize]);
         // Zeros of a table are no padding.
         let code = self.known.and_then(|known| known.last_data(start, end)).map_or(code, |data| data.max(code));
-        if code > start {
-            extents.push(Extent { start, end: code, name: "code without a symbol" });
-        }
         // At the very begin of the section there is nothing to align.
-        if code > 0 || end > 0 {
-            let padding = self.habit.read(self.bytes, code, end, behind);
-            paddings.extend(padding.filter(|padding| !padding.runs.is_empty()));
-        }
+        let padding = if code > 0 || end > 0 { self.habit.read(self.bytes, code, end, behind) } else { None };
+        ((code > start).then_some(start..code), padding.filter(|padding| !padding.runs.is_empty()))
     }
 }
 

@@ -6,14 +6,16 @@
 //!
 //! Invariants: a field is written only if its old value was understood.
 
-use crate::fix::{Place, World};
+use crate::fix::{Patch, Place, World};
 use crate::known::Known;
 use crate::plan::CodePlan;
 use crate::rewrite::Done;
 use crate::{distances, refuse};
 use hotswap_code_object::image::{Form, Formula, Rela, Relocations, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
+use rayon::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 /// Everything that fields can depend on.
 pub(crate) struct Fields<'w> {
@@ -60,6 +62,36 @@ pub(crate) fn packed_sizes(world: &World<'_>, all: &[Relocations<'_>]) -> Result
     Ok(sizes)
 }
 
+/// Records that are judged before they are written: a megabyte of results.
+const ROUND: usize = 1 << 14;
+
+/// Records that one task judges.
+const PIECE: usize = 1 << 9;
+
+/// What becomes of a record.
+struct Fixed {
+    /// Where it is in the new file.
+    record: usize,
+    place: Place,
+    new_place: u64,
+    addend: i64,
+    /// In a linked file, what comes into its field.
+    field: Option<Patch>,
+}
+
+impl Fixed {
+    /// Writes the record and its field; what is packed only later goes to a list.
+    fn write(&self, form: Form, packed: &mut Vec<u64>, out: &mut [u8]) {
+        let at = self.record;
+        match form {
+            Form::Rela => Rela::write(&mut out[at..at + 24], self.new_place, self.addend),
+            Form::Rel => out[at..at + 8].copy_from_slice(&self.new_place.to_le_bytes()),
+            Form::Relr | Form::Crel => packed.push(self.new_place),
+        }
+        self.field.into_iter().for_each(|field| field.write(out));
+    }
+}
+
 /// One relocation with what it is about.
 struct Case<'c> {
     rela: Rela,
@@ -77,49 +109,69 @@ struct Case<'c> {
 }
 
 impl Fields<'_> {
-    /// Writes all records, and in a linked file the fields. Gives the places in code that a relocation is about.
+    /// Writes all records, and in a linked file the fields. Gives the places in code that a relocation is about, sorted.
     /// `done` is told old bytes that have been compared.
     pub(crate) fn relocations(
         &self,
         all: &[Relocations<'_>],
         done: &Done<'_>,
         out: &mut [u8],
-    ) -> Result<HashSet<Place>, Diagnostic> {
-        let mut seen = HashSet::new();
+    ) -> Result<Vec<Place>, Diagnostic> {
+        let mut seen = Vec::new();
         for relocations in all {
             let (mut packed, mut read) = (Vec::new(), 0);
-            for (number, rela) in relocations.iter().enumerate() {
-                let (rela, at) = (rela?, relocations.offset(number));
-                if rela.kind.formula == Formula::None {
-                    continue;
-                }
-                let case = self.case(relocations, rela, at)?;
-                let addend = self.addend(&case)?;
-                let record = self.world.layout.offsets[relocations.section] as usize + number * relocations.form.row();
-                match relocations.form {
-                    Form::Rela => Rela::write(&mut out[record..record + 24], case.new_place, addend),
-                    Form::Rel => out[record..record + 8].copy_from_slice(&case.new_place.to_le_bytes()),
-                    Form::Relr => packed.push(case.new_place),
-                    // Made plain before anything else.
-                    Form::Crel => return Err(refuse(at as u64, "compact relocations were not made plain")),
-                }
-                if self.plan_of.contains_key(&case.place.section) {
-                    seen.insert(case.place);
-                }
-                match self.world.is_linked() {
-                    true if relocations.target != 0 => {
-                        self.field(&case, addend, out)?;
-                        self.release(case.place, &mut read, done);
+            for start in (0..relocations.len()).step_by(ROUND) {
+                for fixed in self.fixed(relocations, start..relocations.len().min(start + ROUND))? {
+                    fixed.write(relocations.form, &mut packed, out);
+                    if self.plan_of.contains_key(&fixed.place.section) {
+                        seen.push(fixed.place);
                     }
-                    true => self.applied(&case, relocations.form, addend, out),
-                    false => {}
+                    if self.world.is_linked() && relocations.target != 0 {
+                        self.release(fixed.place, &mut read, done);
+                    }
                 }
             }
             if relocations.form == Form::Relr {
                 self.packed(relocations, &packed, out)?;
             }
         }
+        // Tables of relocations rise, as a rule.
+        seen.sort();
         Ok(seen)
+    }
+
+    /// What becomes of the records with these numbers.
+    fn fixed(&self, relocations: &Relocations<'_>, numbers: Range<usize>) -> Result<Vec<Fixed>, Diagnostic> {
+        let one = |number: usize| self.one(relocations, number).transpose();
+        let pieces: Vec<Range<usize>> =
+            numbers.clone().step_by(PIECE).map(|start| start..numbers.end.min(start + PIECE)).collect();
+        let found: Vec<Result<Vec<Fixed>, Diagnostic>> =
+            pieces.into_par_iter().map(|piece| piece.filter_map(one).collect()).collect();
+        let mut all = Vec::with_capacity(numbers.len());
+        for piece in found {
+            all.append(&mut piece?);
+        }
+        Ok(all)
+    }
+
+    fn one(&self, relocations: &Relocations<'_>, number: usize) -> Result<Option<Fixed>, Diagnostic> {
+        let (rela, at) = (relocations.get(number)?, relocations.offset(number));
+        if rela.kind.formula == Formula::None {
+            return Ok(None);
+        }
+        let case = self.case(relocations, rela, at)?;
+        let addend = self.addend(&case)?;
+        if relocations.form == Form::Crel {
+            // Made plain before anything else.
+            return Err(refuse(at as u64, "compact relocations were not made plain"));
+        }
+        let field = match self.world.is_linked() {
+            true if relocations.target != 0 => self.field(&case, addend)?,
+            true => self.applied(&case, relocations.form, addend),
+            false => None,
+        };
+        let record = self.world.layout.offsets[relocations.section] as usize + number * relocations.form.row();
+        Ok(Some(Fixed { record, place: case.place, new_place: case.new_place, addend, field }))
     }
 
     /// Fields rise, as a rule: what stands before one is not needed any more. `read` says up to where that was told.
@@ -291,8 +343,8 @@ impl Fields<'_> {
         matches!(name, ".debug_ranges" | ".debug_loc") && case.place.offset % 16 == 8
     }
 
-    /// Writes the field of a linked file.
-    fn field(&self, case: &Case<'_>, addend: i64, out: &mut [u8]) -> Result<(), Diagnostic> {
+    /// The field of a linked file.
+    fn field(&self, case: &Case<'_>, addend: i64) -> Result<Option<Patch>, Diagnostic> {
         let size = usize::from(case.rela.kind.size);
         let section = &self.world.image.sections[case.place.section];
         let old = section.bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..size));
@@ -302,7 +354,7 @@ impl Fields<'_> {
         let old = read(old);
         let new = match case.rela.kind.formula {
             Formula::GotRelative => self.got_field(case)?,
-            Formula::Branch | Formula::LoadRelative | Formula::None => return Ok(()),
+            Formula::Branch | Formula::LoadRelative | Formula::None => return Ok(None),
             Formula::Absolute | Formula::Relative => {
                 let from = |value: u64, addend: i64, place: u64| {
                     let place = if case.rela.kind.is_relative() { place } else { 0 };
@@ -310,25 +362,23 @@ impl Fields<'_> {
                 };
                 let was = from(case.symbol.value, case.rela.addend, case.rela.place);
                 if truncate(was, size) != old {
-                    return self.other_field(case, old);
+                    return self.other_field(case, old).map(|()| None);
                 }
                 from(case.value, addend, case.new_place)
             }
         };
         self.check_width(case, new)?;
-        out[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
-        Ok(())
+        Ok(Some(Patch { at, size: case.rela.kind.size, value: new }))
     }
 
     /// Linkers may put into the field what the loader will write there, and must where the record has no room for it.
-    fn applied(&self, case: &Case<'_>, form: Form, addend: i64, out: &mut [u8]) {
+    fn applied(&self, case: &Case<'_>, form: Form, addend: i64) -> Option<Patch> {
         let bytes = self.world.image.sections[case.place.section].bytes;
         let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read);
         let is_written = form != Form::Rela && case.rela.kind.size == 8;
         let is_applied = case.rela.kind.formula == Formula::LoadRelative && old == Some(case.rela.addend as u64);
-        if let Some(at) = self.world.file(case.place, 8).filter(|_| is_applied || is_written) {
-            out[at..at + 8].copy_from_slice(&addend.to_le_bytes());
-        }
+        let at = self.world.file(case.place, 8).filter(|_| is_applied || is_written)?;
+        Some(Patch { at, size: 8, value: addend as u64 })
     }
 
     /// A field that is not what the relocation says: left to the loader, or about something that was thrown away.

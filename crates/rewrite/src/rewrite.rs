@@ -5,6 +5,7 @@ use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
 use crate::fix::{Maps, Place, World};
 use crate::known::{self, Counters, Known, Serves};
+use crate::place::Function;
 use crate::plan::{CodePlan, Context, LongBranch};
 use crate::relocate::{self, Fields};
 use crate::{distances, packed, refuse, tables, verify};
@@ -88,12 +89,18 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     check(image, edits, options.contents)?;
     let marks = Marks::new(isa(image)?);
     let is_bare = is_bare(image, &relocations);
-    let known = if is_bare { known::programs(image, options.programs)? } else { BTreeMap::new() };
-    let mixed = if is_bare { BTreeMap::new() } else { known::mixed(image, &symbols, options.programs)? };
-    let counters = Counters::new(image, &known, options.programs);
+    let programs = options.programs;
+    let found = || match is_bare {
+        true => known::programs(image, programs),
+        false => known::mixed(image, &symbols, programs),
+    };
+    let (found, functions) = rayon::join(found, || crate::place::functions(image, &symbols));
+    let (found, none) = (found?, BTreeMap::new());
+    let known = if is_bare { &found } else { &none };
+    let counters = Counters::new(image, known, options.programs);
     let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
-    let code = Code { known: if is_bare { &known } else { &mixed }, is_bare };
-    let mut plans = plans(image, &symbols, &relocations, &marks, edits, (options, code, &serves))?;
+    let code = Code { known: &found, is_bare };
+    let mut plans = plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
     let maps = Maps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(image, &maps, &symbols, &relocations)?;
     let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
@@ -101,7 +108,7 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     replaced.iter().for_each(|(section, content)| sizes[*section] = content.bytes.len() as u64);
     options.contents.iter().for_each(|(section, bytes)| sizes[*section] = bytes.len() as u64);
     let layout = place(image, &maps.with(&replaced, options.contents), &relocations, sizes)?;
-    prove(image, &layout, &known, (&plans, options.free))?;
+    prove(image, &layout, known, (&plans, options.free))?;
     let done = options.done.unwrap_or(&|_| {});
     // What was scanned is mapped: it goes before there is a file beside it.
     done(image.bytes());
@@ -117,7 +124,7 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     encoded.chain(given).for_each(|(section, bytes)| out[layout.range(section)].copy_from_slice(&bytes));
     let maps = Maps::new(image, &plans).with(&replaced, options.contents);
     let world = World { image, layout: &layout, maps: &maps };
-    finish(&world, &symbols, &relocations, (&plans, &known, &serves), (&distances, done), &mut out)?;
+    finish(&world, &symbols, &relocations, (&plans, known, &serves), (&distances, done), &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     Ok(Output { bytes: out, grown })
@@ -240,7 +247,8 @@ pub(crate) fn plans_of<'e>(
         let function = known.get(&section).and_then(|known| known.function(at));
         function.is_some_and(|function| function.serves_fetching(at as u32))
     };
-    plans(image, symbols, relocations, marks, edits, (options, Code { known, is_bare: true }, &serves))
+    let functions = crate::place::functions(image, symbols);
+    plans(image, functions, relocations, marks, edits, (options, Code { known, is_bare: true }, &serves))
 }
 
 /// What is known of code, and whether nothing else explains it.
@@ -252,7 +260,7 @@ struct Code<'k> {
 
 fn plans<'e>(
     image: &Image<'_>,
-    symbols: &[SymbolRows<'_>],
+    mut functions: Vec<Vec<Function>>,
     relocations: &[Relocations<'_>],
     marks: &Marks,
     edits: &'e BTreeMap<usize, Edits>,
@@ -262,7 +270,6 @@ fn plans<'e>(
     let line = u64::from(image.flags.target_id().processor.limits.cache_line.max(4));
     let context = Context { image, marks, line, registers: options.registers.unwrap_or(&none), known, is_bare, serves };
     let branches = relocated_branches(image, relocations)?;
-    let mut functions = crate::place::functions(image, symbols);
     let mut plans = Vec::new();
     for (number, section) in image.sections.iter().enumerate().filter(|(_, section)| section.is_code()) {
         let (relocated, functions) = (branches.get(&number), std::mem::take(&mut functions[number]));
@@ -303,16 +310,19 @@ fn finish(
     (call_frames, done): (&[Distance], &Done<'_>),
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
-    let values = tables::values(world, symbols)?;
+    let (values, (objects, descriptors)) =
+        rayon::join(|| tables::values(world, symbols), || tables::objects(world, symbols));
+    let values = values?;
     tables::write_symbols(world, symbols, &values, out);
     let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
-    let (objects, descriptors) = tables::objects(world, symbols);
     let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
-    let seen = fields.relocations(relocations, done, out)?;
+    let (seen, kernels) =
+        rayon::join(|| fields.relocations(relocations, done, out), || tables::kernels(world, symbols));
+    let seen = seen?;
     distances::write(world, plans, (known, serves), &seen, out)?;
     tables::write_dynamic(world, out)?;
     tables::write_frame_table(world, out)?;
-    tables::write_descriptors(world, symbols, prefetch_mask(world.image), out)?;
+    tables::write_descriptors(world, &kernels, prefetch_mask(world.image), out)?;
     call_frames.iter().try_for_each(|distance| write_distance(world, distance, out))
 }
 

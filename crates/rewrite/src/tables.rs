@@ -5,6 +5,7 @@ use crate::refuse;
 use hotswap_code_object::image::{SymbolRow, SymbolRows};
 use hotswap_report::Diagnostic;
 use object::elf;
+use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 
 /// Bytes of a kernel descriptor.
@@ -19,11 +20,22 @@ const PREFETCH: u64 = 128;
 /// The new values of all symbols, by table.
 pub(crate) fn values(world: &World<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec<Vec<u64>>, Diagnostic> {
     let of_table = |table: &SymbolRows<'_>| {
-        let rows = table.rows.iter().enumerate();
-        rows.map(|(number, row)| value(world, row, (table.at + number * 24) as u64)).collect()
+        let piece = |(number, rows): (usize, &[SymbolRow<'_>])| {
+            let rows = (number * PIECE..).zip(rows);
+            rows.map(|(number, row)| value(world, row, (table.at + number * 24) as u64)).collect()
+        };
+        let pieces: Vec<Result<Vec<u64>, Diagnostic>> = table.rows.par_chunks(PIECE).enumerate().map(piece).collect();
+        let mut values = Vec::with_capacity(table.rows.len());
+        for piece in pieces {
+            values.append(&mut piece?);
+        }
+        Ok(values)
     };
     tables.iter().map(of_table).collect()
 }
+
+/// Symbols that one task looks at.
+const PIECE: usize = 1 << 10;
 
 fn value(world: &World<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
     let Some(section) = row.section else { return Ok(row.value) };
@@ -47,10 +59,10 @@ fn size(world: &World<'_>, row: &SymbolRow<'_>, value: u64) -> u64 {
 pub(crate) fn write_symbols(world: &World<'_>, tables: &[SymbolRows<'_>], values: &[Vec<u64>], out: &mut [u8]) {
     for (table, values) in tables.iter().zip(values) {
         let start = world.layout.offsets[table.section] as usize;
-        for (number, (row, value)) in table.rows.iter().zip(values).enumerate() {
-            let at = start + number * 24;
-            SymbolRow::write(&mut out[at..at + 24], *value, size(world, row, *value));
-        }
+        let rows = out[start..start + table.rows.len() * 24].par_chunks_exact_mut(24).with_min_len(PIECE);
+        rows.zip(&table.rows).zip(values).for_each(|((out, row), value)| {
+            SymbolRow::write(out, *value, size(world, row, *value));
+        });
     }
 }
 
@@ -148,31 +160,47 @@ pub(crate) fn write_frame_table(world: &World<'_>, out: &mut [u8]) -> Result<(),
     (12..section.bytes.len()).step_by(4).try_for_each(|at| distance(at, 0))
 }
 
-/// Writes what kernel descriptors say about the place and the size of the code. `prefetch` is the mask of
-/// `INST_PREF_SIZE` above its lowest bit, 0 where there is none.
-pub(crate) fn write_descriptors(
-    world: &World<'_>,
-    tables: &[SymbolRows<'_>],
-    prefetch: u32,
-    out: &mut [u8],
-) -> Result<(), Diagnostic> {
+/// A kernel's descriptor.
+pub(crate) struct Described<'s> {
+    row: &'s SymbolRow<'s>,
+    place: Place,
+    /// The symbol of its code, by the name.
+    function: Option<&'s SymbolRow<'s>>,
+}
+
+/// The kernel descriptors, each once.
+pub(crate) fn kernels<'s>(world: &World<'_>, tables: &'s [SymbolRows<'s>]) -> Vec<Described<'s>> {
     let rows = || tables.iter().flat_map(|table| &table.rows);
     let functions: HashMap<&str, &SymbolRow<'_>> =
         rows().filter(|row| row.kind == elf::STT_FUNC && row.section.is_some()).map(|row| (row.name, row)).collect();
     let mut done = HashSet::new();
-    for row in rows().filter(|row| row.size == DESCRIPTOR) {
-        let (Some(name), Some(section)) = (row.name.strip_suffix(".kd"), row.section) else { continue };
-        let Some(place) = world.within(section, row.value).filter(|place| done.insert(*place)) else { continue };
-        let at = world.image.sections[section].offset + place.offset;
+    let described = |row: &'s SymbolRow<'s>| {
+        let (name, section) = (row.name.strip_suffix(".kd")?, row.section?);
+        let place = world.within(section, row.value).filter(|place| done.insert(*place))?;
+        Some(Described { row, place, function: functions.get(name).copied() })
+    };
+    rows().filter(|row| row.size == DESCRIPTOR).filter_map(described).collect()
+}
+
+/// Writes what kernel descriptors say about the place and the size of the code. `prefetch` is the mask of
+/// `INST_PREF_SIZE` above its lowest bit, 0 where there is none.
+pub(crate) fn write_descriptors(
+    world: &World<'_>,
+    kernels: &[Described<'_>],
+    prefetch: u32,
+    out: &mut [u8],
+) -> Result<(), Diagnostic> {
+    for Described { row, place, function } in kernels {
+        let at = world.image.sections[place.section].offset + place.offset;
         let file =
-            world.file(place, DESCRIPTOR).ok_or_else(|| refuse(at, format!("`{}` leaves its section", row.name)))?;
+            world.file(*place, DESCRIPTOR).ok_or_else(|| refuse(at, format!("`{}` leaves its section", row.name)))?;
         let descriptor = &mut out[file..file + DESCRIPTOR as usize];
         if world.is_linked() {
-            let value = world.begin(place).unwrap_or_default();
+            let value = world.begin(*place).unwrap_or_default();
             entry(world, row, value, descriptor)
                 .ok_or_else(|| refuse(at, format!("the code of `{}` is nowhere", row.name)))?;
         }
-        if let Some(function) = functions.get(name).filter(|_| prefetch != 0) {
+        if let Some(function) = function.filter(|_| prefetch != 0) {
             prefetch_size(world, function, prefetch, descriptor);
         }
     }
