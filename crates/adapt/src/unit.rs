@@ -4,8 +4,8 @@
 
 use crate::callers::{self, Callers};
 use crate::flight::Returns;
+use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeMap, CodeObject};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{BankMap, Exit, Function, Liveness, Problem, Program, Reason, Source, Summaries};
@@ -30,7 +30,7 @@ pub(crate) struct Unit<'a> {
 impl<'a> Unit<'a> {
     /// What a code object says about its sections of code.
     pub(crate) fn sources(object: &CodeObject<'a>) -> Result<Vec<Source<'a>>, Diagnostic> {
-        Source::of(object, &CodeMap::of(object))
+        Source::of(object)
     }
 
     /// The sections with these numbers, as far as it matters for the places in them that `places` gives; these rise.

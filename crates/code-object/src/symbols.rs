@@ -107,18 +107,33 @@ impl<'a> CodeMap<'a> {
         Self::from_parts(object.elf(), Some(object.note()))
     }
 
+    /// The same for who asks for names alone: without relocations, of which there may be more than names.
+    pub fn names_of(object: &CodeObject<'a>) -> Self {
+        let (found, problems) = named(object.elf(), Some(object.note()));
+        Self::with(object.elf(), found, problems)
+    }
+
     fn from_parts(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Self {
+        let (mut found, mut problems) = named(elf, note);
+        relocation::place(elf, &mut found, &mut problems);
+        Self::with(elf, found, problems)
+    }
+
+    fn with(elf: &Elf<'a>, found: Vec<Found<'a>>, problems: Vec<Diagnostic>) -> Self {
         let machine = (elf.flags & 0xff) as u8;
         let target_id = EFlags::decode(elf.flags, elf.abi_version).ok().map(|flags| flags.target_id());
-        let mut problems = Vec::new();
-        let mut found = sections(elf);
-        let symbols = table::read(elf, &mut problems);
-        kernel::place(elf, &symbols, note, &mut found, &mut problems);
-        table::place(elf, symbols, &mut found, &mut problems);
-        relocation::place(elf, &mut found, &mut problems);
         let sections = found.into_iter().map(|found| found.section).collect();
         Self { kind: elf.kind, machine, processor: by_mach(machine), target_id, sections, problems }
     }
+}
+
+/// The sections with their names, and what was left out.
+fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> (Vec<Found<'a>>, Vec<Diagnostic>) {
+    let (mut found, mut problems) = (sections(elf), Vec::new());
+    let symbols = table::read(elf, &mut problems);
+    kernel::place(elf, &symbols, note, &mut found, &mut problems);
+    table::place(elf, symbols, &mut found, &mut problems);
+    (found, problems)
 }
 
 impl CodeSection<'_> {

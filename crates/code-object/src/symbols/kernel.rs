@@ -45,16 +45,16 @@ pub(super) fn place<'a>(
     problems: &mut Vec<Diagnostic>,
 ) {
     let described = Described::new(note);
+    let is_descriptor = |row: &Row<'_>| row.name.ends_with(".kd") && row.size == Descriptor::SIZE;
     // In a relocatable file only the name leads from the descriptor to the code.
-    let named: HashMap<&str, &Row<'_>> = match elf.kind {
-        Kind::Linked => HashMap::new(),
-        Kind::Relocatable => rows.iter().map(|row| (&*row.name, row)).collect(),
-    };
-    for row in rows {
-        let Some(name) = row.name.strip_suffix(".kd").filter(|name| !name.is_empty() && row.size == Descriptor::SIZE)
-        else {
-            continue;
-        };
+    let mut named: HashMap<&str, &Row<'_>> = HashMap::new();
+    if elf.kind == Kind::Relocatable {
+        // Half of the names are those of descriptors.
+        named.reserve(rows.len() / 2);
+        named.extend(rows.iter().filter(|row| !is_descriptor(row)).map(|row| (&*row.name, row)));
+    }
+    for row in rows.iter().filter(|row| is_descriptor(row)) {
+        let Some(name) = row.name.strip_suffix(".kd").filter(|name| !name.is_empty()) else { continue };
         let Some(descriptor) = Descriptor::read(elf, row.value, row.section) else {
             problems.push(left_out(row.at, format!("the kernel descriptor `{}` is outside of the file", row.name)));
             continue;

@@ -40,7 +40,7 @@ impl<'a> CodeStarts<'a> {
     pub fn of(object: &CodeObject<'a>) -> Vec<Self> {
         match object.kind() {
             Kind::Linked => linked(object.elf()),
-            Kind::Relocatable => named(CodeMap::of(object)),
+            Kind::Relocatable => named(CodeMap::names_of(object)),
         }
     }
 }

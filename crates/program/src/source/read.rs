@@ -29,27 +29,53 @@ impl<'a> Source<'a> {
     /// As [`CodeMap::read`] has them; `UNKNOWN_FORMAT` for a processor whose instructions are not known, and for
     /// sections of more than 4 GiB.
     pub fn read(data: &'a [u8]) -> Result<Vec<Self>, Diagnostic> {
-        let note = || CodeObject::parse(data).ok().map(|object| object.note().clone());
-        Self::of_parts(data, &CodeMap::read(data)?, note().as_ref())
+        if let Ok(object) = CodeObject::parse(data) {
+            return Self::of(&object);
+        }
+        let map = CodeMap::read(data)?;
+        let target = target(&map)?;
+        Self::of_parts(&map, target, &Rest::read(data, None, target))
     }
 
-    /// The same of a code object and the map of its code, which were read already.
+    /// The same of a code object that was read already.
     ///
     /// # Errors
     /// As [`Source::read`] has them.
-    pub fn of(object: &CodeObject<'a>, map: &CodeMap<'a>) -> Result<Vec<Self>, Diagnostic> {
-        Self::of_parts(object.bytes(), map, Some(object.note()))
+    pub fn of(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
+        let rest =
+            || Some(Rest::read(object.bytes(), Some(object.note()), Target::find(object.target_id().processor.name)?));
+        // Names take longer; the rest is read meanwhile.
+        let (map, rest) = rayon::join(|| CodeMap::names_of(object), rest);
+        let target = target(&map)?;
+        Self::of_parts(&map, target, &rest.unwrap_or_default())
     }
 
-    fn of_parts(data: &'a [u8], map: &CodeMap<'a>, note: Option<&Note<'a>>) -> Result<Vec<Self>, Diagnostic> {
-        let name = map.processor.map_or("", |processor| processor.name);
-        let Some(target) = Target::find(name) else {
-            return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, format!("machine {:#x} is not known", map.machine)));
-        };
+    fn of_parts(map: &CodeMap<'a>, target: &'static Target, rest: &Rest<'a>) -> Result<Vec<Self>, Diagnostic> {
+        let Rest { file, facts } = rest;
+        map.sections.iter().map(|section| facts.source(map, section, Isa::new(target), file.as_ref())).collect()
+    }
+}
+
+/// The processor that the code is for.
+fn target(map: &CodeMap<'_>) -> Result<&'static Target, Diagnostic> {
+    let name = map.processor.map_or("", |processor| processor.name);
+    Target::find(name)
+        .ok_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, format!("machine {:#x} is not known", map.machine)))
+}
+
+/// What is read beside the names.
+#[derive(Default)]
+struct Rest<'a> {
+    file: Option<File<'a>>,
+    facts: Facts<'a>,
+}
+
+impl<'a> Rest<'a> {
+    fn read(data: &'a [u8], note: Option<&Note<'a>>, target: &Target) -> Self {
         let file = File::parse(data).ok();
         let preloads = has_second_entries(target);
         let facts = file.as_ref().map(|file| Facts::read(file, data, note, preloads)).unwrap_or_default();
-        map.sections.iter().map(|section| facts.source(map, section, Isa::new(target), file.as_ref())).collect()
+        Self { file, facts }
     }
 }
 
