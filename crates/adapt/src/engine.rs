@@ -231,10 +231,9 @@ impl<'a> AsRef<[Work<'a>]> for Spent<'a> {
 
 impl Drop for Spent<'_> {
     fn drop(&mut self) {
-        for Work { unit, outcomes, .. } in &mut self.0 {
-            let (functions, outcomes) = (std::mem::take(&mut unit.program.functions), std::mem::take(outcomes));
+        for Work { unit, outcomes, .. } in self.0.drain(..) {
             let outcomes = || outcomes.into_par_iter().with_max_len(FUNCTIONS).for_each(drop);
-            rayon::join(outcomes, || functions.into_par_iter().with_max_len(FUNCTIONS).for_each(drop));
+            rayon::join(outcomes, || drop(unit));
         }
     }
 }

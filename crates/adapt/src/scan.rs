@@ -34,7 +34,8 @@ impl Suspects {
     /// All offsets; rising.
     pub(crate) fn places(&self) -> Vec<u32> {
         let mut all = [&self.sites[..], &self.reasons[..]].concat();
-        all.sort_unstable();
+        // Two lists that rise, which this sort only merges.
+        all.sort();
         all
     }
 

@@ -10,6 +10,7 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{BankMap, Exit, Function, Liveness, Problem, Program, Reason, Source, Summaries};
 use hotswap_report::Diagnostic;
+use rayon::prelude::*;
 use std::sync::OnceLock;
 
 /// A section of code.
@@ -26,6 +27,17 @@ pub(crate) struct Unit<'a> {
     returns: OnceLock<Returns>,
     callers: OnceLock<Callers>,
 }
+
+/// Functions have many small parts, which all cores give back.
+impl Drop for Unit<'_> {
+    fn drop(&mut self) {
+        let functions = std::mem::take(&mut self.program.functions);
+        functions.into_par_iter().with_max_len(FUNCTIONS).for_each(drop);
+    }
+}
+
+/// Functions that one thread gives back at once at most.
+const FUNCTIONS: usize = 64;
 
 impl<'a> Unit<'a> {
     /// What a code object says about its sections of code.
