@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 const ROUNDS: usize = 256;
 /// Rounds of finding calls behind calls; a chain of calls in one function needs two.
 const CALL_ROUNDS: usize = 8;
+/// Drafts that one thread follows at once at most: with fewer tasks one of them would be busy alone at the end.
+const DRAFTS: usize = 128;
 /// Bytes between the two entries of a kernel with preloaded arguments.
 const PRELOADED: u32 = 256;
 
@@ -235,7 +237,7 @@ impl<'s, 'a> Builder<'s, 'a> {
             groups.iter().map(|group| self.stretches[group[0].0 as usize].draft.take()).collect();
         let (context, stretches) = (&self.context, &self.stretches);
         // New ones are made where they are filled: a new page of memory costs as much as reading its code.
-        let walked = known.into_par_iter().zip(&groups).map(|(draft, group)| {
+        let walked = known.into_par_iter().zip(&groups).with_max_len(DRAFTS).map(|(draft, group)| {
             let mut draft = draft.unwrap_or_else(|| stretches[group[0].0 as usize].new_draft());
             let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
             draft.walk(context, &entries);
@@ -264,7 +266,8 @@ impl<'s, 'a> Builder<'s, 'a> {
             let mut drafts: Vec<Moved> = wanted.iter().map(|number| self.stretches[*number as usize].take()).collect();
             let context = &self.context;
             let touches = || Touches::new(context.isa());
-            drafts.par_iter_mut().for_each_init(touches, |touches, draft| draft.track(context, touches));
+            let due = drafts.par_iter_mut().with_max_len(DRAFTS);
+            due.for_each_init(touches, |touches, draft| draft.track(context, touches));
             self.put_back(&wanted, drafts);
             self.learn(level, &order);
         }
