@@ -125,7 +125,7 @@ fn missing(flow: &Flow<'_>, matrices: &Matrices) -> Vec<Vec<(usize, u8)>> {
     walked.into_iter().map(|walked| walked.missing).collect()
 }
 
-/// What the last way through a block has found.
+/// What a way through a block has found.
 #[derive(Default)]
 struct Walked {
     /// Numbers of instructions, and how many must come before each.
@@ -138,6 +138,21 @@ struct Walked {
 }
 
 impl Walked {
+    fn clear(&mut self) {
+        self.missing.clear();
+        self.states.clear();
+        self.first.clear();
+        self.end.clear();
+    }
+
+    /// Becomes as another one, in lists of its own.
+    fn keep(&mut self, other: &Self) {
+        self.missing.clone_from(&other.missing);
+        self.states.clone_from(&other.states);
+        self.first.clone_from(&other.first);
+        self.end.clone_from(&other.end);
+    }
+
     /// The state behind matrix instruction number `own` of the block.
     fn behind(&self, own: usize) -> Option<&[(u32, u8)]> {
         let first = *self.first.get(own)? as usize;
@@ -193,7 +208,7 @@ struct Line<'f> {
     /// All of them are here, and some that mattered before.
     near: Near,
     touch: Touch,
-    /// What is found now.
+    /// What is found now. Its lists grow for the longest block alone; those that are kept are made as long as they are.
     found: Walked,
 }
 
@@ -223,13 +238,13 @@ impl<'f> Line<'f> {
 
     /// Goes through a block; `walked` is what was found the last time.
     fn block(&mut self, number: usize, walked: &mut Walked) {
-        self.found = Walked::default();
+        self.found.clear();
         if let Some((own, index)) = self.up_to_known(number, walked) {
             self.found.follow(walked, own, index);
         } else {
-            self.found.end = since(&self.state, self.count).collect();
+            self.found.end.extend(since(&self.state, self.count));
         }
-        *walked = std::mem::take(&mut self.found);
+        walked.keep(&self.found);
     }
 
     /// Goes through a block until everything is as the last time: behind its matrix instruction of that number, which is
