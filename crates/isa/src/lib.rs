@@ -32,7 +32,7 @@ pub use decode::Undecoded;
 pub use inst::Inst;
 pub use isa::{FeatureSet, Isa, Wave};
 pub use operand::{Access, Operand, Operands};
-pub use sieve::{Grade, Seen, Sieve};
+pub use sieve::{Glance, Glanced, Grade, Seen, Sieve};
 pub use tables::{
     Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes,
 };

@@ -9,6 +9,10 @@
 //! Invariants: what a sieve answers is what [`Isa::decode`] says of the same bytes: an instruction of that class and length,
 //! and none of its fields holds its number; whatever is not that simple has no answer. [`Inst`](crate::Inst) is never made.
 
+mod glance;
+
+pub use glance::{Glance, Glanced};
+
 use crate::effects::Named;
 use crate::isa::Isa;
 use crate::tables::{ACCEPT, AVAILABLE, CHECKS, Check, ENTRIES, Entry, EntryData, NODES, Piece, meaning, part};
@@ -123,7 +127,13 @@ impl Sieve {
         while node & LEAF == 0 {
             node = self.below(node, low)?;
         }
-        let line = self.lines.get((node & 0xffff) as usize)?;
+        self.line(node & 0xffff, low)
+    }
+
+    /// What a line says of the first eight bytes.
+    #[inline(always)]
+    fn line(&self, number: u32, low: u64) -> Option<Seen> {
+        let line = self.lines.get(number as usize)?;
         let one = |number: usize| {
             let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
             self.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)

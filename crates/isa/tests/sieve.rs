@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, settings};
-use hotswap_isa::{Entry, Grade, Implicit, Inst, Isa, Name, Sieve};
+use hotswap_isa::{Entry, Glance, Glanced, Grade, Implicit, Inst, Isa, Name, Sieve};
 
 const SOURCES: [Name; 4] = [Name::Src0, Name::Src1, Name::Src2, Name::Src0X];
 /// A number that sources of some targets know and of others do not.
@@ -152,4 +152,31 @@ fn lines_without_a_class_have_no_answer() {
     let s_nop = bytes_of(0xbf80_0000, 0);
     assert!(isa.decode(&s_nop).is_ok());
     assert_eq!(sieve.look(&s_nop), None);
+}
+
+/// The same answers, and no fewer.
+#[test]
+fn a_glance_is_what_the_sieve_says() {
+    let mut numbers = Random::new(6);
+    for isa in settings() {
+        for classes in [1, 8, 250] {
+            let few = |entry: Entry| Grade { class: class(entry).map(|class| class % classes), ..grade(entry) };
+            let sieve = Sieve::new(isa, few);
+            let glance = Glance::new(sieve.clone());
+            let check = |low: u128| {
+                let bytes = bytes_of(low, 7);
+                let seen = sieve.look(&bytes).map(|seen| Glanced { len: seen.len, class: seen.class });
+                let glanced = glance.look(&bytes);
+                // Large classes have no place in the tables.
+                if classes <= 8 || glanced.is_some() {
+                    assert_eq!(glanced, seen, "{isa:?} {bytes:02x?}");
+                }
+            };
+            for upper in 0..=0xffffu128 {
+                let wild = numbers.wide() & !0xffff_0000 | upper << 16;
+                check(wild);
+                check(wild & !(0x1ff | 0x7ff_ffff << 32) | 0x102 | 0x402_0501 << 32);
+            }
+        }
+    }
 }

@@ -1,0 +1,394 @@
+//! A sieve for those who want length and class alone, as fast as they can be had.
+//!
+//! The upper half of a first word says which line it is, or which group of lines that the lower half tells apart. For lines of
+//! four bytes two parts of the lower half are then asked for their *sorts*: parts of one sort are alike to all such lines.
+//! So the commonest instructions cost four loads from small tables, whatever their line and fields.
+//!
+//! Invariants: what a glance answers is what the sieve says of the same bytes.
+
+use super::{FIELDS, LEAF, Line, NOTHING, Seen, Sieve};
+use crate::tables::meaning;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What a glance says of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glanced {
+    /// Length in bytes, literal included.
+    pub len: u8,
+    /// The class of its line.
+    pub class: u8,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Glance {
+    sieve: Sieve,
+    /// For each upper half: the number of a row of `short`, or [`LONG`] and the number of a line.
+    upper: Box<[u16; HALVES]>,
+    /// The sorts of the two parts of a lower half; those of the second one in steps of [`SORTS`].
+    sorts: ([u8; LOW], [u16; HIGH]),
+    /// Where each row begins goes by `row`; what is said: nothing, or the length with the class above it.
+    short: Vec<u8>,
+    /// Bytes of a row.
+    row: usize,
+}
+
+const HALVES: usize = 1 << 16;
+/// The lower nine bits, where a source is, and the upper eight: another one, or an opcode. One bit is in both.
+const LOW: usize = 1 << 9;
+const HIGH: usize = 1 << 8;
+const LOW_MASK: u16 = 0x1ff;
+const HIGH_AT: u8 = 8;
+const LONG: u16 = 1 << 15;
+/// The sieve goes through its nodes.
+const UNKNOWN: u16 = u16::MAX;
+/// Sorts of the first part, at most.
+const SORTS: usize = 32;
+/// Classes from here on have no place above a length.
+const CLASSES: u8 = 8;
+
+impl Glance {
+    /// The same answers as `sieve`, and as many where its classes are below 8.
+    pub fn new(sieve: Sieve) -> Self {
+        let mut making = Making::new(&sieve);
+        let mut upper = halves(UNKNOWN);
+        for (number, upper) in (0..=u16::MAX).zip(upper.iter_mut()) {
+            let node = sieve.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
+            *upper = making.upper(node, number);
+        }
+        let rows = making.list;
+        let differences: BTreeSet<Difference> = rows.iter().flat_map(Row::differences).collect();
+        let (low, like_low) = sorts(&differences, true, &sieve);
+        let (high, like_high) = sorts(&differences, false, &sieve);
+        // Of targets whose lower halves are of too many sorts nothing is said here.
+        if like_low.len() > SORTS {
+            upper.fill(UNKNOWN);
+        }
+        let row = SORTS * like_high.len();
+        let mut short = vec![0; rows.len() * row];
+        let places = rows.iter().flat_map(|row| like_high.iter().map(move |high| (row, *high)));
+        for ((row, high), short) in places.zip(short.chunks_exact_mut(SORTS)) {
+            let said = like_low.iter().map(|low| row.said(Parts { low: *low, high }, &sieve));
+            short.iter_mut().zip(said).for_each(|(short, said)| *short = said);
+        }
+        let sorts = (core::array::from_fn(|at| low[at] as u8), core::array::from_fn(|at| high[at] * SORTS as u16));
+        Self { sieve, upper, sorts, short, row }
+    }
+
+    /// The instruction at the start of the bytes; `None` says that it is to be decoded.
+    #[inline(always)]
+    pub fn look(&self, bytes: &[u8; 20]) -> Option<Glanced> {
+        let low = u64::from_le_bytes(*bytes.first_chunk()?);
+        let upper = self.upper[(low as u32 >> 16) as usize];
+        if upper < LONG {
+            let half = low as u16;
+            let (low, high) = (self.sorts.0[usize::from(half & LOW_MASK)], self.sorts.1[usize::from(half >> HIGH_AT)]);
+            let place = usize::from(upper) * self.row + usize::from(high) + usize::from(low);
+            let said = *self.short.get(place)?;
+            return (said != 0).then_some(Glanced { len: said & 31, class: said >> 5 });
+        }
+        let seen = match upper {
+            UNKNOWN => self.sieve.look(bytes),
+            _ => self.sieve.line(u32::from(upper & !LONG), low),
+        };
+        seen.map(|Seen { len, class, .. }| Glanced { len, class })
+    }
+}
+
+fn halves(value: u16) -> Box<[u16; HALVES]> {
+    let all = vec![value; HALVES].into_boxed_slice();
+    all.try_into().unwrap_or_else(|_| Box::new([value; HALVES]))
+}
+
+/// The sort of each value of one part of a lower half, and one half of each sort.
+fn sorts(differences: &BTreeSet<Difference>, low: bool, sieve: &Sieve) -> (Vec<u16>, Vec<u16>) {
+    let own: Vec<&Difference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
+    let (values, at) = if low { (LOW, 0) } else { (HIGH, HIGH_AT) };
+    let (mut known, mut like) = (BTreeMap::new(), Vec::new());
+    let sort = |value: usize| {
+        let half = (value << at) as u16;
+        let answers: Vec<u8> = own.iter().map(|difference| difference.of(half, sieve)).collect();
+        *known.entry(answers).or_insert_with(|| {
+            like.push(half);
+            (like.len() - 1) as u16
+        })
+    };
+    ((0..values).map(sort).collect(), like)
+}
+
+/// What lower halves are to upper halves of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Row {
+    /// Nothing is said of any.
+    Nothing,
+    Line(Short),
+    /// A node tells lines apart by some of their bits.
+    Node {
+        bits: Bits,
+        lines: Vec<Option<Short>>,
+    },
+}
+
+/// A line of four bytes, as far as the lower half matters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Short {
+    tests: Vec<Test>,
+    lengths: [u8; 8],
+    class: u8,
+}
+
+/// What is asked of one half of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Test {
+    Fixed {
+        mask: u16,
+        value: u16,
+    },
+    /// A field, and where its meanings begin.
+    Field {
+        at: u8,
+        bits: u16,
+        set: u16,
+    },
+}
+
+impl Test {
+    fn of(self, half: u16, sieve: &Sieve) -> u8 {
+        match self {
+            Self::Fixed { mask, value } => {
+                if (half ^ value) & mask == 0 {
+                    0
+                } else {
+                    meaning::NONE
+                }
+            }
+            Self::Field { at, bits, set } => {
+                let number = usize::from(set) + usize::from(half >> at & bits);
+                sieve.meanings.get(number).copied().unwrap_or(meaning::NONE)
+            }
+        }
+    }
+
+    /// Those of the upper half and of the lower one; `None` if one lies across both or behind the first word.
+    fn all(line: &Line) -> Option<[Vec<Self>; 2]> {
+        if line.mask >> 32 != 0 || line.lengths[0] != 4 || line.class >= CLASSES {
+            return None;
+        }
+        let fixed = |at: u32, mask: u16| Self::Fixed {
+            mask: (line.mask >> at) as u16 & mask,
+            value: (line.value >> at) as u16 & mask,
+        };
+        let mut halves = [vec![fixed(16, u16::MAX)], vec![fixed(0, LOW_MASK), fixed(0, !LOW_MASK)]];
+        for field in 0..usize::from(line.fields).min(FIELDS) {
+            let (at, bits, set) = (line.at[field], line.bits[field], line.set[field]);
+            let test = Self::Field { at: at % 16, bits, set };
+            let is_inside = u32::from(at % 16) + 16 - bits.leading_zeros() <= 16;
+            let half = halves.get_mut(usize::from(at < 16)).filter(|_| at < 32 && is_inside)?;
+            if at < 16 && !test.is_low() && at < HIGH_AT {
+                return None;
+            }
+            half.push(test);
+        }
+        Some(halves)
+    }
+
+    /// Whether it looks at nothing but the first part of a lower half.
+    fn is_low(self) -> bool {
+        match self {
+            Self::Fixed { mask, .. } => mask & !LOW_MASK == 0,
+            Self::Field { at, bits, .. } => u32::from(bits) << at & !u32::from(LOW_MASK) == 0,
+        }
+    }
+}
+
+impl Short {
+    /// The line, if it is one and the upper half is of it.
+    fn of(line: &Line, upper: u16, sieve: &Sieve) -> Option<Self> {
+        let [above, tests] = Test::all(line)?;
+        let fits = above.iter().all(|test| test.of(upper, sieve) == 0);
+        fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
+    }
+
+    fn said(&self, parts: Parts, sieve: &Sieve) -> u8 {
+        let answer = |test: &Test| test.of(parts.of(test.is_low()), sieve);
+        let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
+        match self.lengths[usize::from(meaning & 7)] {
+            0 => 0,
+            len => self.class << 5 | len,
+        }
+    }
+}
+
+/// Two lower halves: one that has the first part, one that has the second.
+#[derive(Clone, Copy)]
+struct Parts {
+    low: u16,
+    high: u16,
+}
+
+impl Parts {
+    fn of(self, low: bool) -> u16 {
+        if low { self.low } else { self.high }
+    }
+}
+
+/// Bits of a half that tell lines apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Bits {
+    at: u8,
+    width: u8,
+}
+
+impl Bits {
+    fn of(self, half: u16) -> usize {
+        usize::from(half >> self.at) & ((1 << self.width) - 1)
+    }
+
+    fn is_low(self) -> bool {
+        usize::from(self.at + self.width) <= LOW.ilog2() as usize
+    }
+}
+
+impl Row {
+    fn said(&self, parts: Parts, sieve: &Sieve) -> u8 {
+        match self {
+            Self::Nothing => 0,
+            Self::Line(line) => line.said(parts, sieve),
+            Self::Node { bits, lines } => {
+                let line = lines.get(bits.of(parts.of(bits.is_low())));
+                line.and_then(Option::as_ref).map_or(0, |line| line.said(parts, sieve))
+            }
+        }
+    }
+
+    /// Each of them is a way in which two lower halves may differ.
+    fn differences(&self) -> Vec<Difference> {
+        let of = |line: &Short| line.tests.iter().map(|test| Difference::Test(*test)).collect::<Vec<_>>();
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Line(line) => of(line),
+            Self::Node { bits, lines } => {
+                // Lines that are alike are told apart by nothing.
+                let kinds: BTreeSet<&Option<Short>> = lines.iter().collect();
+                let kinds: BTreeMap<_, u8> = kinds.into_iter().zip(0..).collect();
+                let kinds_of = lines.iter().map(|line| kinds.get(line).copied().unwrap_or(0)).collect();
+                let node = Difference::Node { bits: *bits, kinds: kinds_of };
+                kinds.keys().filter_map(|line| line.as_ref()).flat_map(of).chain([node]).collect()
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Difference {
+    Test(Test),
+    Node { bits: Bits, kinds: Vec<u8> },
+}
+
+impl Difference {
+    fn of(&self, half: u16, sieve: &Sieve) -> u8 {
+        match self {
+            Self::Test(test) => test.of(half, sieve),
+            Self::Node { bits, kinds } => kinds.get(bits.of(half)).copied().unwrap_or(0),
+        }
+    }
+
+    fn is_low(&self) -> bool {
+        match self {
+            Self::Test(test) => test.is_low(),
+            Self::Node { bits, .. } => bits.is_low(),
+        }
+    }
+}
+
+/// Rows under construction.
+struct Making<'s> {
+    sieve: &'s Sieve,
+    rows: BTreeMap<Row, u16>,
+    list: Vec<Row>,
+    /// What is asked of upper halves that come to a node.
+    asked: BTreeMap<u32, Vec<Test>>,
+    /// Rows by node and by what upper halves answer.
+    known: BTreeMap<(u32, u64), u16>,
+}
+
+impl<'s> Making<'s> {
+    fn new(sieve: &'s Sieve) -> Self {
+        Self { sieve, rows: BTreeMap::new(), list: Vec::new(), asked: BTreeMap::new(), known: BTreeMap::new() }
+    }
+
+    /// What stands for an upper half that comes to a node.
+    fn upper(&mut self, mut node: u32, upper: u16) -> u16 {
+        loop {
+            if node & LEAF != 0 {
+                return self.row(node, &[node], None, upper).unwrap_or_else(|| self.leaf(node));
+            }
+            let bits = Bits { at: (node >> 24 & 63) as u8, width: (node >> 20 & 15) as u8 };
+            let first = (node & 0xf_ffff) as usize;
+            let index = match bits {
+                Bits { width: 0, .. } => 0,
+                Bits { at, width } if at + width <= 16 => {
+                    let leaves = self.sieve.nodes.get(first..first + (1 << width)).unwrap_or_default();
+                    let is_inside = bits.is_low() || at >= HIGH_AT;
+                    let row = is_inside.then(|| self.row(node, leaves, Some(bits), upper));
+                    return row.flatten().unwrap_or(UNKNOWN);
+                }
+                Bits { at, width } if at < 16 || at + width > 32 => return UNKNOWN,
+                Bits { at, width } => Bits { at: at - 16, width }.of(upper),
+            };
+            node = self.sieve.nodes.get(first + index).copied().unwrap_or(NOTHING);
+        }
+    }
+
+    /// A line that is longer.
+    fn leaf(&self, leaf: u32) -> u16 {
+        let number = leaf & 0xffff;
+        let short = self.sieve.lines.get(number as usize).is_none_or(|line| line.lengths[0] == 4);
+        if short || number >= u32::from(UNKNOWN & !LONG) { UNKNOWN } else { LONG | number as u16 }
+    }
+
+    /// The row for the leaves that bits of a node lead to, if one of them is a line for which there are rows.
+    fn row(&mut self, node: u32, leaves: &[u32], bits: Option<Bits>, upper: u16) -> Option<u16> {
+        let sieve = self.sieve;
+        let line = |leaf: &u32| sieve.lines.get((leaf & 0xffff) as usize);
+        let asked = self.asked.entry(node).or_insert_with(|| {
+            let tests = leaves.iter().filter_map(line).filter_map(Test::all);
+            let tests: BTreeSet<Test> = tests.flat_map(|[above, _]| above).collect();
+            let all = leaves.iter().all(|leaf| leaf & LEAF != 0);
+            tests.into_iter().filter(|_| all).collect()
+        });
+        if asked.is_empty() {
+            return None;
+        }
+        // Three bits hold a meaning.
+        let fits = asked.len() <= 21;
+        let answers = asked.iter().fold(1u64, |all, test| all << 3 | u64::from(test.of(upper, sieve)));
+        if let Some(known) = self.known.get(&(node, answers)).filter(|_| fits) {
+            return Some(*known);
+        }
+        let short = |leaf: &u32| Short::of(line(leaf)?, upper, sieve);
+        let mut lines: Vec<Option<Short>> = leaves.iter().map(short).collect();
+        let row = match bits {
+            Some(bits) => Row::Node { bits, lines },
+            None => lines.pop()?.map_or(Row::Nothing, Row::Line),
+        };
+        let number = self.number(row);
+        if fits {
+            self.known.insert((node, answers), number);
+        }
+        Some(number)
+    }
+
+    fn number(&mut self, row: Row) -> u16 {
+        if let Some(known) = self.rows.get(&row) {
+            return *known;
+        }
+        let number = self.list.len() as u16;
+        self.list.push(row.clone());
+        self.rows.insert(row, number);
+        number
+    }
+}
