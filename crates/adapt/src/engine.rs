@@ -1,16 +1,16 @@
 //! The order of things for one code object.
 
-use crate::MOST_REFUSALS;
 use crate::around::Scene;
 use crate::grant::{self, Grant};
 use crate::lines::Lines;
 use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
-use crate::prepared::{Code, Prepared};
+use crate::prepared::{Code, Label, Prepared};
 use crate::reach::{self, Kernel};
 use crate::scan::{Suspects, suspects};
 use crate::sites::{self, Outcome, Places, Task};
 use crate::unit::Unit;
 use crate::verify;
+use crate::{MOST_REFUSALS, Told};
 use hotswap_code_object::image::Image;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::code::Scheduling;
@@ -20,7 +20,7 @@ use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{Dead, Function, Mark, MarkKind, Program, Source};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
-use hotswap_rewrite::{Done, Edits, LongBranch, Options, rewrite};
+use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ struct Work<'a> {
 pub(crate) fn prepare<'a>(
     object: &CodeObject<'a>,
     order: &Order,
-    done: &Done<'_>,
+    told: &Told<'_>,
 ) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let source = object.target_id();
@@ -50,25 +50,26 @@ pub(crate) fn prepare<'a>(
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
     if source.processor == order.target.processor {
         record.labelled = true;
-        return Ok(Prepared::unlabelled(Code::Same(Box::new(object.clone())), record));
+        return Ok(Prepared::new(Code::Same(Box::new(object.clone())), None, record));
     }
     let [from, to] = [source.processor.name, order.target.processor.name].map(isa);
     let (from, to) = (from.map_err(one)?, to.map_err(one)?);
     let rewriter = Registry::installed().rewriter().map_err(one)?;
-    let found = suspects(CodeStarts::of(object), from, &rewriter);
-    let code = match found.iter().all(Suspects::is_empty) {
-        true => Code::Same(Box::new(object.clone())),
-        false => {
-            let scheduled = found.iter().any(|section| section.schedules);
-            let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
-            let task = Task::new(&rewriter, to, scheduling, done);
-            Code::New(code(object, &task, found, &mut record)?)
-        }
-    };
-    match order.keep_machine {
-        true => Ok(Prepared::unlabelled(code, record)),
-        false => Prepared::labelled(code, order.target, record).map_err(one),
+    // What the label changes takes as long to say as a look through a fourth of the code.
+    let label = || (!order.keep_machine).then(|| Label::of(object, order.target));
+    let (label, found) = rayon::join(label, || suspects(CodeStarts::of(object), from, &rewriter, told.stays));
+    if found.iter().all(Suspects::is_empty) {
+        let label = label.transpose().map_err(one)?;
+        return Ok(Prepared::new(Code::Same(Box::new(object.clone())), label, record));
     }
+    drop(label);
+    let scheduled = found.iter().any(|section| section.schedules);
+    let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
+    let task = Task::new(&rewriter, to, scheduling, told.done);
+    let code = code(object, &task, found, &mut record)?;
+    let label = || CodeObject::parse(&code).and_then(|object| Label::of(&object, order.target));
+    let label = (!order.keep_machine).then(label).transpose().map_err(one)?;
+    Ok(Prepared::new(Code::New(code), label, record))
 }
 
 fn isa(name: &str) -> Result<Isa, Diagnostic> {
@@ -190,7 +191,7 @@ fn verified<'a>(
     let (object, new_image) = (object?, new_image?);
     let numbers: Vec<usize> = all.iter().map(|work| work.unit.number).collect();
     let isa = all.first().map_or(task.target, |work| work.unit.isa());
-    let suspects = || suspects(CodeStarts::of(&object), isa, task.rewriter);
+    let suspects = || suspects(CodeStarts::of(&object), isa, task.rewriter, &|_| {});
     let described = || object.check_descriptors();
     let (described, (sources, found)) = rayon::join(described, || rayon::join(|| Unit::sources(&object), suspects));
     let sources = sources?;

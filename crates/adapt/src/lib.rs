@@ -47,16 +47,25 @@ use hotswap_report::Diagnostic;
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
-    prepare(&object, order, &|_| {})?.finish().map_err(one)
+    prepare(&object, order, &Told { done: &|_| {}, stays: &|_| {} })?.finish().map_err(one)
 }
 
 /// As [`adapt`], for who writes large files: what stays of the input is not copied, and what was written is to be checked by
-/// [`Prepared::check`]. `done` is told parts of the input that are not needed for a while.
+/// [`Prepared::check`].
 ///
 /// # Errors
 /// As [`adapt`].
-pub fn prepare<'a>(object: &CodeObject<'a>, order: &Order, done: &Done<'_>) -> Result<Prepared<'a>, Vec<Diagnostic>> {
-    engine::prepare(object, order, done)
+pub fn prepare<'a>(object: &CodeObject<'a>, order: &Order, told: &Told<'_>) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+    engine::prepare(object, order, told)
+}
+
+/// Who is told about parts of the input while [`prepare`] is at work.
+pub struct Told<'t> {
+    /// They are not needed for a while.
+    pub done: &'t Done<'t>,
+    /// They are code of which nothing changes unless something before them or behind them does. Nobody is told any more once
+    /// something changes.
+    pub stays: &'t Done<'t>,
 }
 
 /// More refusals than this are counted only.

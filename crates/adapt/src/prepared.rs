@@ -6,16 +6,32 @@
 use crate::order::{Adapted, ObjectRecord};
 use hotswap_code_object::{CodeObject, Patch, same_but_for_label, same_but_for_patch};
 use hotswap_families::Registry;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
 
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Prepared<'a> {
     code: Code<'a>,
-    /// What is new in it; nothing where header and note go on naming the source.
-    label: Option<(Patch, TargetId)>,
+    /// Nothing where header and note go on naming the source.
+    label: Option<Label>,
     record: ObjectRecord,
+}
+
+/// Header and note of a code object that name the target.
+#[derive(Debug, Clone)]
+pub(crate) struct Label {
+    /// What is new in it.
+    patch: Patch,
+    target: TargetId,
+    families: Vec<FamilyCount>,
+}
+
+impl Label {
+    pub(crate) fn of(object: &CodeObject<'_>, target: TargetId) -> Result<Self, Diagnostic> {
+        let (patch, families) = Registry::installed().patch(object, &target)?;
+        Ok(Self { patch, target, families })
+    }
 }
 
 /// A code object with the label of the source.
@@ -34,27 +50,15 @@ impl Code<'_> {
             Self::New(bytes) => bytes,
         }
     }
-
-    /// Calls `with` with the code object.
-    fn read<T>(&self, with: impl FnOnce(&CodeObject<'_>) -> Result<T, Diagnostic>) -> Result<T, Diagnostic> {
-        match self {
-            Self::Same(object) => with(object),
-            Self::New(bytes) => with(&CodeObject::parse(bytes)?),
-        }
-    }
 }
 
 impl<'a> Prepared<'a> {
-    pub(crate) fn unlabelled(code: Code<'a>, record: ObjectRecord) -> Self {
-        Self { code, label: None, record }
-    }
-
-    /// Header and note name the target.
-    pub(crate) fn labelled(code: Code<'a>, target: TargetId, mut record: ObjectRecord) -> Result<Self, Diagnostic> {
-        let (patch, families) = code.read(|object| Registry::installed().patch(object, &target))?;
-        record.labelled = true;
-        record.families.extend(families);
-        Ok(Self { code, label: Some((patch, target)), record })
+    pub(crate) fn new(code: Code<'a>, label: Option<Label>, mut record: ObjectRecord) -> Self {
+        if let Some(label) = &label {
+            record.labelled = true;
+            record.families.extend(label.families.iter().cloned());
+        }
+        Self { code, label, record }
     }
 
     /// What was done.
@@ -64,13 +68,13 @@ impl<'a> Prepared<'a> {
 
     /// Size of the file in bytes.
     pub fn size(&self) -> u64 {
-        self.label.as_ref().map_or(self.code.bytes().len(), |(patch, _)| patch.size()) as u64
+        self.label.as_ref().map_or(self.code.bytes().len(), |label| label.patch.size()) as u64
     }
 
     /// The file in order: offsets and bytes. What is the input's is a slice of it.
     pub fn parts(&self) -> Vec<(u64, &[u8])> {
         let bytes = self.code.bytes();
-        self.label.as_ref().map_or_else(|| vec![(0, bytes)], |(patch, _)| patch.parts(bytes))
+        self.label.as_ref().map_or_else(|| vec![(0, bytes)], |label| label.patch.parts(bytes))
     }
 
     /// Reads the label of the file that was made of the parts, which must have been compared with them.
@@ -83,7 +87,7 @@ impl<'a> Prepared<'a> {
 
     /// The file in memory, checked.
     pub(crate) fn finish(self) -> Result<Adapted, Diagnostic> {
-        let Some((patch, _)) = &self.label else {
+        let Some(Label { patch, .. }) = &self.label else {
             let bytes = match self.code {
                 Code::Same(object) => object.bytes().to_vec(),
                 Code::New(bytes) => bytes,
@@ -100,7 +104,7 @@ impl<'a> Prepared<'a> {
         made: &[u8],
         same: impl FnOnce(&CodeObject<'_>, &CodeObject<'_>, &Patch) -> Result<(), String>,
     ) -> Result<(), Diagnostic> {
-        let Some((patch, target)) = &self.label else { return Ok(()) };
+        let Some(Label { patch, target, .. }) = &self.label else { return Ok(()) };
         let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
         let same = |old: &CodeObject<'_>, again: &CodeObject<'_>| {
             same(old, again, patch).map_err(|what| failed(format!("the label changed {what}")))

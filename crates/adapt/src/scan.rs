@@ -6,9 +6,11 @@
 use hotswap_code_object::CodeStarts;
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
-use hotswap_isa::{Entry, Flag, Grade, Inst, Isa, Name, Piece, Sieve};
+use hotswap_isa::{Entry, Flag, Glance, Grade, Inst, Isa, Name, Piece, Sieve};
+use hotswap_rewrite::Done;
 use rayon::prelude::*;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a section holds.
 #[derive(Debug, Default, PartialEq)]
@@ -50,8 +52,8 @@ impl Suspects {
 /// Bytes that one task looks at.
 const PIECE: usize = 1 << 20;
 
-/// Bytes of code from which on a sieve is worth making (a millisecond).
-const MUCH: usize = 256 << 10;
+/// Bytes of code from which on the tables of a sieve are worth making (two milliseconds).
+const MUCH: usize = 1 << 20;
 
 /// Class of instructions that nobody wants to see.
 const PLAIN: u8 = 0;
@@ -59,23 +61,23 @@ const PLAIN: u8 = 0;
 const BRANCH: u8 = 1;
 
 /// Passes over instructions that concern nobody; those without a class may.
-fn sieve(isa: Isa, rewriter: &Rewriter) -> Sieve {
-    Sieve::new(isa, |entry| {
+fn sieve(isa: Isa, rewriter: &Rewriter) -> Glance {
+    Glance::new(Sieve::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.passes(entry) {
             Some(except) => Grade { class, except, without_scalars: false },
             None => Grade::default(),
         }
-    })
+    }))
 }
 
 fn scalar_class(entry: Entry) -> Option<u8> {
-    if !goes_elsewhere(entry) {
+    // Where calls and ends lead matters where waves have done nothing yet, and there every instruction is decoded.
+    if !goes_elsewhere(entry) || entry.is(Flag::Call) || entry.is(Flag::Return) {
         return (!sets_registers(entry)).then_some(PLAIN);
     }
     let lower_half = matches!(entry.branch_distance(), Some([Piece { at: 0, from: 0, width: 16 }]));
-    let plain = entry.is(Flag::Branch) && !entry.is(Flag::Call) && !entry.is(Flag::Return);
-    (plain && lower_half && entry.bytes() == 4).then_some(BRANCH)
+    (lower_half && entry.bytes() == 4).then_some(BRANCH)
 }
 
 /// Whether an instruction of that line may have another flow than [`Flow::Next`].
@@ -87,11 +89,12 @@ fn sets_registers(entry: Entry) -> bool {
     matches!(entry.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
 }
 
-/// Looks through the code of a file.
-pub(crate) fn suspects(code: Vec<CodeStarts<'_>>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
+/// Looks through the code of a file. `stays` is told pieces without suspects, until there is one.
+pub(crate) fn suspects(code: Vec<CodeStarts<'_>>, isa: Isa, rewriter: &Rewriter, stays: &Done<'_>) -> Vec<Suspects> {
     let size: usize = code.iter().map(|section| section.bytes.len()).sum();
     let sieve = (size >= MUCH).then(|| sieve(isa, rewriter));
     let search = Search { rewriter, isa, sieve: sieve.as_ref() };
+    let changes = AtomicBool::new(false);
     code.into_iter()
         .map(|section| {
             let mut starts = section.starts;
@@ -104,8 +107,17 @@ pub(crate) fn suspects(code: Vec<CodeStarts<'_>>, isa: Isa, rewriter: &Rewriter)
             starts.reverse();
             starts.retain(|(start, _)| *start < section.bytes.len());
             let pieces = pieces(&starts, section.bytes.len());
-            let found: Vec<Suspects> =
-                pieces.into_par_iter().map(|starts| stretches(section.bytes, starts, search)).collect();
+            let look = |piece: Vec<Stretch>| {
+                let range = piece.first().map_or(0, |first| first.start)..piece.last().map_or(0, |last| last.end);
+                let found = stretches(section.bytes, piece, search);
+                if !found.is_empty() {
+                    changes.store(true, Ordering::Relaxed);
+                } else if !changes.load(Ordering::Relaxed) {
+                    stays(&section.bytes[range]);
+                }
+                found
+            };
+            let found: Vec<Suspects> = pieces.into_par_iter().map(look).collect();
             let mut all = Suspects { file: section.range.start, ..Suspects::default() };
             found.into_iter().for_each(|part| all.append(part));
             all
@@ -144,7 +156,7 @@ fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
 struct Search<'s> {
     rewriter: &'s Rewriter,
     isa: Isa,
-    sieve: Option<&'s Sieve>,
+    sieve: Option<&'s Glance>,
 }
 
 fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspects {
@@ -223,7 +235,7 @@ impl Look<'_> {
     }
 
     /// Looks at instructions until 64 dwords of the stretch end, or at one that is not plain; the offset behind them.
-    fn sift(&mut self, sieve: &Sieve, bytes: &[u8], mut at: usize, found: &mut Suspects) -> usize {
+    fn sift(&mut self, sieve: &Glance, bytes: &[u8], mut at: usize, found: &mut Suspects) -> usize {
         let number = (at - self.range.0) / 256;
         let end = (self.range.0 + (number + 1) * 256).min(self.range.1);
         let mut starts = self.starts[number];

@@ -23,20 +23,18 @@ const WORTH_COPYING: usize = 256 << 10;
 /// Bytes that are looked at for zeros, written from memory, and compared at once.
 const PIECE: usize = 128 << 10;
 
-/// A part, the file that holds it, and where.
-type Part<'p> = (u64, &'p [u8]);
+/// Where a part goes, and its bytes.
+pub(crate) type Part<'p> = (u64, &'p [u8]);
 
 /// Puts all parts to their offsets; they do not overlap.
 pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threads: usize) -> io::Result<()> {
     let blocks: Vec<Part<'_>> =
         parts.iter().flat_map(|(at, part)| (*at..).step_by(BLOCK).zip(part.chunks(BLOCK))).collect();
-    // Blocks are read again while those behind them are holes: reading ahead would fill memory with zeros, at a third of the
-    // time of everything. Where the system does not know the advice, that is what it costs.
-    let _ = fadvise(file, 0, None, Advice::Random);
+    read_no_more_than_asked(file);
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<(usize, io::Error)>> = Mutex::new(None);
     let take = || {
-        let mut again = vec![0; PIECE];
+        let mut again = buffer();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((at, block)) = blocks.get(index) else { return };
@@ -57,7 +55,20 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
     failed.into_inner().ok().flatten().map_or(Ok(()), |(_, error)| Err(error))
 }
 
-fn put(file: &File, at: u64, block: &[u8], sources: &[&Input], again: &mut [u8]) -> io::Result<()> {
+/// Blocks are read again while those behind them are holes: reading ahead would fill memory with zeros, at a third of the time
+/// of everything.
+pub(crate) fn read_no_more_than_asked(file: &File) {
+    // Where the system does not know the advice, that is what it costs.
+    let _ = fadvise(file, 0, None, Advice::Random);
+}
+
+/// What [`put`] reads to.
+pub(crate) fn buffer() -> Vec<u8> {
+    vec![0; PIECE]
+}
+
+/// Writes a block to its offset and reads it again.
+pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input], again: &mut [u8]) -> io::Result<()> {
     let place = sources.iter().find_map(|source| Some((source, source.place_of(block)?)));
     let mut rest = 0;
     if let Some((_, (from, offset))) = place.filter(|_| block.len() >= WORTH_COPYING) {

@@ -5,16 +5,18 @@
 //!
 //! Absent on purpose: locking between two builds of one output (the build system's job).
 
+mod ahead;
 mod copy;
 mod input;
 mod response;
 mod scratch;
 mod write;
 
+pub use ahead::Ahead;
 pub use input::{Input, open};
 pub use response::{Word, expand};
 pub use scratch::Scratch;
-pub use write::{read, replace, replace_like, replace_parts};
+pub use write::{How, read, replace, replace_like, replace_parts};
 
 use std::env;
 use std::path::PathBuf;

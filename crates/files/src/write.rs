@@ -1,5 +1,6 @@
 //! Replacing a file as a whole.
 
+use crate::ahead::Ahead;
 use crate::copy;
 use crate::input::Input;
 use hotswap_report::{Diagnostic, codes};
@@ -42,6 +43,17 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
     replace_with(path, bytes, meta.mode() & 0o777)
 }
 
+/// How the parts of a file are written.
+#[derive(Debug)]
+pub struct How<'h> {
+    /// Inputs of which parts may be slices.
+    pub sources: &'h [&'h Input],
+    /// Number of threads.
+    pub threads: usize,
+    /// What was copied already.
+    pub ahead: Option<Ahead<'h>>,
+}
+
 /// As [`replace_like`], for content that is made of parts, each with its offset, written by several threads and read
 /// again before it takes its place.
 ///
@@ -54,14 +66,19 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
 pub fn replace_parts<'p>(
     path: &Path,
     (size, model): (u64, &Path),
-    (sources, threads): (&[&Input], usize),
+    how: How<'_>,
     parts: impl Iterator<Item = (u64, &'p [u8])>,
     check: impl FnOnce(&Input) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let meta =
         fs::metadata(model).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
     let mut refused = None;
+    let How { sources, threads, ahead } = how;
     let parts: Vec<_> = parts.collect();
+    let (begun, parts) = match ahead.and_then(|ahead| ahead.rest(&parts)) {
+        Some((file, rest)) => (Some(file), rest),
+        None => (None, parts),
+    };
     let fill = |file: &mut File| {
         file.set_len(size)?;
         copy::put_all(file, &parts, sources, threads).inspect_err(|error| {
@@ -75,26 +92,32 @@ pub fn replace_parts<'p>(
             io::Error::other("what was written is not what was planned")
         })
     };
-    let done = replace_filled(path, meta.mode() & 0o777, fill);
+    let done = replace_filled(path, meta.mode() & 0o777, begun, fill);
     refused.map_or(done, Err)
 }
 
 /// `new`: permissions of a file that is not there yet.
 fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
-    replace_filled(path, new, |file| file.write_all(bytes))
+    replace_filled(path, new, None, |file| file.write_all(bytes))
 }
 
-fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Diagnostic> {
+/// `begun`: a file without a name in the same folder.
+fn replace_filled(
+    path: &Path,
+    new: u32,
+    begun: Option<File>,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), Diagnostic> {
     let target = resolve(path)?;
     let mode = target_mode(&target, new).map_err(|error| cannot_write(path, &error))?;
     if let Some(kind) = mode.as_ref().err() {
         return Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path));
     }
-    write_beside(&target, mode.unwrap_or(0o644), fill).map_err(|error| cannot_write(path, &error))
+    write_beside(&target, mode.unwrap_or(0o644), begun, fill).map_err(|error| cannot_write(path, &error))
 }
 
 /// A link is followed, so that the file behind it is replaced and not the link.
-fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
     match fs::canonicalize(path) {
         Ok(target) => Ok(target),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
@@ -133,10 +156,15 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
-fn write_beside(target: &Path, mode: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn write_beside(
+    target: &Path,
+    mode: u32,
+    begun: Option<File>,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     let folder = folder_of(target);
     remove_left_over(folder, target);
-    match unnamed(folder) {
+    match begun.map_or_else(|| unnamed(folder), Ok) {
         Ok(unnamed) => from_unnamed(unnamed, target, mode, fill),
         Err(_) => from_named(target, mode, fill),
     }
@@ -222,6 +250,10 @@ fn temporary_name(target: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
+    fn how<'h>(source: &'h &'h Input) -> How<'h> {
+        How { sources: std::slice::from_ref(source), threads: 2, ahead: None }
+    }
+
     #[test]
     fn replaces_content_keeps_mode_and_follows_links() {
         let dir = tempfile::tempdir().unwrap();
@@ -288,10 +320,10 @@ mod tests {
         // From memory, and from a file; what is left out is zero.
         let parts = || [(60_000, &wanted[60_000..80_000]), (2 << 20, &source[2 << 20..])].into_iter();
         let no = |_: &Input| Err(Diagnostic::error(codes::VERIFY_FAILED, "no"));
-        let error = replace_parts(&file, (3 << 20, &model), (&[&source], 2), parts(), no).unwrap_err();
+        let error = replace_parts(&file, (3 << 20, &model), how(&&source), parts(), no).unwrap_err();
         assert_eq!((error.code, fs::read(&file).unwrap()), (codes::VERIFY_FAILED, b"old".to_vec()));
         let yes = |written: &Input| if written[..] == wanted { Ok(()) } else { no(written) };
-        replace_parts(&file, (3 << 20, &model), (&[&source], 2), parts(), yes).unwrap();
+        replace_parts(&file, (3 << 20, &model), how(&&source), parts(), yes).unwrap();
         assert!(fs::read(&file).unwrap() == wanted);
         // Blocks of 512 bytes; a file system without holes needs 6144.
         assert!(fs::metadata(&file).unwrap().blocks() <= 6144);
@@ -306,7 +338,7 @@ mod tests {
         fs::write(&model, vec![1; 1 << 20]).unwrap();
         let source = crate::open(&model).unwrap();
         let parts = [(0, &source[..]), (u64::MAX / 2, &source[..])].into_iter();
-        let error = replace_parts(&file, (1 << 20, &model), (&[&source], 2), parts, |_| Ok(())).unwrap_err();
+        let error = replace_parts(&file, (1 << 20, &model), how(&&source), parts, |_| Ok(())).unwrap_err();
         assert_eq!((error.code, fs::read(&file).unwrap()), (codes::CANNOT_WRITE, b"old".to_vec()));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }

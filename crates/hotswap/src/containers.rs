@@ -11,7 +11,7 @@
 use crate::room::{self, Room};
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
-use hotswap_files::{Input, Scratch};
+use hotswap_files::{How, Input, Scratch};
 use hotswap_report::{Diagnostic, codes};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
@@ -181,9 +181,8 @@ impl<'j> Job<'j> {
         };
         let parts = draft.parts();
         let size = draft.size();
-        hotswap_files::replace_parts(self.output, (size, self.file), (&sources, self.threads), parts, |new| {
-            check(new).map_err(in_file)
-        })?;
+        let how = How { sources: &sources, threads: self.threads, ahead: None };
+        hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| check(new).map_err(in_file))?;
         Ok(size)
     }
 

@@ -16,11 +16,11 @@ use crate::retarget::severity;
 use crate::room;
 use crate::{Outcome, cli::Format};
 use clap::Args;
-use hotswap_adapt::{Order, Prepared};
+use hotswap_adapt::{Order, Prepared, Told};
 use hotswap_bundle::{Form, Found};
 use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
-use hotswap_files::Input;
+use hotswap_files::{Ahead, How, Input};
 use hotswap_pipeline::Request;
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -75,6 +75,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     Ok(Outcome { text, problems })
 }
 
+/// Bytes of a file from which on its copy is begun while it is looked through.
+const LARGE: usize = 4 << 20;
+
 /// What is to be done.
 struct Task<'t> {
     arguments: &'t Arguments,
@@ -110,7 +113,9 @@ impl<'t> Task<'t> {
         };
         // Files without metadata have no kernels; what is wrong with others the engine says.
         object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
-        let (prepared, told) = match self.target_of(source)? {
+        let is_large = self.input.len() >= LARGE;
+        let ahead = is_large.then(|| Ahead::beside(&self.arguments.output, self.input)).flatten();
+        let (prepared, said) = match self.target_of(source)? {
             None => Object::there(source),
             Some(target) => {
                 let order = Order { target, keep_machine: self.arguments.keep_machine };
@@ -122,16 +127,18 @@ impl<'t> Task<'t> {
                         room::give_back();
                     }
                 };
-                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(&object, &order, &done));
+                let stays = |part: &[u8]| ahead.iter().for_each(|ahead| ahead.copy(part));
+                let told = Told { done: &done, stays: &stays };
+                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(&object, &order, &told));
                 Object::new(source, prepared)
             }
         };
-        let objects = vec![told];
+        let objects = vec![said];
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }
         room::give_back();
-        let size = self.write(prepared.as_ref())?;
+        let size = self.write(prepared.as_ref(), ahead)?;
         Ok((self.report(objects), Some(size)))
     }
 
@@ -142,12 +149,12 @@ impl<'t> Task<'t> {
     }
 
     /// Writes the file, what stays of the input from file to file, and reads it again; its size.
-    fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<u64, Diagnostic> {
+    fn write(&self, prepared: Option<&Prepared<'_>>, ahead: Option<Ahead<'_>>) -> Result<u64, Diagnostic> {
         let whole = || vec![(0, &self.input[..])];
         let size = prepared.map_or(self.input.len() as u64, Prepared::size);
         let parts = prepared.map_or_else(whole, Prepared::parts);
         let (to, like) = (&self.arguments.output, (size, &*self.arguments.file));
-        let how: (&[&Input], usize) = (&[self.input], threads(self.arguments.jobs));
+        let how = How { sources: &[self.input], threads: threads(self.arguments.jobs), ahead };
         let check = |made: &Input| prepared.map_or(Ok(()), |prepared| prepared.check(made));
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
         Ok(size)

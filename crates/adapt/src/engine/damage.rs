@@ -37,7 +37,8 @@ fn a_flipped_bit_of_code_is_found() {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let work = planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter)).unwrap();
+        let work =
+            planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter, &|_| {})).unwrap();
         let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{name}");
         let new = Image::parse(&made).unwrap();
@@ -110,7 +111,8 @@ fn a_wrong_plan_is_found() {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let mut work = planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter)).unwrap();
+        let mut work =
+            planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter, &|_| {})).unwrap();
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
             changes.spoil();
         }
