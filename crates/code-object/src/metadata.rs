@@ -119,7 +119,12 @@ fn string<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a str>, Fault> {
 
 fn kernels<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kernel<'a>>, Fault> {
     let count = reader.array("amdhsa.kernels is no array")?;
-    (0..count).map(|_| kernel(reader)).collect()
+    // A kernel has a name and a symbol at least: 24 bytes with their keys. More than the rest can hold is a lie.
+    let mut kernels = Vec::with_capacity(count.min(reader.left() / 24));
+    for _ in 0..count {
+        kernels.push(kernel(reader)?);
+    }
+    Ok(kernels)
 }
 
 fn kernel<'a>(reader: &mut Reader<'a>) -> Result<Kernel<'a>, Fault> {

@@ -62,6 +62,11 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// Bytes that were not read yet.
+    pub(crate) fn left(&self) -> usize {
+        self.end.saturating_sub(self.at)
+    }
+
     /// Whether every byte was read.
     pub(crate) fn is_done(&self) -> bool {
         self.at == self.end
