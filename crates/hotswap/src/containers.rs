@@ -8,7 +8,8 @@
 //! that the number of threads changes nothing. Memory holds a few containers, whatever the size of the file: pages of
 //! mapped files are given back behind the reader, and large containers that have to be unpacked wait for one another.
 
-use crate::room::{self, Room};
+use crate::allocator;
+use crate::room::Room;
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
 use hotswap_files::{How, Input, Scratch};
@@ -107,7 +108,7 @@ impl<'j> Job<'j> {
         step: &Step<'_, 'j, T>,
     ) -> Result<Work<'j, T>, Diagnostic> {
         let scratch = if self.input.len() < LARGE { None } else { Some(Scratch::beside(self.output)?) };
-        room::keep_little();
+        allocator::keep_little();
         let (progress, room) = (self.progress(&found), Room::default());
         let next = AtomicUsize::new(0);
         let slots: Vec<Slot<'j, T>> = found.iter().map(|_| Mutex::new(None)).collect();

@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries do it).
 
+mod allocator;
 mod change;
 mod check;
 mod cli;

@@ -11,9 +11,9 @@
 mod report;
 mod repro;
 
+use crate::allocator;
 use crate::containers::{Done, Job, MAPPED, Work, threads};
 use crate::retarget::severity;
-use crate::room;
 use crate::{Outcome, cli::Format};
 use clap::Args;
 use hotswap_adapt::{Order, Prepared, Told};
@@ -124,7 +124,7 @@ impl<'t> Task<'t> {
                 let done = |part: &[u8]| {
                     self.input.release(part);
                     if part.len() == self.input.len() {
-                        room::give_back();
+                        allocator::give_back();
                     }
                 };
                 let stays = |part: &[u8]| ahead.iter().for_each(|ahead| ahead.copy(part));
@@ -137,7 +137,7 @@ impl<'t> Task<'t> {
         if self.stops(&objects) {
             return Ok((self.report(objects), None));
         }
-        room::give_back();
+        allocator::give_back();
         let size = self.write(prepared.as_ref(), ahead)?;
         Ok((self.report(objects), Some(size)))
     }

@@ -37,46 +37,6 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// Makes the allocator give large blocks back to the system at once. By itself glibc keeps freed blocks of up to 32 MiB,
-/// and 64 MiB behind them, for each thread: more than the containers need that are worked on.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[allow(unsafe_code, reason = "glibc's settings can only be reached by a foreign function")]
-pub(crate) fn keep_little() {
-    use std::ffi::c_int;
-    // malloc.h
-    const M_TRIM_THRESHOLD: c_int = -1;
-    const M_MMAP_THRESHOLD: c_int = -3;
-    // SAFETY: this is the declaration of mallopt(3) in glibc, which the standard library is linked with on this target.
-    // It takes two numbers, holds the allocator's lock while it stores them, and refuses values that it does not know.
-    unsafe extern "C" {
-        safe fn mallopt(parameter: c_int, value: c_int) -> c_int;
-    }
-    // Where it refuses, more memory is used, and nothing else differs.
-    let _ = mallopt(M_MMAP_THRESHOLD, 4 << 20);
-    let _ = mallopt(M_TRIM_THRESHOLD, 8 << 20);
-}
-
-/// Gives freed memory back to the system that the allocator keeps between blocks in use. It takes milliseconds: for ends of
-/// long steps.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[allow(unsafe_code, reason = "glibc's allocator can only be told by a foreign function")]
-pub(crate) fn give_back() {
-    // SAFETY: this is the declaration of malloc_trim(3) in glibc, which the standard library is linked with on this target.
-    // It takes a number of bytes to keep, locks each arena while it looks at it, and gives back pages of free blocks alone.
-    unsafe extern "C" {
-        safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
-    }
-    let _ = malloc_trim(0);
-}
-
-/// Other allocators are taken as they are.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn keep_little() {}
-
-/// Other allocators are taken as they are.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn give_back() {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
