@@ -176,6 +176,11 @@ fn a_glance_is_what_the_sieve_says() {
                 let wild = numbers.wide() & !0xffff_0000 | upper << 16;
                 check(wild);
                 check(wild & !(0x1ff | 0x7ff_ffff << 32) | 0x102 | 0x402_0501 << 32);
+                // In each part of the lower half, with all opcodes there after some rounds.
+                for special in SPECIAL.into_iter().filter(|_| classes == 8) {
+                    check(wild & !0xff | special);
+                    check(wild & !0xff00 | special << 8);
+                }
             }
         }
     }

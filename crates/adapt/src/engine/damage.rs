@@ -77,7 +77,8 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     for (data, records) in [(linked, ".rela.dyn"), (bench.read("table.o"), ".rela.data.rel.ro")] {
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let work = planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter)).unwrap();
+        let work =
+            planned(&object, &image, &task, suspects(CodeStarts::of(&object), from, &rewriter, &|_| {})).unwrap();
         let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{records}");
         let new = Image::parse(&made).unwrap();
