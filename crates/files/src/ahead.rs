@@ -4,8 +4,8 @@
 //! caches hold it. If everything stays, [`crate::replace_parts`] writes only what is left; otherwise the file, which has no
 //! name, goes away.
 //!
-//! Invariants: what counts as copied was read again and compared; a part that could not be copied is left to who writes the
-//! rest, and to that error.
+//! Invariants: what counts as copied was read again and compared; where a part could not be copied, who writes the file begins
+//! anew, and tells the error.
 
 use crate::copy::{self, Part};
 use crate::input::Input;
@@ -13,15 +13,15 @@ use crate::write::{folder_of, resolve, unnamed};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Ahead<'i> {
     input: &'i Input,
     file: File,
-    /// Offsets of what is copied, in no order.
-    copied: Mutex<Vec<Range<u64>>>,
+    /// Offsets of what is copied, in no order; `None` once a copy has failed, perhaps half way.
+    copied: Mutex<Option<Vec<Range<u64>>>>,
 }
 
 impl<'i> Ahead<'i> {
@@ -33,22 +33,27 @@ impl<'i> Ahead<'i> {
         }
         let file = unnamed(folder_of(&target)).ok()?;
         copy::read_no_more_than_asked(&file);
-        Some(Self { input, file, copied: Mutex::default() })
+        Some(Self { input, file, copied: Mutex::new(Some(Vec::new())) })
     }
 
     /// Copies a part of the input to its offset; any number of threads may.
     pub fn copy(&self, part: &[u8]) {
         let Some((_, at)) = self.input.place_of(part) else { return };
-        if copy::put(&self.file, at, part, &[self.input], &mut copy::buffer()).is_ok()
-            && let Ok(mut copied) = self.copied.lock()
-        {
-            copied.push(at..at + part.len() as u64);
+        let copied = || self.copied.lock().unwrap_or_else(PoisonError::into_inner);
+        if copied().is_none() {
+            return;
+        }
+        let result = copy::put(&self.file, at, part, &[self.input], &mut copy::buffer());
+        let mut copied = copied();
+        match result {
+            Ok(()) => copied.iter_mut().for_each(|copied| copied.push(at..at + part.len() as u64)),
+            Err(_) => *copied = None,
         }
     }
 
-    /// The file, and what of the parts is not in it; `None` if it holds something that is in none of the parts.
+    /// The file, and what of the parts is not in it; `None` if it may hold something that is in none of the parts.
     pub(crate) fn rest<'p>(self, parts: &[Part<'p>]) -> Option<(File, Vec<Part<'p>>)> {
-        let mut copied = self.copied.into_inner().ok()?;
+        let mut copied = self.copied.into_inner().ok()??;
         copied.sort_unstable_by_key(|range| range.start);
         let stays = |(at, part): &Part<'_>| self.input.place_of(part).is_some_and(|(_, from)| from == *at);
         let size = |parts: &[Part<'_>]| parts.iter().map(|(_, part)| part.len() as u64).sum::<u64>();
@@ -82,6 +87,15 @@ mod tests {
     use super::*;
     use crate::write::{How, replace_parts};
 
+    /// A copy with some ranges; `None` only where there are no files without names.
+    fn begun<'i>(out: &Path, input: &'i Input, ranges: &[Range<usize>]) -> Option<Ahead<'i>> {
+        let ahead = Ahead::beside(out, input);
+        assert_eq!(ahead.is_some(), unnamed(folder_of(out)).is_ok());
+        let ahead = ahead?;
+        ranges.iter().for_each(|range| ahead.copy(&input[range.clone()]));
+        Some(ahead)
+    }
+
     #[test]
     fn what_was_copied_ahead_is_not_written_again_and_the_rest_is() {
         let dir = tempfile::tempdir().unwrap();
@@ -89,22 +103,43 @@ mod tests {
         let bytes: Vec<u8> = (0..(4u32 << 20)).map(|n| (n / 4093) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let input = crate::open(&path).unwrap();
-        let Some(ahead) = Ahead::beside(&out, &input) else { return };
-        for range in [2_000_001..3_000_000, 100..1_000_003, 3_000_000..3_000_004] {
-            ahead.copy(&input[range]);
-        }
-        // Nothing of that file is copied.
-        ahead.copy(&bytes[5..10]);
+        let ranges = [2_000_001..3_000_000, 100..1_000_003, 3_000_000..3_000_004];
+        let begun = || begun(&out, &input, &ranges);
+        let (Some(one), Some(other)) = (begun(), begun()) else { return };
+        // Nothing of that is in the file.
+        one.copy(&bytes[5..10]);
         let new = [7; 50];
-        let parts = || vec![(0, &input[..100]), (100, &new[..]), (150, &input[150..])];
-        let left: usize =
-            without((150, &input[150..]), &ahead.copied.lock().unwrap().clone()).iter().map(|part| part.1.len()).sum();
-        assert!(left > 0);
-        let how = How { sources: &[&input], threads: 2, ahead: Some(ahead) };
-        replace_parts(&out, (input.len() as u64, &path), how, parts().into_iter(), |_| Ok(())).unwrap();
+        let parts = [(0, &input[..50]), (50, &new[..]), (100, &input[100..])];
+        let (_, rest) = other.rest(&parts).unwrap();
+        let left: usize = rest.iter().map(|(_, part)| part.len()).sum();
+        assert_eq!(left, bytes.len() - ranges.iter().map(Range::len).sum::<usize>());
+        let how = How { sources: &[&input], threads: 2, ahead: Some(one) };
+        replace_parts(&out, (input.len() as u64, &path), how, parts.into_iter(), |_| Ok(())).unwrap();
         let mut wanted = bytes.clone();
-        wanted[100..150].copy_from_slice(&new);
+        wanted[50..100].copy_from_slice(&new);
         assert!(std::fs::read(&out).unwrap() == wanted);
+    }
+
+    /// Zeros are not written: what stood there would stay.
+    #[test]
+    fn what_is_not_wanted_after_all_is_not_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("in"), dir.path().join("out"));
+        std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let input = crate::open(&path).unwrap();
+        let zeros = vec![0; 1 << 20];
+        let cases: [&[(u64, &[u8])]; 3] = [
+            &[(0, &zeros)],
+            &[(0, &input[..4096]), (4096, &zeros[4096..])],
+            &[(0, &zeros[..8192]), (8192, &input[..4096])],
+        ];
+        for parts in cases {
+            let Some(ahead) = begun(&out, &input, &[Range { start: 4000, end: 12_000 }]) else { return };
+            let wanted = parts.iter().map(|(_, part)| *part).collect::<Vec<_>>().concat();
+            let how = How { sources: &[&input], threads: 1, ahead: Some(ahead) };
+            replace_parts(&out, (wanted.len() as u64, &path), how, parts.iter().copied(), |_| Ok(())).unwrap();
+            assert!(std::fs::read(&out).unwrap() == wanted);
+        }
     }
 
     #[test]
