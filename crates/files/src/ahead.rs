@@ -13,15 +13,38 @@ use crate::write::{folder_of, resolve, unnamed};
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Ahead<'i> {
     input: &'i Input,
     file: File,
-    /// Offsets of what is copied, in no order; `None` once a copy has failed, perhaps half way.
-    copied: Mutex<Option<Vec<Range<u64>>>>,
+    work: Mutex<Work>,
+}
+
+/// Parts by their offsets.
+#[derive(Debug, Default)]
+struct Work {
+    waiting: Vec<Range<usize>>,
+    /// A thread takes what is waiting.
+    is_writing: bool,
+    /// In no order.
+    copied: Vec<Range<u64>>,
+    /// A copy has failed, perhaps half way.
+    has_failed: bool,
+}
+
+impl Work {
+    /// The part that came last is the one that the processor's caches hold.
+    fn next(&mut self) -> Option<Range<usize>> {
+        self.waiting.pop().filter(|_| !self.has_failed)
+    }
+
+    fn copied(&mut self, range: Range<usize>, is_there: bool) {
+        self.copied.push(range.start as u64..range.end as u64);
+        self.has_failed |= !is_there;
+    }
 }
 
 impl<'i> Ahead<'i> {
@@ -32,28 +55,42 @@ impl<'i> Ahead<'i> {
             return None;
         }
         let file = unnamed(folder_of(&target)).ok()?;
+        // What is zero is not written, and is there all the same.
+        file.set_len(input.len() as u64).ok()?;
         copy::read_no_more_than_asked(&file);
-        Some(Self { input, file, copied: Mutex::new(Some(Vec::new())) })
+        Some(Self { input, file, work: Mutex::default() })
     }
 
     /// Copies a part of the input to its offset; any number of threads may.
+    ///
+    /// The system lets one thread at a time write to a file: where one does already, it gets this part as well.
     pub fn copy(&self, part: &[u8]) {
-        let Some((_, at)) = self.input.place_of(part) else { return };
-        let copied = || self.copied.lock().unwrap_or_else(PoisonError::into_inner);
-        if copied().is_none() {
+        let Some((_, at)) = self.input.place_of(part).filter(|_| !part.is_empty()) else { return };
+        let at = at as usize;
+        let mut work = self.work();
+        work.waiting.push(at..at + part.len());
+        if work.is_writing {
             return;
         }
-        let result = copy::put(&self.file, at, part, &[self.input], &mut copy::buffer());
-        let mut copied = copied();
-        match result {
-            Ok(()) => copied.iter_mut().for_each(|copied| copied.push(at..at + part.len() as u64)),
-            Err(_) => *copied = None,
+        work.is_writing = true;
+        while let Some(range) = work.next() {
+            drop(work);
+            let part = &self.input[range.clone()];
+            let result = copy::put_read(&self.file, range.start as u64, part);
+            self.input.release(part);
+            work = self.work();
+            work.copied(range, result.is_ok());
         }
+        work.is_writing = false;
+    }
+
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file, and what of the parts is not in it; `None` if it may hold something that is in none of the parts.
     pub(crate) fn rest<'p>(self, parts: &[Part<'p>]) -> Option<(File, Vec<Part<'p>>)> {
-        let mut copied = self.copied.into_inner().ok()??;
+        let Work { mut copied, has_failed: false, .. } = self.work.into_inner().ok()? else { return None };
         copied.sort_unstable_by_key(|range| range.start);
         let stays = |(at, part): &Part<'_>| self.input.place_of(part).is_some_and(|(_, from)| from == *at);
         let size = |parts: &[Part<'_>]| parts.iter().map(|(_, part)| part.len() as u64).sum::<u64>();
@@ -87,12 +124,17 @@ mod tests {
     use super::*;
     use crate::write::{How, replace_parts};
 
-    /// A copy with some ranges; `None` only where there are no files without names.
+    /// A copy with some ranges, each by a thread of its own; `None` only where there are no files without names.
     fn begun<'i>(out: &Path, input: &'i Input, ranges: &[Range<usize>]) -> Option<Ahead<'i>> {
         let ahead = Ahead::beside(out, input);
         assert_eq!(ahead.is_some(), unnamed(folder_of(out)).is_ok());
         let ahead = ahead?;
-        ranges.iter().for_each(|range| ahead.copy(&input[range.clone()]));
+        std::thread::scope(|scope| {
+            for range in ranges {
+                let ahead = &ahead;
+                scope.spawn(move || ahead.copy(&input[range.clone()]));
+            }
+        });
         Some(ahead)
     }
 
@@ -100,10 +142,12 @@ mod tests {
     fn what_was_copied_ahead_is_not_written_again_and_the_rest_is() {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("in"), dir.path().join("out"));
-        let bytes: Vec<u8> = (0..(4u32 << 20)).map(|n| (n / 4093) as u8).collect();
+        let mut bytes: Vec<u8> = (0..(4u32 << 20)).map(|n| (n / 4093) as u8).collect();
+        // Nobody writes that.
+        bytes[3_000_004..].fill(0);
         std::fs::write(&path, &bytes).unwrap();
         let input = crate::open(&path).unwrap();
-        let ranges = [2_000_001..3_000_000, 100..1_000_003, 3_000_000..3_000_004];
+        let ranges = [2_000_001..3_000_000, 100..1_000_003, 3_000_000..3_000_004, 3_100_000..4_100_000];
         let begun = || begun(&out, &input, &ranges);
         let (Some(one), Some(other)) = (begun(), begun()) else { return };
         // Nothing of that is in the file.

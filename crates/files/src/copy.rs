@@ -20,7 +20,7 @@ use std::thread;
 const BLOCK: usize = 1 << 20;
 /// Smaller blocks are written from memory: a copy from file to file costs two system calls more.
 const WORTH_COPYING: usize = 256 << 10;
-/// Bytes that are looked at for zeros, written from memory, and compared at once.
+/// Bytes that are looked at for zeros and written from memory at once.
 const PIECE: usize = 128 << 10;
 
 /// Where a part goes, and its bytes.
@@ -34,11 +34,10 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<(usize, io::Error)>> = Mutex::new(None);
     let take = || {
-        let mut again = buffer();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((at, block)) = blocks.get(index) else { return };
-            let Err(error) = put(file, *at, block, sources, &mut again) else { continue };
+            let Err(error) = put(file, *at, block, sources) else { continue };
             // No more blocks for anybody; those that others have taken come before this one, or fail by themselves.
             next.store(blocks.len(), Ordering::Relaxed);
             if let Ok(mut failed) = failed.lock()
@@ -62,13 +61,8 @@ pub(crate) fn read_no_more_than_asked(file: &File) {
     let _ = fadvise(file, 0, None, Advice::Random);
 }
 
-/// What [`put`] reads to.
-pub(crate) fn buffer() -> Vec<u8> {
-    vec![0; PIECE]
-}
-
 /// Writes a block to its offset and reads it again.
-pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input], again: &mut [u8]) -> io::Result<()> {
+pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input]) -> io::Result<()> {
     let place = sources.iter().find_map(|source| Some((source, source.place_of(block)?)));
     let mut rest = 0;
     if let Some((_, (from, offset))) = place.filter(|_| block.len() >= WORTH_COPYING) {
@@ -79,25 +73,43 @@ pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input], again:
         rest = copied.size(block.len());
     }
     write(file, at + rest as u64, &block[rest..])?;
-    for (piece, at) in block.chunks(PIECE).zip((at..).step_by(PIECE)) {
-        let again = &mut again[..piece.len()];
-        file.read_exact_at(again, at)?;
-        if again != piece {
-            let what = format!("what was written reads back differently, at {at:#x} of the new file");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        }
-    }
+    read_again(file, at, block)?;
     if let Some((source, _)) = place {
         source.release(block);
     }
     Ok(())
 }
 
+/// As [`put`], for a block that was just read: writing it from memory costs less then than a copy from file to file.
+pub(crate) fn put_read(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
+    write(file, at, block)?;
+    read_again(file, at, block)
+}
+
+/// Compares what is in the file with the block that was written there.
+fn read_again(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
+    // Reading a hole would fill memory with zeros.
+    if block.chunks(PIECE).all(is_zero) && next_data(file, at..at + block.len() as u64)?.is_none() {
+        return Ok(());
+    }
+    let again = Input::map_part(file, at, block.len())?;
+    if again[..] == *block {
+        return Ok(());
+    }
+    let differs = again.iter().zip(block).take_while(|(one, other)| one == other).count();
+    let what = format!("what was written reads back differently, at {:#x} of the new file", at + differs as u64);
+    Err(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+fn is_zero(piece: &[u8]) -> bool {
+    static ZEROS: [u8; PIECE] = [0; PIECE];
+    *piece == ZEROS[..piece.len()]
+}
+
 /// Pieces that hold nothing but zeros stay holes.
 fn write(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
-    static ZEROS: [u8; PIECE] = [0; PIECE];
     let pieces = block.chunks(PIECE).zip((at..).step_by(PIECE));
-    let mut filled = pieces.filter(|(piece, _)| **piece != ZEROS[..piece.len()]);
+    let mut filled = pieces.filter(|(piece, _)| !is_zero(piece));
     filled.try_for_each(|(piece, at)| file.write_all_at(piece, at))
 }
 
