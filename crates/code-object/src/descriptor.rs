@@ -5,13 +5,17 @@
 use crate::elf::{Elf, Kind, Symbol};
 use crate::malformed;
 use crate::metadata::Kernel;
+use foldhash::{HashMap, HashMapExt};
 use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
 use object::LittleEndian as LE;
 use object::elf::{SHT_DYNSYM, SHT_SYMTAB, Sym64};
-use std::collections::HashMap;
+use rayon::prelude::*;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
+
+/// Kernels from which on all cores look: below that, starting a thread takes as long.
+pub(crate) const MANY: usize = 4096;
 
 /// Size of a descriptor.
 const SIZE: u64 = 64;
@@ -66,7 +70,16 @@ pub(crate) fn find(
         check_wave(elf, &descriptor, kernel, processor).map_err(|what| at_kernel(descriptor.range.start, what))?;
         Ok(descriptor)
     };
-    kernels.iter().map(find).collect()
+    if kernels.len() < MANY {
+        return kernels.iter().map(find).collect();
+    }
+    let some = |kernels: &[Kernel<'_>]| kernels.iter().map(find).collect::<Result<Vec<_>, _>>();
+    let found: Vec<Result<Vec<_>, _>> = kernels.par_chunks(MANY / 4).map(some).collect();
+    let mut all = Vec::with_capacity(kernels.len());
+    for some in found {
+        all.append(&mut some?);
+    }
+    Ok(all)
 }
 
 pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<Places<'a>, Diagnostic> {

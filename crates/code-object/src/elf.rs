@@ -118,6 +118,26 @@ pub(crate) fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
     Some(CStr::from_bytes_until_nul(strings.get(offset as usize..)?).ok()?.to_bytes())
 }
 
+/// Tells whether there are strings, without looking for their ends.
+#[derive(Clone, Copy)]
+pub(crate) struct Strings<'a> {
+    bytes: &'a [u8],
+    /// Offset of the last NUL: a string that begins behind it has no end.
+    last: Option<usize>,
+}
+
+impl<'a> Strings<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, last: bytes.iter().rposition(|byte| *byte == 0) }
+    }
+
+    /// Whether [`string`] is one that is not empty.
+    pub(crate) fn has(&self, offset: u32) -> bool {
+        let offset = offset as usize;
+        self.last.is_some_and(|last| offset < last) && self.bytes[offset] != 0
+    }
+}
+
 pub(crate) fn header(data: &[u8]) -> Option<&FileHeader64<LE>> {
     let header = from_bytes::<FileHeader64<LE>>(data).ok()?.0;
     let ident = &header.e_ident;
@@ -310,4 +330,18 @@ pub(crate) fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<Seg
         })
     };
     headers.iter().enumerate().map(segment).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn strings_are_told_without_their_ends(bytes in proptest::collection::vec(0..3u8, 0..20), offset in 0..25u32) {
+            let is_there = string(&bytes, offset).is_some_and(|name| !name.is_empty());
+            prop_assert_eq!(Strings::new(&bytes).has(offset), is_there);
+        }
+    }
 }

@@ -9,11 +9,11 @@ use crate::elf::Elf;
 use crate::malformed;
 use crate::metadata::{self, Kernel};
 use crate::msgpack;
+use crate::patch::Piece;
 use crate::target_text::TargetText;
 use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 use object::elf::{PT_NOTE, SHT_NOTE};
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -167,35 +167,35 @@ fn padding(align: u64) -> usize {
 }
 
 /// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and padding
-/// are written anew, all other bytes are slices of those that are there.
-pub(crate) fn respelled<'d>(
-    data: &'d [u8],
+/// are written anew, all other bytes are those that are there.
+pub(crate) fn respelled(
+    data: &[u8],
     area: &Range<usize>,
     align: u64,
     note: &Note<'_>,
     text: &str,
-) -> Result<Vec<Cow<'d, [u8]>>, Diagnostic> {
+) -> Result<Vec<Piece>, Diagnostic> {
     let mut string = Vec::with_capacity(text.len() + 5);
     msgpack::write_text(&mut string, text);
     let (mut at, mut pieces, mut written) = (area.start, Vec::new(), 0);
     while at < area.end {
         let (content, _, next) = one(data, area, at, align)?;
         let mut header = data[at..content.start].to_vec();
-        let (mut inside, mut copied): (Vec<Cow<'d, [u8]>>, usize) = (Vec::new(), content.start);
+        let (mut inside, mut copied) = (Vec::new(), content.start);
         let strings = note.target_heads.iter().zip(&note.target_ranges);
         for (head, range) in strings.filter(|(head, range)| content.start <= **head && range.end <= content.end) {
-            inside.extend([data[copied..*head].into(), string.clone().into()]);
+            inside.extend([Piece::Moved(copied..*head), Piece::New(string.clone())]);
             copied = range.end;
         }
-        inside.push(data[copied..content.end].into());
-        let size: usize = inside.iter().map(|piece| piece.len()).sum();
+        inside.push(Piece::Moved(copied..content.end));
+        let size: usize = inside.iter().map(Piece::size).sum();
         let too_long = |_| malformed(at, "the note is longer than its size field can say");
         header[4..8].copy_from_slice(&u32::try_from(size).map_err(too_long)?.to_le_bytes());
         let end = written + header.len() + size;
         written = end.next_multiple_of(padding(align));
-        pieces.push(header.into());
+        pieces.push(Piece::New(header));
         pieces.append(&mut inside);
-        pieces.push(vec![0; written - end].into());
+        pieces.push(Piece::New(vec![0; written - end]));
         at = next;
     }
     Ok(pieces)

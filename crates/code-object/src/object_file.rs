@@ -1,12 +1,14 @@
 //! The code object as a whole.
 
-use crate::descriptor::{self, Descriptor};
+use crate::descriptor::{self, Descriptor, MANY};
 use crate::elf::{self, Elf, Kind, Section, Segment};
 use crate::kernel_descriptor::KernelDescriptor;
+use crate::metadata::Kernel;
 use crate::note::Note;
 use crate::{malformed, unknown};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{EFlags, FlagsError, TargetId};
+use rayon::prelude::*;
 
 /// Offset of `EI_ABIVERSION` in an ELF header.
 pub(crate) const ABI_VERSION: usize = 8;
@@ -110,13 +112,17 @@ impl<'a> CodeObject<'a> {
     /// # Errors
     /// `MALFORMED` with the kernel's name, see [`KernelDescriptor::check`].
     pub fn check_descriptors(&self) -> Result<(), Diagnostic> {
-        for (kernel, place) in self.note.kernels.iter().zip(&self.descriptors) {
+        let check = |(kernel, place): (&Kernel<'_>, &Descriptor)| {
             let bytes = &self.elf.data[place.range.clone()];
-            if let Some(descriptor) = KernelDescriptor::new(bytes, self.target.processor) {
-                descriptor.check(kernel, place.range.start)?;
-            }
-        }
-        Ok(())
+            let descriptor = KernelDescriptor::new(bytes, self.target.processor)?;
+            descriptor.check(kernel, place.range.start).err()
+        };
+        let (kernels, places) = (&self.note.kernels, &self.descriptors);
+        let error = match kernels.len() {
+            0..MANY => kernels.iter().zip(places).find_map(check),
+            _ => kernels.par_iter().zip(places).with_min_len(MANY / 4).find_map_first(check),
+        };
+        error.map_or(Ok(()), Err)
     }
 
     /// Sections in the order of their table; empty when the file has none.

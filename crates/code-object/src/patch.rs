@@ -13,7 +13,32 @@ pub struct Patch {
     kept: usize,
     /// New bytes in the place of old ones, by offset.
     over: BTreeMap<usize, Vec<u8>>,
-    behind: Vec<Vec<u8>>,
+    behind: Vec<Piece>,
+}
+
+/// Bytes behind what stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    New(Vec<u8>),
+    /// Bytes of the old file, which have another place there.
+    Moved(Range<usize>),
+}
+
+impl Piece {
+    /// Its bytes are so many.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::New(bytes) => bytes.len(),
+            Self::Moved(range) => range.len(),
+        }
+    }
+
+    pub(crate) fn of<'p>(&'p self, old: &'p [u8]) -> &'p [u8] {
+        match self {
+            Self::New(bytes) => bytes,
+            Self::Moved(range) => &old[range.clone()],
+        }
+    }
 }
 
 impl Patch {
@@ -24,7 +49,7 @@ impl Patch {
 
     /// Size of the new file.
     pub fn size(&self) -> usize {
-        self.kept + self.behind.iter().map(Vec::len).sum::<usize>()
+        self.kept + self.behind.iter().map(Piece::size).sum::<usize>()
     }
 
     /// Whether all bytes of that range are those of the old file.
@@ -43,9 +68,9 @@ impl Patch {
         }
         parts.push((at as u64, &old[at..self.kept]));
         let mut at = self.kept as u64;
-        for new in &self.behind {
-            parts.push((at, new));
-            at += new.len() as u64;
+        for piece in &self.behind {
+            parts.push((at, piece.of(old)));
+            at += piece.size() as u64;
         }
         parts.retain(|(_, bytes)| !bytes.is_empty());
         parts
@@ -53,11 +78,12 @@ impl Patch {
 
     /// The new file.
     pub fn apply(&self, mut old: Vec<u8>) -> Vec<u8> {
+        let behind = self.behind.iter().map(|piece| piece.of(&old)).collect::<Vec<_>>().concat();
         old.truncate(self.kept);
         for (start, new) in &self.over {
             old[*start..start + new.len()].copy_from_slice(new);
         }
-        self.behind.iter().for_each(|new| old.extend_from_slice(new));
+        old.extend_from_slice(&behind);
         old
     }
 
@@ -81,9 +107,9 @@ impl Patch {
         self.kept = size;
     }
 
-    /// These bytes behind everything.
-    pub(crate) fn append(&mut self, new: Vec<u8>) {
-        self.behind.push(new);
+    /// That behind everything; what is moved must lie in the old file.
+    pub(crate) fn append(&mut self, piece: Piece) {
+        self.behind.push(piece);
     }
 
     /// Starts of the patches that have bytes of the range.
@@ -121,6 +147,7 @@ mod tests {
             changes in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 1..40)), 0..12),
             cut in any::<Option<u16>>(),
             behind in proptest::collection::vec(any::<u8>(), 0..20),
+            moved in any::<(u16, u16)>(),
         ) {
             let (mut patch, mut wanted) = (Patch::none(old.len()), old.clone());
             for (at, new) in &changes {
@@ -133,9 +160,12 @@ mod tests {
                 patch.cut(size);
                 wanted.truncate(size);
             }
-            patch.append(behind.clone());
-            patch.append(behind.clone());
-            wanted.extend_from_slice(&[&behind[..], &behind].concat());
+            let [one, other] = [moved.0, moved.1].map(|at| usize::from(at) % old.len());
+            let moved = one.min(other)..one.max(other);
+            patch.append(Piece::New(behind.clone()));
+            patch.append(Piece::Moved(moved.clone()));
+            patch.append(Piece::New(behind.clone()));
+            wanted.extend_from_slice(&[&behind[..], &old[moved], &behind].concat());
             prop_assert_eq!(patch.size(), wanted.len());
             prop_assert_eq!(&patch.apply(old.clone()), &wanted);
             let mut joined = Vec::new();

@@ -16,7 +16,7 @@ use crate::elf::{Kind, Section, Segment};
 use crate::image::ANDROID;
 use crate::note::respelled;
 use crate::object_file::CodeObject;
-use crate::patch::Patch;
+use crate::patch::{Patch, Piece};
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::ops::Range;
@@ -58,11 +58,13 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, 
         return Ok(out);
     }
     let place = Place::find(object)?;
-    let new = respelled(object.bytes(), &place.area, place.align, note, text)?.concat();
-    if new.len() == place.area.len() {
-        out.put(place.area.start, new);
-    } else if let Some(layout) = Layout::find(object, &place, new.len()) {
-        layout.write(object, &place, &new, &mut out);
+    let new = respelled(object.bytes(), &place.area, place.align, note, text)?;
+    let joined = || new.iter().map(|piece| piece.of(object.bytes())).collect::<Vec<_>>().concat();
+    let size = new.iter().map(Piece::size).sum();
+    if size == place.area.len() {
+        out.put(place.area.start, joined());
+    } else if let Some(layout) = Layout::find(object, &place, size) {
+        layout.write(object, &place, &joined(), &mut out);
     } else {
         place.append(object, new, &mut out);
     }
@@ -108,17 +110,18 @@ impl Place {
     }
 
     /// Puts the note behind everything else, or leaves it there.
-    fn append(&self, object: &CodeObject<'_>, new: Vec<u8>, out: &mut Patch) {
+    fn append(&self, object: &CodeObject<'_>, new: Vec<Piece>, out: &mut Patch) {
         let is_last = self.area.end == out.size() && !self.is_loaded(object);
         if is_last {
             out.cut(self.area.start);
         } else {
             out.put(self.area.start, vec![0; self.area.len()]);
             let padding = out.size().next_multiple_of(8) - out.size();
-            out.append(vec![0; padding]);
+            out.append(Piece::New(vec![0; padding]));
         }
-        let (at, size) = (out.size() as u64, new.len() as u64);
-        out.append(new);
+        let at = out.size() as u64;
+        new.into_iter().for_each(|piece| out.append(piece));
+        let size = out.size() as u64 - at;
         for index in &self.segments {
             // Offset, no address, sizes in file and memory.
             for (field, value) in [(8, at), (16, 0), (24, 0), (32, size), (40, size)] {

@@ -11,15 +11,15 @@
 //! | their rows and their `DT_*` entries | addresses and offsets, which must lead to them |
 //! | behind the old end | the note alone |
 
+use crate::descriptor::MANY;
 use crate::note::respelled;
 use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
-use crate::patch::Patch;
+use crate::patch::{Patch, Piece};
 use crate::relabel::{Layout, Place, section_row, segment_row};
 use object::elf;
-use std::borrow::Cow;
 use std::ops::Range;
 
-type Known<'k> = dyn Fn(&Range<usize>) -> bool + 'k;
+type Known<'k> = dyn Fn(&Range<usize>) -> bool + Sync + 'k;
 
 /// Compares; the error says what differs.
 ///
@@ -44,7 +44,15 @@ pub fn same_but_for_patch(old: &CodeObject<'_>, new: &CodeObject<'_>, patch: &Pa
 
 /// `known`: whether the bytes of a range are known to be the same.
 fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Result<(), String> {
-    notes(old, new)?;
+    let (notes, contents) = match old.note().kernels.len() {
+        0..MANY => (notes(old, new), contents(old, new, known)),
+        _ => rayon::join(|| notes(old, new), || contents(old, new, known)),
+    };
+    notes.and(contents)
+}
+
+/// The bytes are the same but for what follows from another name of the target.
+fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Result<(), String> {
     let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
     if old.note().target.len() == new.note().target.len() {
         allowed.extend(old.note().target_ranges.iter().cloned());
@@ -53,7 +61,7 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Res
     }
     let (was, is) = (place(old)?, place(new)?);
     let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
-    let is_expected = expected.is_ok_and(|pieces| are_joined(&pieces, &new.bytes()[is.area.clone()]));
+    let is_expected = expected.is_ok_and(|pieces| are_joined(&pieces, old.bytes(), &new.bytes()[is.area.clone()]));
     check(is_expected, "a note's header or padding")?;
     sections(old, new, &was, known)?;
     segments(old, new, &was)?;
@@ -74,9 +82,9 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Res
     bytes(old, new, allowed, known)
 }
 
-/// Whether the pieces together are those bytes.
-fn are_joined(pieces: &[Cow<'_, [u8]>], mut bytes: &[u8]) -> bool {
-    let all = pieces.iter().all(|piece| bytes.strip_prefix(&piece[..]).map(|rest| bytes = rest).is_some());
+/// Whether the pieces together, some of them of the old file, are those bytes.
+fn are_joined(pieces: &[Piece], old: &[u8], mut bytes: &[u8]) -> bool {
+    let all = pieces.iter().all(|piece| bytes.strip_prefix(piece.of(old)).map(|rest| bytes = rest).is_some());
     all && bytes.is_empty()
 }
 
@@ -97,23 +105,12 @@ fn row(start: usize, fields: Range<usize>) -> Range<usize> {
     start + fields.start..start + fields.end
 }
 
-/// The notes say the same, byte for byte around the target's name.
+/// The notes say the same; [`contents`] compares their bytes.
 fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     let (was, is) = (old.note(), new.note());
-    fn around<'a>(object: &CodeObject<'a>) -> Vec<(&'a [u8], &'a [u8])> {
-        let note = object.note();
-        let pieces = note.ranges.iter().map(|content| {
-            let inside = |range: &&Range<usize>| content.start <= range.start && range.end <= content.end;
-            let string = note.target_ranges.iter().find(inside);
-            let head = note.target_heads.iter().find(|head| content.contains(head));
-            let (end, start) = (head.map_or(content.end, |head| *head), string.map_or(content.end, |range| range.end));
-            (&object.bytes()[content.start..end], &object.bytes()[start..content.end])
-        });
-        pieces.collect()
-    }
     let is_same =
         was.version == is.version && was.kernels == is.kernels && was.target.is_empty() == is.target.is_empty();
-    check(is_same && around(old) == around(new), "what its notes say of the kernels")?;
+    check(is_same, "what its notes say of the kernels")?;
     let descriptors = old.descriptors().iter().zip(new.descriptors()).all(|(one, other)| one == other);
     check(descriptors && old.descriptors().len() == new.descriptors().len(), "a kernel descriptor")
 }

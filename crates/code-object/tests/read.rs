@@ -159,6 +159,24 @@ fn kernels_and_descriptors_must_agree() {
     assert!(refused(&wave64_only.build()).what.contains("which gfx1030 does not have"));
 }
 
+/// All cores look for the descriptors of so many.
+#[test]
+fn of_many_kernels_the_first_that_is_wrong_is_told() {
+    let names: Vec<&'static str> = (0..9000).map(|number| &*format!("k{number}").leak()).collect();
+    let good = Sample { kernels: names.clone(), ..Sample::default() }.build();
+    let object = CodeObject::parse(&good).unwrap();
+    assert_eq!(object.descriptors().len(), names.len());
+    assert!(object.descriptors().windows(2).all(|pair| pair[0].range.end == pair[1].range.start));
+    assert!(object.note().kernels.iter().zip(&names).all(|(kernel, name)| kernel.name == *name));
+    for wrong in [[8999, 4097], [5, 8000], [2048, 2047]] {
+        let mut bytes = good.clone();
+        wrong.iter().for_each(|number| bytes[object.descriptors()[*number].range.start + 57] = 0);
+        let error = refused(&bytes);
+        let first = names[wrong[0].min(wrong[1])];
+        assert_eq!(error.place.kernel.as_deref(), Some(first), "{}", error.what);
+    }
+}
+
 #[test]
 fn the_note_must_be_there_and_name_the_target_of_the_header() {
     let of = |target: &str| Sample { target: target.into(), ..Sample::default() };

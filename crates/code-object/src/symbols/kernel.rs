@@ -8,11 +8,11 @@ use super::{Found, Symbol, SymbolKind, left_out};
 use crate::elf::{Elf, Kind};
 use crate::metadata::Kernel;
 use crate::note::Note;
+use foldhash::{HashMap, HashMapExt};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{WaveSizes, by_mach};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::HashMap;
 
 /// Bit 10 of the code properties: waves of 32 lanes. Without a meaning before GFX10, where it is 0.
 const WAVE32: u16 = 1 << 10;

@@ -6,7 +6,7 @@
 use super::kernel::Descriptor;
 use super::{CodeMap, Found, SymbolKind, sections, table};
 use crate::CodeObject;
-use crate::elf::{Elf, Kind, string};
+use crate::elf::{Elf, Kind, Strings, string};
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use std::ops::Range;
@@ -61,11 +61,12 @@ fn linked<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
     for (index, section) in table::all(elf) {
         // What is wrong with a table is for others to say.
         let Ok((symbols, strings)) = table::symbols(elf, section) else { continue };
+        let names = Strings::new(strings);
         for (_, symbol, of) in table::defined(elf, index, symbols) {
             let (value, name) = (symbol.st_value.get(LE), symbol.st_name.get(LE));
             let owner = found.iter().position(|found| found.index == of);
             let place = owner.and_then(|owner| Some((owner, offset(&found[owner], value)?)));
-            if let Some((owner, at)) = place.filter(|_| string(strings, name).is_some_and(|name| !name.is_empty())) {
+            if let Some((owner, at)) = place.filter(|_| names.has(name)) {
                 starts[owner].push((at, false));
             }
             if symbol.st_size.get(LE) != Descriptor::SIZE {

@@ -2,11 +2,11 @@
 
 use super::{Found, Symbol, SymbolKind, left_out};
 use crate::elf::{Elf, Kind, Section, string, table};
+use foldhash::HashMap;
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// `STT_AMDGPU_HSA_KERNEL` of code object V2, in the range for operating systems.
 const STT_AMDGPU_HSA_KERNEL: u8 = elf::STT_LOOS;

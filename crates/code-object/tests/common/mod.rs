@@ -64,7 +64,10 @@ impl Sample {
     fn metadata(&self, kernels: &[&str]) -> Vec<u8> {
         let mut out = vec![if self.target.is_empty() { 0x82 } else { 0x83 }];
         text(&mut out, "amdhsa.kernels");
-        out.push(0x90 | kernels.len() as u8);
+        match kernels.len() {
+            few @ 0..=15 => out.push(0x90 | few as u8),
+            many => out.extend([0xdc, (many >> 8) as u8, many as u8]),
+        }
         for kernel in kernels {
             out.push(0x85);
             for (key, value) in [(".name", (*kernel).to_owned()), (".symbol", format!("{kernel}.kd"))] {
