@@ -11,8 +11,8 @@ use crate::sites::{self, Outcome, Places, Task};
 use crate::unit::Unit;
 use crate::verify;
 use crate::{MOST_REFUSALS, Told};
+use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::code::Scheduling;
 use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -40,7 +40,7 @@ struct Work<'a> {
 }
 
 pub(crate) fn prepare<'a>(
-    object: &CodeObject<'a>,
+    object: CodeObject<'a>,
     order: &Order,
     told: &Told<'_>,
 ) -> Result<Prepared<'a>, Vec<Diagnostic>> {
@@ -50,23 +50,23 @@ pub(crate) fn prepare<'a>(
         ObjectRecord { source: source.to_string(), target: order.target.to_string(), ..ObjectRecord::default() };
     if source.processor == order.target.processor {
         record.labelled = true;
-        return Ok(Prepared::new(Code::Same(Box::new(object.clone())), None, record));
+        return Ok(Prepared::new(Code::Same(Box::new(object)), None, record));
     }
     let [from, to] = [source.processor.name, order.target.processor.name].map(isa);
     let (from, to) = (from.map_err(one)?, to.map_err(one)?);
     let rewriter = Registry::installed().rewriter().map_err(one)?;
     // What the label changes takes as long to say as a look through a fourth of the code.
-    let label = || (!order.keep_machine).then(|| Label::of(object, order.target));
-    let (label, found) = rayon::join(label, || suspects(CodeStarts::of(object), from, &rewriter, told.stays));
+    let label = || (!order.keep_machine).then(|| Label::of(&object, order.target));
+    let (label, found) = rayon::join(label, || suspects(&object, from, &rewriter, told.stays));
     if found.iter().all(Suspects::is_empty) {
         let label = label.transpose().map_err(one)?;
-        return Ok(Prepared::new(Code::Same(Box::new(object.clone())), label, record));
+        return Ok(Prepared::new(Code::Same(Box::new(object)), label, record));
     }
     drop(label);
     let scheduled = found.iter().any(|section| section.schedules);
     let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
     let task = Task::new(&rewriter, to, scheduling, told.done);
-    let code = code(object, &task, found, &mut record)?;
+    let code = code(&object, &task, found, &mut record)?;
     let label = || CodeObject::parse(&code).and_then(|object| Label::of(&object, order.target));
     let label = (!order.keep_machine).then(label).transpose().map_err(one)?;
     Ok(Prepared::new(Code::New(code), label, record))
@@ -191,7 +191,7 @@ fn verified<'a>(
     let (object, new_image) = (object?, new_image?);
     let numbers: Vec<usize> = all.iter().map(|work| work.unit.number).collect();
     let isa = all.first().map_or(task.target, |work| work.unit.isa());
-    let suspects = || suspects(CodeStarts::of(&object), isa, task.rewriter, &|_| {});
+    let suspects = || suspects(&object, isa, task.rewriter, &|_| {});
     let described = || object.check_descriptors();
     let (described, (sources, found)) = rayon::join(described, || rayon::join(|| Unit::sources(&object), suspects));
     let sources = sources?;

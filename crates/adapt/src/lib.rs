@@ -47,7 +47,7 @@ use hotswap_report::Diagnostic;
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
-    prepare(&object, order, &Told { done: &|_| {}, stays: &|_| {} })?.finish().map_err(one)
+    prepare(object, order, &Told { done: &|_| {}, stays: &|_| {} })?.finish().map_err(one)
 }
 
 /// As [`adapt`], for who writes large files: what stays of the input is not copied, and what was written is to be checked by
@@ -55,7 +55,7 @@ pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
 ///
 /// # Errors
 /// As [`adapt`].
-pub fn prepare<'a>(object: &CodeObject<'a>, order: &Order, told: &Told<'_>) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub fn prepare<'a>(object: CodeObject<'a>, order: &Order, told: &Told<'_>) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     engine::prepare(object, order, told)
 }
 

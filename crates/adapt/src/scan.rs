@@ -3,7 +3,7 @@
 //! Invariants: every dword at which an instruction may begin is looked at as such: the pass begins anew at each symbol, behind
 //! words that are no instruction, and where a branch leads; what it finds is judged again on the program's own instructions.
 
-use hotswap_code_object::CodeStarts;
+use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
 use hotswap_isa::{Entry, Flag, Glance, Grade, Inst, Isa, Name, Piece, Sieve};
@@ -90,9 +90,9 @@ fn sets_registers(entry: Entry) -> bool {
 }
 
 /// Looks through the code of a file. `stays` is told pieces without suspects, until there is one.
-pub(crate) fn suspects(code: Vec<CodeStarts<'_>>, isa: Isa, rewriter: &Rewriter, stays: &Done<'_>) -> Vec<Suspects> {
-    let size: usize = code.iter().map(|section| section.bytes.len()).sum();
-    let sieve = (size >= MUCH).then(|| sieve(isa, rewriter));
+pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter, stays: &Done<'_>) -> Vec<Suspects> {
+    let sieve = || (size(object) >= MUCH).then(|| sieve(isa, rewriter));
+    let (code, sieve) = rayon::join(|| CodeStarts::of(object), sieve);
     let search = Search { rewriter, isa, sieve: sieve.as_ref() };
     let changes = AtomicBool::new(false);
     code.into_iter()
@@ -101,7 +101,7 @@ pub(crate) fn suspects(code: Vec<CodeStarts<'_>>, isa: Isa, rewriter: &Rewriter,
             starts.iter_mut().for_each(|(offset, _)| *offset &= !3);
             starts.push((0, false));
             // Of several names of one place, one of a kernel comes last and counts.
-            starts.sort_unstable();
+            starts.par_sort_unstable();
             starts.reverse();
             starts.dedup_by_key(|(start, _)| *start);
             starts.reverse();
@@ -123,6 +123,14 @@ pub(crate) fn suspects(code: Vec<CodeStarts<'_>>, isa: Isa, rewriter: &Rewriter,
             all
         })
         .collect()
+}
+
+/// Bytes of code, about.
+fn size(object: &CodeObject<'_>) -> usize {
+    match object.sections() {
+        [] => object.bytes().len(),
+        sections => sections.iter().filter(|section| section.is_code()).map(|section| section.range.len()).sum(),
+    }
 }
 
 /// Code from one symbol to the next.

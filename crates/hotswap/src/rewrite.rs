@@ -129,7 +129,7 @@ impl<'t> Task<'t> {
                 };
                 let stays = |part: &[u8]| ahead.iter().for_each(|ahead| ahead.copy(part));
                 let told = Told { done: &done, stays: &stays };
-                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(&object, &order, &told));
+                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(object, &order, &told));
                 Object::new(source, prepared)
             }
         };

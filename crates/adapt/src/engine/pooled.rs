@@ -8,8 +8,8 @@ use crate::order::ObjectRecord;
 use crate::sites::{Outcome, Task};
 use crate::unit::Unit;
 use crate::verify;
+use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_program::{Program, Source};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::{LongBranch, Moved, Options, Pooled, pool};
@@ -37,7 +37,7 @@ pub(super) fn code(
     let made_image = Image::parse(&bytes).map_err(one)?;
     same((image, work), &made_image, &moved).map_err(one)?;
     let source = work.first().map_or(task.target, |work| work.unit.isa());
-    let found = suspects(CodeStarts::of(&made), source, task.rewriter, &|_| {});
+    let found = suspects(&made, source, task.rewriter, &|_| {});
     let again = planned(&made, &made_image, task, found)?;
     let result = written(&made, (&made_image, &again), task, &free, record).map_err(one)?;
     let code = |image: &Image<'_>| {
