@@ -79,6 +79,9 @@ fn checks(options: &Options, times: &mut Times, count: &mut Count) {
         let words = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
         count.add("clippy", times.time("clippy", || run::show(&mut cargo(&words))));
     }
+    if count.failed > 0 {
+        println!("{} of the checks failed; the tests are run all the same", count.failed);
+    }
 }
 
 /// Unit tests only.
