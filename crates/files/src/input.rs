@@ -42,14 +42,15 @@ impl Input {
         Self(Kind::Read(Vec::new()))
     }
 
-    /// Maps the file for reading, private to this process. It must not be empty.
+    /// Maps the file for reading, private to this process: file systems that keep no pages of their own (FUSE with direct I/O)
+    /// share no maps of files that may be written. It must not be empty.
     #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
     pub(crate) fn map(file: &File) -> io::Result<Self> {
         // SAFETY: the map is never written through and outlives no slice of it (`Input` owns it, the
         // slices borrow). Nothing of ours writes to an input: outputs are new files that are renamed
         // into place. A foreign process that writes into the file meanwhile can change what is read
         // or end the process by SIGBUS, as with every mapping reader (ld, objdump).
-        let map = unsafe { Mmap::map(file) }?;
+        let map = unsafe { MmapOptions::new().map_copy_read_only(file) }?;
         Ok(Self(Kind::Mapped(map, file.try_clone()?)))
     }
 
@@ -58,7 +59,7 @@ impl Input {
     pub(crate) fn map_part(file: &File, at: u64, size: usize) -> io::Result<Mmap> {
         // SAFETY: nobody writes to these bytes as long as the map is there, by what is asked of callers. A foreign process
         // may, as `map` says.
-        unsafe { MmapOptions::new().offset(at).len(size).populate().map(file) }
+        unsafe { MmapOptions::new().offset(at).len(size).populate().map_copy_read_only(file) }
     }
 
     /// Says that the part, a slice of these bytes, is not needed for now: its pages no longer count as memory of this
