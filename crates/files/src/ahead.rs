@@ -57,7 +57,6 @@ impl<'i> Ahead<'i> {
         let file = unnamed(folder_of(&target)).ok()?;
         // What is zero is not written, and is there all the same.
         file.set_len(input.len() as u64).ok()?;
-        copy::read_no_more_than_asked(&file);
         Some(Self { input, file, work: Mutex::default() })
     }
 

@@ -6,7 +6,7 @@
 //! (small pieces). The files' positions mean nothing.
 
 use crate::input::Input;
-use rustix::fs::{Advice, SeekFrom, copy_file_range, fadvise, seek};
+use rustix::fs::{SeekFrom, copy_file_range, seek};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -30,7 +30,6 @@ pub(crate) type Part<'p> = (u64, &'p [u8]);
 pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threads: usize) -> io::Result<()> {
     let blocks: Vec<Part<'_>> =
         parts.iter().flat_map(|(at, part)| (*at..).step_by(BLOCK).zip(part.chunks(BLOCK))).collect();
-    read_no_more_than_asked(file);
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<(usize, io::Error)>> = Mutex::new(None);
     let take = || {
@@ -52,13 +51,6 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
         take();
     });
     failed.into_inner().ok().flatten().map_or(Ok(()), |(_, error)| Err(error))
-}
-
-/// Blocks are read again while those behind them are holes: reading ahead would fill memory with zeros, at a third of the time
-/// of everything.
-pub(crate) fn read_no_more_than_asked(file: &File) {
-    // Where the system does not know the advice, that is what it costs.
-    let _ = fadvise(file, 0, None, Advice::Random);
 }
 
 /// Writes a block to its offset and reads it again.
