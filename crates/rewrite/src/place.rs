@@ -16,6 +16,8 @@ pub(crate) struct Function {
     pub(crate) is_kernel: bool,
     /// The hardware that preloads arguments begins [`SECOND_ENTRY`] bytes on.
     pub(crate) has_second_entry: bool,
+    /// Kernels that begin inside: where, and what they are called.
+    pub(crate) inside: Vec<(u64, String)>,
 }
 
 /// Bytes between the two entries of a kernel.
@@ -35,7 +37,8 @@ pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec
         let end = start.saturating_add(symbol.size).min(section.size);
         let descriptor = descriptors.get(symbol.name);
         let (is_kernel, has_second_entry) = (descriptor.is_some(), descriptor == Some(&true));
-        found[number].push(Function { start, end, name: symbol.name.to_owned(), is_kernel, has_second_entry });
+        let (name, inside) = (symbol.name.to_owned(), Vec::new());
+        found[number].push(Function { start, end, name, is_kernel, has_second_entry, inside });
     }
     found.into_iter().zip(&image.sections).map(|(found, section)| complete(found, section.bytes)).collect()
 }
@@ -89,6 +92,9 @@ fn merge(found: Vec<Function>) -> Vec<Function> {
                 last.end = last.end.max(function.end);
                 last.is_kernel |= function.is_kernel && function.start == last.start;
                 last.has_second_entry |= function.has_second_entry && function.start == last.start;
+                if function.is_kernel && function.start != last.start {
+                    last.inside.push((function.start, function.name));
+                }
             }
             None => merged.push(function),
         }

@@ -5,6 +5,7 @@ use crate::dwarf::{self, Absolute, Distance, Dwarf};
 use crate::edit::Edits;
 use crate::fix::{Maps, Place, World};
 use crate::known::{self, Counters, Known, Serves};
+use crate::padding::ENTRY;
 use crate::place::Function;
 use crate::plan::{CodePlan, Context, LongBranch};
 use crate::relocate::{self, Fields};
@@ -100,6 +101,7 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     let counters = Counters::new(image, known, options.programs);
     let serves = |section: usize, at: u64| counters.serves_fetching(section, at);
     let code = Code { known: &found, is_bare };
+    let inside = kernels_inside(&functions);
     let mut plans = plans(image, functions, &relocations, &marks, edits, (options, code, &serves))?;
     let maps = Maps::new(image, &plans);
     let Dwarf { mut replaced, distances, absolutes } = dwarf::rewrite(image, &maps, &symbols, &relocations)?;
@@ -124,10 +126,48 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     encoded.chain(given).for_each(|(section, bytes)| out[layout.range(section)].copy_from_slice(&bytes));
     let maps = Maps::new(image, &plans).with(&replaced, options.contents);
     let world = World { image, layout: &layout, maps: &maps };
+    inside.iter().try_for_each(|kernel| kernel.stays_aligned(&world))?;
     finish(&world, &symbols, &relocations, (&plans, known, &serves), (&distances, done), &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     Ok(Output { bytes: out, grown })
+}
+
+/// A kernel that begins inside of another function, by what symbols say of sizes: nothing aligns it.
+struct KernelInside {
+    place: Place,
+    name: String,
+    function: String,
+}
+
+fn kernels_inside(functions: &[Vec<Function>]) -> Vec<KernelInside> {
+    let of = |section: usize, function: &Function| {
+        let kernel = |(offset, name): &(u64, String)| KernelInside {
+            place: Place { section, offset: *offset },
+            name: name.clone(),
+            function: function.name.clone(),
+        };
+        function.inside.iter().map(kernel).collect::<Vec<_>>()
+    };
+    functions.iter().enumerate().flat_map(|(section, all)| all.iter().flat_map(move |one| of(section, one))).collect()
+}
+
+impl KernelInside {
+    /// The hardware begins kernels at multiples of 256 bytes, whatever the descriptor says.
+    fn stays_aligned(&self, world: &World<'_>) -> Result<(), Diagnostic> {
+        let is_aligned = |address: u64| address.is_multiple_of(ENTRY);
+        let was = is_aligned(world.base(self.place.section) + self.place.offset);
+        if !was || world.begin(self.place).is_some_and(is_aligned) {
+            return Ok(());
+        }
+        let at = world.image.sections[self.place.section].offset + self.place.offset;
+        let Self { name, function, .. } = self;
+        let what =
+            format!("`{function}` reaches into the kernel `{name}`, which cannot be kept at a multiple of 256 bytes");
+        let mut error = refuse(at, what).advise("state the sizes of symbols as they are (`.size`)");
+        error.place.kernel = Some(self.name.clone());
+        Err(error)
+    }
 }
 
 /// Places sections of those sizes. Where addresses go decides how much room their packed list needs; it only ever grows.

@@ -12,6 +12,7 @@
 //! | clauses hold their own members only | [`follow`] |
 //! | distances behind matrix instructions | [`hazard`] |
 //! | what new code overwrites held nothing, is in no load's way, and is granted; the bank mode stays | [`scratch`] |
+//! | kernels that began at multiples of 256 bytes still do | here; of linked files `hotswap-rewrite` has asked the descriptors |
 //! | descriptors give what notes count (`hotswap-rewrite` has read them, too) | here |
 //! | a second run has nothing to do | the engine |
 
@@ -26,13 +27,15 @@ pub(crate) use plain::Plain;
 use crate::changes::Changes;
 use crate::unit::Unit;
 use follow::Followed;
-use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
+use hotswap_code_object::{CodeObject, Kind};
 use hotswap_isa::{Inst, Isa};
+use hotswap_program::MarkKind;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_rewrite::{Done, Moved};
 use rayon::prelude::*;
 use scratch::Held;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What was to be changed in a unit: offsets of old instructions, rising, these, and what is to stand there.
@@ -133,6 +136,7 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
         let function = program.function_at(at).map(|(_, function)| program.name(function));
         Diagnostic { place: hotswap_report::Place { kernel: function, ..error.place.clone() }, ..error }
     };
+    kernels(pair).map_err(failed)?;
     let followed = follow::follow(pair).map_err(failed)?;
     flow::words(pair, &followed).map_err(failed)?;
     let functions: Vec<usize> = (0..pair.old.program.functions.len()).collect();
@@ -162,6 +166,23 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
         held.extend(one.map_err(failed)?);
     }
     scratch::never_read(pair, &followed, &held).map_err(failed)
+}
+
+/// The hardware begins kernels at multiples of 256 bytes, whatever descriptors say.
+fn kernels(pair: &Pair<'_, '_, '_>) -> Result<(), Fault> {
+    if pair.images.0.kind == Kind::Linked {
+        return Ok(());
+    }
+    let crooked = |unit: &Unit<'_>| -> BTreeMap<String, u32> {
+        let kernels = unit.program.source.marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Kernel(_)));
+        let crooked = kernels.filter(|mark| !mark.offset.is_multiple_of(256));
+        crooked.map(|mark| (mark.name.to_string(), mark.offset)).collect()
+    };
+    let (old, new) = (crooked(pair.old), crooked(pair.new));
+    match new.into_iter().filter(|(name, _)| !old.contains_key(name)).map(|(_, offset)| offset).min() {
+        Some(offset) => Err((offset, "the kernel does not begin at a multiple of 256 bytes".to_owned())),
+        None => Ok(()),
+    }
 }
 
 /// The number of the new function, if something of the old one is changed.
