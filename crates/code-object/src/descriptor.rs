@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// Kernels from which on all cores look: below that, starting a thread takes as long.
+/// Kernels from which on all cores look: so many take about a millisecond.
 pub(crate) const MANY: usize = 4096;
 
 /// Size of a descriptor.
