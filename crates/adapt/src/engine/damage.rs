@@ -96,6 +96,31 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     assert!(tried > 500 && missed.is_empty(), "{}", missed.join("\n"));
 }
 
+/// Of a relocatable file no descriptor says where a kernel begins.
+#[test]
+fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
+    let Some(bench) = Workbench::new("crooked kernels") else { return };
+    let rewriter = Registry::installed().rewriter().unwrap();
+    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
+    assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
+    let data = bench.read("table.o");
+    let object = CodeObject::parse(&data).unwrap();
+    let image = Image::parse(&data).unwrap();
+    let work = planned(&object, &image, &task, suspects(&object, from, &rewriter, &|_| {})).unwrap();
+    let mut made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
+    assert_eq!(verified(&image, &work, &made, &task), Ok(()));
+    let kernel = object.note().kernels[0].name;
+    let places = |table: &hotswap_code_object::image::SymbolRows<'_>| {
+        let rows = table.rows.iter().position(|row| row.name == kernel);
+        rows.map(|number| table.at + number * 24 + 8)
+    };
+    let place = Image::parse(&made).unwrap().symbols().unwrap().iter().find_map(places).unwrap();
+    made[place] += 4;
+    let error = verified(&image, &work, &made, &task).unwrap_err();
+    assert!(error.what.contains("does not begin at a multiple of 256 bytes"), "{error}");
+}
+
 /// Plans that are wrong in themselves: the check does not believe them.
 #[test]
 fn a_wrong_plan_is_found() {
