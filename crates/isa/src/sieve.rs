@@ -9,6 +9,7 @@
 //! Invariants: what a sieve answers is what [`Isa::decode`] says of the same bytes: an instruction of that class and length,
 //! and none of its fields holds its number; whatever is not that simple has no answer. [`Inst`](crate::Inst) is never made.
 
+mod facts;
 mod glance;
 
 pub use glance::{Glance, Glanced};

@@ -6,6 +6,7 @@
 //!
 //! Invariants: what a glance answers is what the sieve says of the same bytes.
 
+use super::facts::{Asking, Facts};
 use super::{FIELDS, LEAF, Line, NOTHING, Seen, Sieve};
 use crate::tables::meaning;
 use alloc::boxed::Box;
@@ -26,7 +27,7 @@ pub struct Glanced {
 #[derive(Debug, Clone)]
 pub struct Glance {
     sieve: Sieve,
-    /// For each upper half: the number of a row of `short`, or [`LONG`] and the number of a line.
+    /// For each upper half: the number of a row of `short`, or [`LONG`] and the number of a kind of longer lines.
     upper: Box<[u16; HALVES]>,
     /// The sorts of the two parts of a lower half; those of the second one in steps of [`SORTS`].
     sorts: ([u8; LOW], [u16; HIGH]),
@@ -34,6 +35,9 @@ pub struct Glance {
     short: Vec<u8>,
     /// Bytes of a row.
     row: usize,
+    facts: Facts,
+    /// The facts that must not be there, and what is said then, as in `short`.
+    kinds: Vec<(u64, u8)>,
 }
 
 const HALVES: usize = 1 << 16;
@@ -59,7 +63,8 @@ impl Glance {
             let node = sieve.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
             *upper = making.upper(node, number);
         }
-        let rows = making.list;
+        let Making { list: rows, asking, kinds, .. } = making;
+        let facts = asking.finish();
         let differences: BTreeSet<Difference> = rows.iter().flat_map(Row::differences).collect();
         let (low, like_low) = sorts(&differences, true, &sieve);
         let (high, like_high) = sorts(&differences, false, &sieve);
@@ -75,7 +80,7 @@ impl Glance {
             short.iter_mut().zip(said).for_each(|(short, said)| *short = said);
         }
         let sorts = (core::array::from_fn(|at| low[at] as u8), core::array::from_fn(|at| high[at] * SORTS as u16));
-        Self { sieve, upper, sorts, short, row }
+        Self { sieve, upper, sorts, short, row, facts, kinds }
     }
 
     /// The instruction at the start of the bytes; `None` says that it is to be decoded.
@@ -90,11 +95,13 @@ impl Glance {
             let said = *self.short.get(place)?;
             return (said != 0).then_some(Glanced { len: said & 31, class: said >> 5 });
         }
-        let seen = match upper {
-            UNKNOWN => self.sieve.look(bytes),
-            _ => self.sieve.line(u32::from(upper & !LONG), low),
-        };
-        seen.map(|Seen { len, class, .. }| Glanced { len, class })
+        if upper != UNKNOWN {
+            let (need, said) = *self.kinds.get(usize::from(upper & !LONG))?;
+            if self.facts.of(low) & need == 0 {
+                return Some(Glanced { len: said & 31, class: said >> 5 });
+            }
+        }
+        self.sieve.look(bytes).map(|Seen { len, class, .. }| Glanced { len, class })
     }
 }
 
@@ -313,18 +320,31 @@ struct Making<'s> {
     asked: BTreeMap<u32, Vec<Test>>,
     /// Rows by node and by what upper halves answer.
     known: BTreeMap<(u32, u64), u16>,
+    asking: Asking<'s>,
+    kinds: Vec<(u64, u8)>,
+    /// What stands for leaves of longer lines.
+    known_kinds: BTreeMap<u32, u16>,
 }
 
 impl<'s> Making<'s> {
     fn new(sieve: &'s Sieve) -> Self {
-        Self { sieve, rows: BTreeMap::new(), list: Vec::new(), asked: BTreeMap::new(), known: BTreeMap::new() }
+        Self {
+            sieve,
+            rows: BTreeMap::new(),
+            list: Vec::new(),
+            asked: BTreeMap::new(),
+            known: BTreeMap::new(),
+            asking: Asking::new(&sieve.meanings),
+            kinds: Vec::new(),
+            known_kinds: BTreeMap::new(),
+        }
     }
 
     /// What stands for an upper half that comes to a node.
     fn upper(&mut self, mut node: u32, upper: u16) -> u16 {
         loop {
             if node & LEAF != 0 {
-                return self.row(node, &[node], None, upper).unwrap_or_else(|| self.leaf(node));
+                return self.row(node, &[node], None, upper).unwrap_or_else(|| self.leaf(node, upper));
             }
             let bits = Bits { at: (node >> 24 & 63) as u8, width: (node >> 20 & 15) as u8 };
             let first = (node & 0xf_ffff) as usize;
@@ -343,11 +363,22 @@ impl<'s> Making<'s> {
         }
     }
 
-    /// A line that is longer.
-    fn leaf(&self, leaf: u32) -> u16 {
-        let number = leaf & 0xffff;
-        let short = self.sieve.lines.get(number as usize).is_none_or(|line| line.lengths[0] == 4);
-        if short || number >= u32::from(UNKNOWN & !LONG) { UNKNOWN } else { LONG | number as u16 }
+    /// The kind of a line that is longer.
+    fn leaf(&mut self, leaf: u32, upper: u16) -> u16 {
+        let Some(line) = self.sieve.lines.get((leaf & 0xffff) as usize) else { return UNKNOWN };
+        let is_own = (u64::from(upper) << 16 ^ line.value) & line.mask & 0xffff_0000 == 0;
+        if line.lengths[0] == 4 || line.class >= CLASSES || !is_own {
+            return UNKNOWN;
+        }
+        *self.known_kinds.entry(leaf).or_insert_with(|| {
+            let Some(need) = self.asking.need(line) else { return UNKNOWN };
+            let kind = (need, line.class << 5 | line.lengths[0]);
+            let number = self.kinds.iter().position(|known| *known == kind).unwrap_or(self.kinds.len());
+            if number == self.kinds.len() {
+                self.kinds.push(kind);
+            }
+            LONG | number as u16
+        })
     }
 
     /// The row for the leaves that bits of a node lead to, if one of them is a line for which there are rows.

@@ -1,0 +1,111 @@
+//! What rules long lines out, looked up by parts of the first two words: a few loads that nothing decides about, whatever the line.
+//!
+//! Each part has a table of *facts*, a bit for everything that some line asks of it. Lines that need the same facts not to be
+//! there are one *kind*.
+//!
+//! Invariants: where none of the facts that a kind needs absent is there, the sieve says of the bytes what the kind says.
+
+use super::{FIELDS, Line};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    parts: [[u64; PART]; PARTS.len()],
+}
+
+/// Where parts begin, and their bits: the two of the lower half, sources in the second word, and what is above them.
+const PARTS: [(u8, u8); 6] = [(0, 9), (9, 7), (32, 9), (41, 9), (50, 9), (59, 5)];
+const PART: usize = 512;
+
+impl Facts {
+    /// All facts of the first eight bytes.
+    #[inline(always)]
+    pub(super) fn of(&self, low: u64) -> u64 {
+        let fact = |(part, (at, bits)): (&[u64; PART], (u8, u8))| part[(low >> at) as usize & ((1 << bits) - 1)];
+        self.parts.iter().zip(PARTS).fold(0, |all, part| all | fact(part))
+    }
+}
+
+/// Some bits of a part must be nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Test {
+    part: usize,
+    at: u8,
+    mask: u64,
+    than: Than,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Than {
+    Value(u64),
+    /// A number that means nothing but itself; where the meanings begin.
+    Meaning(u16),
+}
+
+/// Facts under construction.
+pub(super) struct Asking<'s> {
+    meanings: &'s [u8],
+    facts: Facts,
+    /// The bits of tests; those behind the last bit have none.
+    tests: BTreeMap<Test, Option<u64>>,
+    /// The bits by part and by the numbers that are refused there.
+    bits: BTreeMap<(usize, Vec<u64>), Option<u64>>,
+}
+
+impl<'s> Asking<'s> {
+    pub(super) fn new(meanings: &'s [u8]) -> Self {
+        let facts = Facts { parts: [[0; PART]; PARTS.len()] };
+        Self { meanings, facts, tests: BTreeMap::new(), bits: BTreeMap::new() }
+    }
+
+    pub(super) fn finish(self) -> Facts {
+        self.facts
+    }
+
+    /// The facts that must not be there for the first of the line's lengths, its upper half aside; `None` where it cannot be
+    /// said.
+    pub(super) fn need(&mut self, line: &Line) -> Option<u64> {
+        let mut need = 0;
+        for (part, (at, bits)) in PARTS.into_iter().enumerate() {
+            let mask = line.mask >> at & ((1 << bits) - 1);
+            need |= self.bit(Test { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
+        }
+        for field in 0..usize::from(line.fields).min(FIELDS) {
+            let (at, mask, set) = (line.at[field], line.bits[field], line.set[field]);
+            let end = at + (16 - mask.leading_zeros()) as u8;
+            let part = PARTS.iter().position(|(start, size)| *start <= at && end <= start + size)?;
+            need |= self.bit(Test { part, at: at - PARTS[part].0, mask: mask.into(), than: Than::Meaning(set) })?;
+        }
+        Some(need)
+    }
+
+    fn bit(&mut self, test: Test) -> Option<u64> {
+        if let Some(known) = self.tests.get(&test) {
+            return *known;
+        }
+        let is_refused = |number: &u64| {
+            let raw = number >> test.at & test.mask;
+            match test.than {
+                Than::Value(value) => raw != value,
+                Than::Meaning(set) => self.meanings.get(usize::from(set) + raw as usize) != Some(&0),
+            }
+        };
+        let refused: Vec<u64> = (0..1 << PARTS[test.part].1).filter(is_refused).collect();
+        let bit = self.refused(test.part, refused);
+        self.tests.insert(test, bit);
+        bit
+    }
+
+    /// The bit of numbers of a part.
+    fn refused(&mut self, part: usize, refused: Vec<u64>) -> Option<u64> {
+        if refused.is_empty() {
+            return Some(0);
+        }
+        let count = self.bits.len() as u32;
+        let bit = *self.bits.entry((part, refused.clone())).or_insert_with(|| 1u64.checked_shl(count));
+        refused.iter().for_each(|number| self.facts.parts[part][*number as usize] |= bit.unwrap_or(0));
+        bit
+    }
+}
