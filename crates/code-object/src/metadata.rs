@@ -4,7 +4,7 @@
 //! over; numbers that are absent stay absent.
 
 use crate::malformed;
-use crate::msgpack::{Fault, Reader};
+use crate::msgpack::{Fault, Reader, Skipped};
 use hotswap_report::Diagnostic;
 use std::ops::Range;
 
@@ -121,18 +121,22 @@ fn kernels<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kernel<'a>>, Fault> {
     let count = reader.array("amdhsa.kernels is no array")?;
     // A kernel has a name and a symbol at least: 24 bytes with their keys. More than the rest can hold is a lie.
     let mut kernels = Vec::with_capacity(count.min(reader.left() / 24));
+    let mut arguments = Skipped::default();
     for _ in 0..count {
-        kernels.push(kernel(reader)?);
+        kernels.push(kernel(reader, &mut arguments)?);
     }
     Ok(kernels)
 }
 
-fn kernel<'a>(reader: &mut Reader<'a>) -> Result<Kernel<'a>, Fault> {
+fn kernel<'a>(reader: &mut Reader<'a>, arguments: &mut Skipped) -> Result<Kernel<'a>, Fault> {
     let at = reader.at();
     let mut kernel = Kernel::default();
     for _ in 0..reader.map("a kernel in the metadata is no map")? {
-        let key = reader.text()?;
-        kernel.set(key.unwrap_or_default(), reader)?;
+        match reader.text()? {
+            // Half of the note; instances of one template take the same.
+            Some(b".args") => reader.skip_like(arguments)?,
+            key => kernel.set(key.unwrap_or_default(), reader)?,
+        }
     }
     if kernel.name.is_empty() || kernel.symbol.is_empty() {
         return Err((at, "a kernel in the metadata has no .name or no .symbol"));

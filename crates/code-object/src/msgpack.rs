@@ -4,11 +4,21 @@
 //! tree of values would cost ten times the rest of the reading. Nothing is allocated, nesting has no limit
 //! because nothing recurses, and every read is bounded by the note.
 
+use std::ops::Range;
+
 /// Reads values one after the other.
 pub(crate) struct Reader<'a> {
     data: &'a [u8],
     at: usize,
     end: usize,
+}
+
+/// Where a reader passed over values lately.
+#[derive(Default)]
+pub(crate) struct Skipped {
+    values: [Range<usize>; 4],
+    /// Which one is forgotten next.
+    next: usize,
 }
 
 /// Offset in the file, and what is wrong there.
@@ -53,7 +63,7 @@ static SHORT: [u8; 256] = {
 
 impl<'a> Reader<'a> {
     /// Reads the values in `data[range]`, which the caller has checked to be inside.
-    pub(crate) fn new(data: &'a [u8], range: std::ops::Range<usize>) -> Self {
+    pub(crate) fn new(data: &'a [u8], range: Range<usize>) -> Self {
         Self { data, at: range.start, end: range.end }
     }
 
@@ -185,6 +195,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// As [`Reader::skip`]; a value that is one of `known`, byte for byte, is as long as that.
+    pub(crate) fn skip_like(&mut self, known: &mut Skipped) -> Result<()> {
+        let rest = &self.data[self.at..self.end.max(self.at)];
+        let size = |range: &Range<usize>| {
+            (!range.is_empty() && rest.starts_with(&self.data[range.clone()])).then_some(range.len())
+        };
+        if let Some(size) = known.values.iter().find_map(size) {
+            self.at += size;
+            return Ok(());
+        }
+        let start = self.at;
+        self.skip()?;
+        known.values[known.next] = start..self.at;
+        known.next = (known.next + 1) % known.values.len();
+        Ok(())
+    }
+
     fn more(&self, left: usize, count: usize) -> Result<usize> {
         let left = left.saturating_add(count);
         if left > self.end - self.at { Err((self.at, CUT)) } else { Ok(left) }
@@ -223,7 +250,7 @@ pub(crate) fn write_unsigned(out: &mut Vec<u8>, number: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::Reader;
+    use super::{Reader, Skipped};
     use proptest::prelude::*;
     use rmpv::Value;
 
@@ -272,6 +299,24 @@ mod tests {
             prop_assert!(text.is_done() && number.is_done());
             prop_assert_eq!(reader().array("").ok(), value.as_array().map(Vec::len));
             prop_assert_eq!(reader().map("").ok(), value.as_map().map(Vec::len));
+        }
+
+        /// Values that were seen before, and others, end where they end.
+        #[test]
+        fn values_that_are_known_are_passed_over(values in prop::collection::vec(value(), 1..12), cut in any::<prop::sample::Index>()) {
+            let again = values.iter().chain(values.iter().rev()).chain(&values);
+            let all: Vec<Vec<u8>> = again.map(encode).collect();
+            let bytes = all.concat();
+            let (mut reader, mut known, mut end) = (Reader::new(&bytes, 0..bytes.len()), Skipped::default(), 0);
+            for value in &all {
+                prop_assert_eq!(reader.skip_like(&mut known), Ok(()));
+                end += value.len();
+                prop_assert_eq!(reader.at(), end);
+            }
+            // The last one of them is known by now, and cut off.
+            let last = all.last().map_or(0, Vec::len);
+            let mut reader = Reader::new(&bytes, end - last..end - last + cut.index(last));
+            prop_assert!(reader.skip_like(&mut known).is_err());
         }
 
         #[test]
