@@ -8,6 +8,7 @@ use crate::prepared::{Code, Label, Prepared};
 use crate::reach::{self, Kernel};
 use crate::scan::{Suspects, suspects};
 use crate::sites::{self, Outcome, Places, Task};
+use crate::staying::Staying;
 use crate::unit::Unit;
 use crate::verify;
 use crate::{MOST_REFUSALS, Told};
@@ -55,12 +56,15 @@ pub(crate) fn prepare<'a>(
     let [from, to] = [source.processor.name, order.target.processor.name].map(isa);
     let (from, to) = (from.map_err(one)?, to.map_err(one)?);
     let rewriter = Registry::installed().rewriter().map_err(one)?;
-    // What the label changes takes as long to say as a look through a fourth of the code.
-    let label = || (!order.keep_machine).then(|| Label::of(&object, order.target));
-    let (label, found) = rayon::join(label, || suspects(&object, from, &rewriter, told.stays));
+    let staying = Staying::new(told.stays);
+    let label = || {
+        let label = (!order.keep_machine).then(|| Label::of(&object, order.target)).transpose()?;
+        staying.beside_code(&object, label.as_ref());
+        Ok(label)
+    };
+    let (label, found) = rayon::join(label, || suspects(&object, from, &rewriter, &staying));
     if found.iter().all(Suspects::is_empty) {
-        let label = label.transpose().map_err(one)?;
-        return Ok(Prepared::new(Code::Same(Box::new(object)), label, record));
+        return Ok(Prepared::new(Code::Same(Box::new(object)), label.map_err(one)?, record));
     }
     drop(label);
     let scheduled = found.iter().any(|section| section.schedules);
@@ -191,7 +195,7 @@ fn verified<'a>(
     let (object, new_image) = (object?, new_image?);
     let numbers: Vec<usize> = all.iter().map(|work| work.unit.number).collect();
     let isa = all.first().map_or(task.target, |work| work.unit.isa());
-    let suspects = || suspects(&object, isa, task.rewriter, &|_| {});
+    let suspects = || suspects(&object, isa, task.rewriter, &Staying::new(&|_, _| {}));
     let described = || object.check_descriptors();
     let (described, (sources, found)) = rayon::join(described, || rayon::join(|| Unit::sources(&object), suspects));
     let sources = sources?;

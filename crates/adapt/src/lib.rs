@@ -27,6 +27,7 @@ mod reach;
 mod refusal;
 mod scan;
 mod sites;
+mod staying;
 mod unit;
 mod verify;
 
@@ -47,7 +48,7 @@ use hotswap_report::Diagnostic;
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
-    prepare(object, order, &Told { done: &|_| {}, stays: &|_| {} })?.finish().map_err(one)
+    prepare(object, order, &Told { done: &|_| {}, stays: &|_, _| {} })?.finish().map_err(one)
 }
 
 /// As [`adapt`], for who writes large files: what stays of the input is not copied, and what was written is to be checked by
@@ -63,10 +64,13 @@ pub fn prepare<'a>(object: CodeObject<'a>, order: &Order, told: &Told<'_>) -> Re
 pub struct Told<'t> {
     /// They are not needed for a while.
     pub done: &'t Done<'t>,
-    /// They are code of which nothing changes unless something before them or behind them does. Nobody is told any more once
-    /// something changes.
-    pub stays: &'t Done<'t>,
+    /// They go to an offset of the result unless something changes in other code. Nobody is told any more once something
+    /// changes.
+    pub stays: &'t Stays<'t>,
 }
+
+/// Is told parts of a file that stay what they are, and their offsets in the new one.
+pub type Stays<'s> = dyn Fn(u64, &[u8]) + Sync + 's;
 
 /// More refusals than this are counted only.
 pub const MOST_REFUSALS: usize = 100;

@@ -32,6 +32,11 @@ impl Label {
         let (patch, families) = Registry::installed().patch(object, &target)?;
         Ok(Self { patch, target, families })
     }
+
+    /// The labelled file in order: offsets and bytes; what stays is a slice of `old`.
+    pub(crate) fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
+        self.patch.parts(old)
+    }
 }
 
 /// A code object with the label of the source.
@@ -74,7 +79,7 @@ impl<'a> Prepared<'a> {
     /// The file in order: offsets and bytes. What is the input's is a slice of it.
     pub fn parts(&self) -> Vec<(u64, &[u8])> {
         let bytes = self.code.bytes();
-        self.label.as_ref().map_or_else(|| vec![(0, bytes)], |label| label.patch.parts(bytes))
+        self.label.as_ref().map_or_else(|| vec![(0, bytes)], |label| label.parts(bytes))
     }
 
     /// Reads the label of the file that was made of the parts, which must have been compared with them.
@@ -106,22 +111,16 @@ impl<'a> Prepared<'a> {
     ) -> Result<(), Diagnostic> {
         let Some(Label { patch, target, .. }) = &self.label else { return Ok(()) };
         let failed = |what: String| Diagnostic::error(codes::VERIFY_FAILED, what);
-        let same = |old: &CodeObject<'_>, again: &CodeObject<'_>| {
-            same(old, again, patch).map_err(|what| failed(format!("the label changed {what}")))
-        };
-        let again = match &self.code {
-            Code::Same(object) => {
-                let again = CodeObject::parse(made)?;
-                same(object, &again)?;
-                again
-            }
+        let written;
+        let old = match &self.code {
+            Code::Same(object) => object,
             Code::New(bytes) => {
-                let (again, old) = rayon::join(|| CodeObject::parse(made), || CodeObject::parse(bytes));
-                let again = again?;
-                same(&old?, &again)?;
-                again
+                written = CodeObject::parse(bytes)?;
+                &written
             }
         };
+        let again = CodeObject::parse_copy(made, old)?;
+        same(old, &again, patch).map_err(|what| failed(format!("the label changed {what}")))?;
         if again.target_id().processor != target.processor {
             return Err(failed(format!("the result is labelled {}", again.target_id())));
         }

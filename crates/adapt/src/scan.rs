@@ -3,14 +3,13 @@
 //! Invariants: every dword at which an instruction may begin is looked at as such: the pass begins anew at each symbol, behind
 //! words that are no instruction, and where a branch leads; what it finds is judged again on the program's own instructions.
 
+use crate::staying::Staying;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
 use hotswap_isa::{Entry, Flag, Glance, Grade, Inst, Isa, Name, Piece, Sieve};
-use hotswap_rewrite::Done;
 use rayon::prelude::*;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a section holds.
 #[derive(Debug, Default, PartialEq)]
@@ -89,12 +88,11 @@ fn sets_registers(entry: Entry) -> bool {
     matches!(entry.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
 }
 
-/// Looks through the code of a file. `stays` is told pieces without suspects, until there is one.
-pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter, stays: &Done<'_>) -> Vec<Suspects> {
+/// Looks through the code of a file; pieces without suspects stay where they are, until there is one.
+pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter, staying: &Staying<'_>) -> Vec<Suspects> {
     let sieve = || (size(object) >= MUCH).then(|| sieve(isa, rewriter));
     let (code, sieve) = rayon::join(|| CodeStarts::of(object), sieve);
     let search = Search { rewriter, isa, sieve: sieve.as_ref() };
-    let changes = AtomicBool::new(false);
     code.into_iter()
         .map(|section| {
             let mut starts = section.starts;
@@ -111,9 +109,9 @@ pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter, s
                 let range = piece.first().map_or(0, |first| first.start)..piece.last().map_or(0, |last| last.end);
                 let found = stretches(section.bytes, piece, search);
                 if !found.is_empty() {
-                    changes.store(true, Ordering::Relaxed);
-                } else if !changes.load(Ordering::Relaxed) {
-                    stays(&section.bytes[range]);
+                    staying.ends();
+                } else {
+                    staying.part((section.range.start + range.start) as u64, &section.bytes[range]);
                 }
                 found
             };
@@ -169,21 +167,15 @@ struct Search<'s> {
 
 fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspects {
     let mut found = Suspects::default();
-    for Stretch { start, end, kernel } in stretches {
-        let starts = vec![0; (end - start) / 256 + 1];
+    let mut look = Look::new(search);
+    for stretch in stretches {
         let begin = (found.sites.len(), found.reasons.len());
-        let mut look = Look {
-            search,
-            range: (start, end),
-            starts,
-            opaque: false,
-            quiet: kernel,
-            early: Vec::new(),
-            targets: Vec::new(),
-        };
-        look.from(bytes, start, &mut found);
+        look.begin(&stretch);
+        look.from(bytes, stretch.start, &mut found);
         // Data that looks like instructions may have hidden the begin of what comes behind it; branches lead there.
         look.quiet = false;
+        look.is_again = true;
+        look.leads_elsewhere();
         let mut again = false;
         while let Some(target) = look.targets.pop() {
             if !look.is_start(target) {
@@ -213,10 +205,14 @@ struct Look<'s> {
     range: (usize, usize),
     /// A bit for each dword of it that was taken for the begin of an instruction.
     starts: Vec<u64>,
+    /// A bit for each dword to which a branch leads that was seen when the stretch was looked through once.
+    leads: Vec<u64>,
+    /// The stretch was looked through once.
+    is_again: bool,
+    /// Where branches lead that were seen since.
+    targets: Vec<usize>,
     /// A word of it is no instruction.
     opaque: bool,
-    /// Where branches lead.
-    targets: Vec<usize>,
     /// A wave began here, and nothing but scalar instructions that go straight on has come so far.
     quiet: bool,
     /// Reasons in the quiet part: compilers set MODE at the begin of every kernel.
@@ -226,10 +222,51 @@ struct Look<'s> {
 /// Number of SCHED_MODE in the operand of `s_setreg`.
 const SCHED_MODE: u64 = 26;
 
-impl Look<'_> {
+/// Bits of a mask one after the other, as numbers.
+fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (bit < u64::BITS).then_some(bit)
+    })
+}
+
+impl<'s> Look<'s> {
+    fn new(search: Search<'s>) -> Self {
+        Self {
+            search,
+            range: (0, 0),
+            starts: Vec::new(),
+            leads: Vec::new(),
+            is_again: false,
+            targets: Vec::new(),
+            opaque: false,
+            quiet: false,
+            early: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, stretch: &Stretch) {
+        self.range = (stretch.start, stretch.end);
+        let words = (stretch.end - stretch.start) / 256 + 1;
+        for bits in [&mut self.starts, &mut self.leads] {
+            bits.clear();
+            bits.resize(words, 0);
+        }
+        (self.is_again, self.opaque, self.quiet) = (false, false, stretch.kernel);
+    }
+
     fn is_start(&self, at: usize) -> bool {
         let dword = (at - self.range.0) / 4;
         self.starts[dword / 64] >> (dword % 64) & 1 != 0
+    }
+
+    /// Branches lead to what was not taken for the begin of an instruction.
+    fn leads_elsewhere(&mut self) {
+        for (number, (leads, starts)) in self.leads.iter().zip(&self.starts).enumerate() {
+            let dwords = bits(leads & !starts).map(|bit| number * 64 + bit as usize);
+            self.targets.extend(dwords.map(|dword| self.range.0 + 4 * dword));
+        }
     }
 
     /// Goes on to the end of the stretch, or to where it was before.
@@ -276,10 +313,14 @@ impl Look<'_> {
         at
     }
 
-    /// Looks at one instruction; the offset behind it.
-    fn one(&mut self, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+    fn mark(&mut self, at: usize) {
         let dword = (at - self.range.0) / 4;
         self.starts[dword / 64] |= 1 << (dword % 64);
+    }
+
+    /// Looks at one instruction; the offset behind it.
+    fn one(&mut self, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+        self.mark(at);
         let Ok(inst) = self.search.isa.decode(&bytes[at..]) else {
             // Whether somebody comes here is for the program to say; one such place is enough to ask it.
             if !self.opaque {
@@ -330,7 +371,14 @@ impl Look<'_> {
     /// A branch leads there.
     fn branch(&mut self, target: u64, found: &mut Suspects) {
         let inside = usize::try_from(target).ok().filter(|target| (self.range.0..self.range.1).contains(target));
-        self.targets.extend(inside.filter(|target| target.is_multiple_of(4)));
+        if let Some(target) = inside.filter(|target| target.is_multiple_of(4)) {
+            if self.is_again {
+                self.targets.push(target);
+            } else {
+                let dword = (target - self.range.0) / 4;
+                self.leads[dword / 64] |= 1 << (dword % 64);
+            }
+        }
         if self.early.last().is_some_and(|last| target <= u64::from(*last)) {
             self.comes_back(found);
         }

@@ -2,14 +2,15 @@
 //!
 //! Only fields that runtimes and these tools rely on are read; the register settings stay bytes.
 
-use crate::elf::{Elf, Kind, Symbol};
+use crate::CodeObject;
+use crate::elf::{Elf, Kind, Section, Segment, Symbol};
 use crate::malformed;
 use crate::metadata::Kernel;
 use foldhash::{HashMap, HashMapExt};
 use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
 use object::LittleEndian as LE;
-use object::elf::{SHT_DYNSYM, SHT_SYMTAB, Sym64};
+use object::elf::{PF_X, PT_NOTE, SHT_DYNSYM, SHT_SYMTAB, Sym64};
 use rayon::prelude::*;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -82,6 +83,31 @@ pub(crate) fn find(
     Ok(all)
 }
 
+/// Whether `elf` has all bytes and places that the descriptors of `model` follow from, kernels and target aside.
+pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
+    let old = model.elf();
+    let pairs = || old.sections.iter().zip(&elf.sections);
+    let is_like = |(one, other): (&Section<'_>, &Section<'_>)| {
+        let is_there = elf.kind == Kind::Linked || one.range == other.range;
+        one.kind == other.kind && one.link == other.link && is_there
+    };
+    let content = |one: &Section<'_>, other: &Section<'_>| old.data[one.range.clone()] == elf.data[other.range.clone()];
+    let table = |(one, other): (&Section<'_>, &Section<'_>)| {
+        let strings = old.sections.get(one.link as usize).zip(elf.sections.get(other.link as usize));
+        content(one, other) && strings.is_some_and(|(one, other)| content(one, other))
+    };
+    let is_table = |(one, _): &(&Section<'_>, &Section<'_>)| [SHT_DYNSYM, SHT_SYMTAB].contains(&one.kind);
+    // Nothing can be in segments of notes.
+    let counts = |segment: &&Segment| segment.kind != PT_NOTE || segment.flags & PF_X != 0;
+    let descriptor = |place: &Descriptor| elf.data.get(place.range.clone()) == Some(&old.data[place.range.clone()]);
+    old.kind == elf.kind
+        && old.sections.len() == elf.sections.len()
+        && pairs().all(is_like)
+        && pairs().filter(is_table).all(table)
+        && old.segments.iter().filter(counts).eq(elf.segments.iter().filter(counts))
+        && model.descriptors().iter().all(descriptor)
+}
+
 pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<Places<'a>, Diagnostic> {
     // Half of the symbols of a table are descriptors where nothing but kernels has a name.
     let tables = elf.sections.iter().filter(|section| [SHT_DYNSYM, SHT_SYMTAB].contains(&section.kind));
@@ -135,7 +161,7 @@ fn read(elf: &Elf<'_>, place: &Place) -> Option<Descriptor> {
 /// Whether an instruction can stand at that address.
 fn in_code(elf: &Elf<'_>, address: u64) -> bool {
     elf.segments.iter().any(|segment| {
-        let executable = segment.flags & object::elf::PF_X != 0;
+        let executable = segment.flags & PF_X != 0;
         executable && segment.address <= address && address - segment.address < segment.range.len() as u64
     })
 }

@@ -8,7 +8,7 @@
 use crate::elf::Elf;
 use crate::malformed;
 use crate::metadata::{self, Kernel};
-use crate::msgpack;
+use crate::msgpack::{self, Reader};
 use crate::patch::Piece;
 use crate::target_text::TargetText;
 use hotswap_report::Diagnostic;
@@ -16,6 +16,7 @@ use hotswap_targets::TargetId;
 use object::elf::{PT_NOTE, SHT_NOTE};
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 const NAME: &[u8] = b"AMDGPU\0";
 /// `NT_AMDGPU_METADATA`.
@@ -38,7 +39,7 @@ pub struct Note<'a> {
     /// `amdhsa.version`.
     pub version: (u64, u64),
     /// Kernels in the order of the notes.
-    pub kernels: Vec<Kernel<'a>>,
+    pub kernels: Arc<Vec<Kernel<'a>>>,
 }
 
 impl<'a> Note<'a> {
@@ -60,8 +61,49 @@ impl<'a> Note<'a> {
             Some(target) => (target.text, vec![target.range], vec![target.head]),
             None => ("", vec![], vec![]),
         };
-        let (version, kernels) = (metadata.version, metadata.kernels);
+        let (version, kernels) = (metadata.version, Arc::new(metadata.kernels));
         Ok(Self { ranges: vec![range], target, target_ranges, target_heads, version, kernels })
+    }
+
+    /// What [`Note::find`] says of notes that are those of `old`, byte for byte, but for another text as target; `None` where
+    /// they are not.
+    pub(crate) fn like(elf: &Elf<'a>, model: &Self, old: &[u8]) -> Option<Self> {
+        let ranges = contents(elf).ok()?;
+        if ranges.len() != model.ranges.len() {
+            return None;
+        }
+        let mut note = Self {
+            ranges,
+            target: "",
+            target_ranges: Vec::new(),
+            target_heads: Vec::new(),
+            version: model.version,
+            kernels: model.kernels.clone(),
+        };
+        for (was, range) in model.ranges.iter().zip(note.ranges.clone()) {
+            note.take_like(elf, range, model, &old[was.clone()], was.start)?;
+        }
+        Some(note)
+    }
+
+    /// One of them, `old` at `start` of the other file.
+    fn take_like(&mut self, elf: &Elf<'a>, range: Range<usize>, model: &Self, old: &[u8], start: usize) -> Option<()> {
+        let places = model.target_heads.iter().zip(&model.target_ranges);
+        let mut place = places.filter(|(head, _)| (start..start + old.len()).contains(*head));
+        let new = &elf.data[range.clone()];
+        let Some((head, text)) = place.next() else { return (new == old).then_some(()) };
+        let (before, behind) = (&old[..head - start], &old[text.end - start..]);
+        let head = range.start + before.len();
+        let mut reader = Reader::new(elf.data, head.min(range.end)..range.end);
+        let text = std::str::from_utf8(reader.text().ok()??).ok()?;
+        let is_like = new.starts_with(before) && elf.data[reader.at()..range.end] == *behind;
+        if !is_like || ![self.target, ""].contains(&text) && !self.target.is_empty() {
+            return None;
+        }
+        self.target = if self.target.is_empty() { text } else { self.target };
+        self.target_ranges.push(reader.at() - text.len()..reader.at());
+        self.target_heads.push(head);
+        Some(())
     }
 
     /// Takes up a further note of the same file.
@@ -78,7 +120,7 @@ impl<'a> Note<'a> {
         self.ranges.extend(next.ranges);
         self.target_ranges.extend(next.target_ranges);
         self.target_heads.extend(next.target_heads);
-        self.kernels.extend(next.kernels);
+        Arc::make_mut(&mut self.kernels).extend(Arc::unwrap_or_clone(next.kernels));
         Ok(())
     }
 

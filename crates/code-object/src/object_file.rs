@@ -9,6 +9,7 @@ use crate::{malformed, unknown};
 use hotswap_report::Diagnostic;
 use hotswap_targets::{EFlags, FlagsError, TargetId};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Offset of `EI_ABIVERSION` in an ELF header.
 pub(crate) const ABI_VERSION: usize = 8;
@@ -25,12 +26,32 @@ pub struct CodeObject<'a> {
     flags: EFlags,
     target: TargetId,
     note: Note<'a>,
-    descriptors: Vec<Descriptor>,
+    descriptors: Arc<Vec<Descriptor>>,
 }
 
 /// Whether the bytes begin like an AMDGPU ELF64 file. Says nothing about the rest.
 pub fn is_code_object(data: &[u8]) -> bool {
     elf::header(data).is_some()
+}
+
+/// The tables of the file, and its flags.
+fn begin(data: &[u8]) -> Result<(Elf<'_>, EFlags), Diagnostic> {
+    let elf = Elf::parse(data)?;
+    let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| match error {
+        FlagsError::Machine(_) | FlagsError::Withdrawn { .. } | FlagsError::Abi(_) => {
+            unknown(E_FLAGS, error.to_string())
+        }
+        FlagsError::GenericVersion { .. } => unknown(E_FLAGS, error.to_string()),
+        FlagsError::Feature { .. } | FlagsError::Reserved(_) => malformed(E_FLAGS, error.to_string()),
+    })?;
+    Ok((elf, flags))
+}
+
+/// The note names no other target than the header.
+fn check_target(note: &Note<'_>, target: TargetId) -> Result<(), Diagnostic> {
+    let Some(stated) = note.target_id()?.filter(|stated| *stated != target) else { return Ok(()) };
+    let what = format!("the metadata is for {stated}, the ELF header for {target}");
+    Err(malformed(note.target_start(), what))
 }
 
 impl<'a> CodeObject<'a> {
@@ -40,14 +61,7 @@ impl<'a> CodeObject<'a> {
     /// `NOT_CODE_OBJECT` for other files, `UNKNOWN_FORMAT` for versions, OS ABIs and machines that
     /// are not known, `MALFORMED` for everything that contradicts itself; each with the offset.
     pub fn parse(data: &'a [u8]) -> Result<Self, Diagnostic> {
-        let elf = Elf::parse(data)?;
-        let flags = EFlags::decode(elf.flags, elf.abi_version).map_err(|error| match error {
-            FlagsError::Machine(_) | FlagsError::Withdrawn { .. } | FlagsError::Abi(_) => {
-                unknown(E_FLAGS, error.to_string())
-            }
-            FlagsError::GenericVersion { .. } => unknown(E_FLAGS, error.to_string()),
-            FlagsError::Feature { .. } | FlagsError::Reserved(_) => malformed(E_FLAGS, error.to_string()),
-        })?;
+        let (elf, flags) = begin(data)?;
         let (note, places) = match data.len() {
             // Below that, starting a thread takes as long as reading.
             0..MUCH => (Note::find(&elf), descriptor::places(&elf)),
@@ -55,12 +69,29 @@ impl<'a> CodeObject<'a> {
         };
         let note = note?;
         let target = flags.target_id();
-        if let Some(stated) = note.target_id()?.filter(|stated| *stated != target) {
-            let what = format!("the metadata is for {stated}, the ELF header for {target}");
-            return Err(malformed(note.target_start(), what));
-        }
+        check_target(&note, target)?;
         let descriptors = descriptor::find(&elf, places, &note.kernels, target.processor)?;
-        Ok(Self { elf, flags, target, note, descriptors })
+        Ok(Self { elf, flags, target, note, descriptors: Arc::new(descriptors) })
+    }
+
+    /// What [`CodeObject::parse`] says of a file that may be a copy of `model` but for its label: what follows from bytes
+    /// that are the model's is taken from there, after comparing them.
+    ///
+    /// # Errors
+    /// As [`CodeObject::parse`].
+    pub fn parse_copy(data: &'a [u8], model: &Self) -> Result<Self, Diagnostic> {
+        Self::copied(data, model).map_or_else(|| Self::parse(data), Ok)
+    }
+
+    fn copied(data: &'a [u8], model: &Self) -> Option<Self> {
+        let (elf, flags) = begin(data).ok()?;
+        let target = flags.target_id();
+        let (note, is_like) = rayon::join(
+            || Note::like(&elf, &model.note, model.bytes()),
+            || target.processor.waves == model.target.processor.waves && descriptor::are_those(&elf, model),
+        );
+        let note = note.filter(|note| is_like && check_target(note, target).is_ok())?;
+        Some(Self { elf, flags, target, note, descriptors: model.descriptors.clone() })
     }
 
     pub(crate) fn elf(&self) -> &Elf<'a> {
@@ -117,10 +148,10 @@ impl<'a> CodeObject<'a> {
             let descriptor = KernelDescriptor::new(bytes, self.target.processor)?;
             descriptor.check(kernel, place.range.start).err()
         };
-        let (kernels, places) = (&self.note.kernels, &self.descriptors);
+        let (kernels, places) = (&*self.note.kernels, &*self.descriptors);
         let error = match kernels.len() {
             0..MANY => kernels.iter().zip(places).find_map(check),
-            _ => kernels.par_iter().zip(places).with_min_len(MANY / 4).find_map_first(check),
+            _ => kernels.par_iter().zip(places.par_iter()).with_min_len(MANY / 4).find_map_first(check),
         };
         error.map_or(Ok(()), Err)
     }

@@ -1,7 +1,8 @@
 //! A changed copy of a file, as what is new in it: most of a large code object stays where it is, and is not copied to be
 //! relabelled.
 //!
-//! Invariants: patches lie inside of what stays of the old file and do not overlap; parts follow one another without gaps.
+//! Invariants: patches lie inside of what stays of the old file and do not overlap; parts follow one another, and what lies
+//! between them is zero.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,6 +14,8 @@ pub struct Patch {
     kept: usize,
     /// New bytes in the place of old ones, by offset.
     over: BTreeMap<usize, Vec<u8>>,
+    /// Old bytes in whose place zeros come; nothing else is new there.
+    zeros: Vec<Range<usize>>,
     behind: Vec<Piece>,
 }
 
@@ -44,7 +47,7 @@ impl Piece {
 impl Patch {
     /// No change to a file of that size.
     pub fn none(size: usize) -> Self {
-        Self { kept: size, over: BTreeMap::new(), behind: Vec::new() }
+        Self { kept: size, over: BTreeMap::new(), zeros: Vec::new(), behind: Vec::new() }
     }
 
     /// Size of the new file.
@@ -54,17 +57,36 @@ impl Patch {
 
     /// Whether all bytes of that range are those of the old file.
     pub fn keeps(&self, range: &Range<usize>) -> bool {
-        range.end <= self.kept && self.overlapping(range).next().is_none()
+        range.end <= self.kept && self.overlapping(range).next().is_none() && self.erased(range).next().is_none()
     }
 
-    /// The new file in order: offsets and bytes; what stays is a slice of `old`.
+    /// Whether zeros were put to all of that range at once.
+    pub(crate) fn erases(&self, range: &Range<usize>) -> bool {
+        self.zeros.contains(range)
+    }
+
+    /// Whether bytes of the old file were appended so that they are at that offset.
+    pub(crate) fn moves(&self, old: &Range<usize>, new: usize) -> bool {
+        let mut at = self.kept;
+        self.behind.iter().any(|piece| {
+            let start = at;
+            at += piece.size();
+            start == new && *piece == Piece::Moved(old.clone())
+        })
+    }
+
+    /// The new file in order: offsets and bytes; what stays is a slice of `old`. What lies between them is zero.
     pub fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
-        let mut parts: Vec<(u64, &[u8])> = Vec::with_capacity(self.over.len() * 2 + 2);
+        let over = self.over.iter().map(|(start, new)| (*start..*start + new.len(), Some(&new[..])));
+        let mut changes: Vec<(Range<usize>, Option<&[u8]>)> = over.collect();
+        changes.extend(self.zeros.iter().map(|range| (range.clone(), None)));
+        changes.sort_by_key(|(range, _)| range.start);
+        let mut parts: Vec<(u64, &[u8])> = Vec::with_capacity(changes.len() * 2 + 2);
         let mut at = 0;
-        for (start, new) in &self.over {
-            parts.push((at as u64, &old[at..*start]));
-            parts.push((*start as u64, new));
-            at = start + new.len();
+        for (range, new) in changes {
+            parts.push((at as u64, &old[at..range.start]));
+            parts.extend(new.map(|new| (range.start as u64, new)));
+            at = range.end;
         }
         parts.push((at as u64, &old[at..self.kept]));
         let mut at = self.kept as u64;
@@ -83,6 +105,7 @@ impl Patch {
         for (start, new) in &self.over {
             old[*start..start + new.len()].copy_from_slice(new);
         }
+        self.zeros.iter().for_each(|range| old[range.clone()].fill(0));
         old.extend_from_slice(&behind);
         old
     }
@@ -90,6 +113,10 @@ impl Patch {
     /// These bytes at that offset, which must lie in what stays of the old file.
     pub(crate) fn put(&mut self, at: usize, new: Vec<u8>) {
         let range = at..at + new.len();
+        while let Some(erased) = { self.erased(&range).next() } {
+            let zeros = self.zeros.swap_remove(erased);
+            self.over.insert(zeros.start, vec![0; zeros.len()]);
+        }
         let starts: Vec<usize> = self.overlapping(&range).collect();
         let mut parts: Vec<_> = starts.iter().filter_map(|start| Some((*start, self.over.remove(start)?))).collect();
         parts.push((at, new));
@@ -100,16 +127,33 @@ impl Patch {
         self.over.insert(start, all);
     }
 
+    /// Zeros to that range, which must lie in what stays of the old file.
+    pub(crate) fn erase(&mut self, range: Range<usize>) {
+        if self.keeps(&range) {
+            self.zeros.push(range);
+        } else {
+            self.put(range.start, vec![0; range.len()]);
+        }
+    }
+
     /// The old file ends there.
     pub(crate) fn cut(&mut self, size: usize) {
         self.over.retain(|start, _| *start < size);
         self.over.iter_mut().for_each(|(start, bytes)| bytes.truncate(size - start));
+        self.zeros.retain(|range| range.start < size);
+        self.zeros.iter_mut().for_each(|range| range.end = range.end.min(size));
         self.kept = size;
     }
 
     /// That behind everything; what is moved must lie in the old file.
     pub(crate) fn append(&mut self, piece: Piece) {
         self.behind.push(piece);
+    }
+
+    /// Numbers of the ranges of zeros that have bytes of the range.
+    fn erased(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
+        let overlaps = |zeros: &Range<usize>| zeros.start < range.end && range.start < zeros.end;
+        self.zeros.iter().enumerate().filter(move |(_, zeros)| overlaps(zeros)).map(|(number, _)| number)
     }
 
     /// Starts of the patches that have bytes of the range.
@@ -145,12 +189,21 @@ mod tests {
         fn parts_are_the_changed_copy(
             old in proptest::collection::vec(any::<u8>(), 1..200),
             changes in proptest::collection::vec((any::<u16>(), proptest::collection::vec(any::<u8>(), 1..40)), 0..12),
+            erased in proptest::collection::vec((any::<u16>(), 1..40usize, any::<proptest::sample::Index>()), 0..4),
             cut in any::<Option<u16>>(),
             behind in proptest::collection::vec(any::<u8>(), 0..20),
             moved in any::<(u16, u16)>(),
         ) {
             let (mut patch, mut wanted) = (Patch::none(old.len()), old.clone());
-            for (at, new) in &changes {
+            let when = |place: &proptest::sample::Index| place.index(changes.len() + 1);
+            for number in 0..=changes.len() {
+                for (at, size, _) in erased.iter().filter(|(_, _, place)| when(place) == number) {
+                    let at = usize::from(*at) % old.len();
+                    let range = at..old.len().min(at + size);
+                    patch.erase(range.clone());
+                    wanted[range].fill(0);
+                }
+                let Some((at, new)) = changes.get(number) else { break };
                 let at = usize::from(*at) % old.len();
                 let new = &new[..new.len().min(old.len() - at)];
                 patch.put(at, new.to_vec());
@@ -170,9 +223,11 @@ mod tests {
             prop_assert_eq!(&patch.apply(old.clone()), &wanted);
             let mut joined = Vec::new();
             for (at, part) in patch.parts(&old) {
-                prop_assert_eq!(at as usize, joined.len());
+                prop_assert!(at as usize >= joined.len());
+                joined.resize(at as usize, 0);
                 joined.extend_from_slice(part);
             }
+            joined.resize(wanted.len(), 0);
             prop_assert_eq!(&joined, &wanted);
             for start in 0..old.len() {
                 let range = start..(start + 3).min(old.len());

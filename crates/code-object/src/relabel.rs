@@ -115,7 +115,7 @@ impl Place {
         if is_last {
             out.cut(self.area.start);
         } else {
-            out.put(self.area.start, vec![0; self.area.len()]);
+            out.erase(self.area.clone());
             let padding = out.size().next_multiple_of(8) - out.size();
             out.append(Piece::New(vec![0; padding]));
         }

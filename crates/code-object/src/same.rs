@@ -1,6 +1,7 @@
 //! Whether two code objects are the same but for the label: what a relabelled copy is held against.
 //!
-//! Both files are read anew, and every byte that is not listed here must be the same at the same offset.
+//! Every byte that is not listed here must be the same at the same offset; where that was seen already while the file was
+//! written, it is not looked at once more.
 //!
 //! | may differ | how |
 //! |---|---|
@@ -19,7 +20,26 @@ use crate::relabel::{Layout, Place, section_row, segment_row};
 use object::elf;
 use std::ops::Range;
 
-type Known<'k> = dyn Fn(&Range<usize>) -> bool + Sync + 'k;
+/// What is known of the new file, because it was held against a patch and the old file.
+#[derive(Clone, Copy)]
+struct Known<'k>(Option<&'k Patch>);
+
+impl Known<'_> {
+    /// The bytes of that range are the same in both.
+    fn keeps(self, range: &Range<usize>) -> bool {
+        self.0.is_some_and(|patch| patch.keeps(range))
+    }
+
+    /// Those of the old file are at that offset of the new one.
+    fn moves(self, old: &Range<usize>, new: usize) -> bool {
+        self.0.is_some_and(|patch| patch.moves(old, new))
+    }
+
+    /// Those of the new file are zero.
+    fn erases(self, range: &Range<usize>) -> bool {
+        self.0.is_some_and(|patch| patch.erases(range))
+    }
+}
 
 /// Compares; the error says what differs.
 ///
@@ -29,21 +49,20 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
     if old.bytes() == new.bytes() {
         return Ok(());
     }
-    compare(old, new, &|_| false)
+    compare(old, new, Known(None))
 }
 
-/// As [`same_but_for_label`], for a new file that was held against the patch and the old file already: what the patch keeps
-/// is the same and is not compared once more.
+/// As [`same_but_for_label`], for a new file that was held against the patch and the old file already: what the patch keeps,
+/// moves and erases is not compared once more.
 ///
 /// # Errors
 /// A sentence.
 pub fn same_but_for_patch(old: &CodeObject<'_>, new: &CodeObject<'_>, patch: &Patch) -> Result<(), String> {
     check(new.bytes().len() == patch.size(), "its size")?;
-    compare(old, new, &|range| patch.keeps(range))
+    compare(old, new, Known(Some(patch)))
 }
 
-/// `known`: whether the bytes of a range are known to be the same.
-fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Result<(), String> {
+fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Result<(), String> {
     let (notes, contents) = match old.note().kernels.len() {
         0..MANY => (notes(old, new), contents(old, new, known)),
         _ => rayon::join(|| notes(old, new), || contents(old, new, known)),
@@ -52,7 +71,7 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Res
 }
 
 /// The bytes are the same but for what follows from another name of the target.
-fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Result<(), String> {
+fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Result<(), String> {
     let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
     if old.note().target.len() == new.note().target.len() {
         allowed.extend(old.note().target_ranges.iter().cloned());
@@ -61,7 +80,7 @@ fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Re
     }
     let (was, is) = (place(old)?, place(new)?);
     let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
-    let is_expected = expected.is_ok_and(|pieces| are_joined(&pieces, old.bytes(), &new.bytes()[is.area.clone()]));
+    let is_expected = expected.is_ok_and(|pieces| are_joined(&pieces, old.bytes(), (new.bytes(), &is.area), known));
     check(is_expected, "a note's header or padding")?;
     sections(old, new, &was, known)?;
     segments(old, new, &was)?;
@@ -76,16 +95,23 @@ fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: &Known<'_>) -> Re
         check(is_behind && is.area.end == new.bytes().len(), "the place of its note")?;
         let rest = old.bytes().len()..is.area.start;
         check(new.bytes().get(rest).is_none_or(is_zero), "bytes behind its end")?;
-        let zeros = &new.bytes()[was.area.start..was.area.end.min(new.bytes().len())];
-        check(was.area.start == is.area.start || is_zero(zeros), "the old place of its note")?;
+        let zeros = was.area.start..was.area.end.min(new.bytes().len());
+        let is_zero = || known.erases(&zeros) || is_zero(&new.bytes()[zeros.clone()]);
+        check(was.area.start == is.area.start || is_zero(), "the old place of its note")?;
     }
     bytes(old, new, allowed, known)
 }
 
-/// Whether the pieces together, some of them of the old file, are those bytes.
-fn are_joined(pieces: &[Piece], old: &[u8], mut bytes: &[u8]) -> bool {
-    let all = pieces.iter().all(|piece| bytes.strip_prefix(piece.of(old)).map(|rest| bytes = rest).is_some());
-    all && bytes.is_empty()
+/// Whether the pieces together, some of them of the old file, are an area of the new one.
+fn are_joined(pieces: &[Piece], old: &[u8], (new, area): (&[u8], &Range<usize>), known: Known<'_>) -> bool {
+    let mut at = area.start;
+    let mut is_next = |piece: &Piece| {
+        let range = at..at + piece.size();
+        at = range.end;
+        let is_known = matches!(piece, Piece::Moved(from) if known.moves(from, range.start));
+        range.end <= area.end && (is_known || piece.of(old) == &new[range])
+    };
+    pieces.iter().all(&mut is_next) && at == area.end
 }
 
 fn check(is_right: bool, what: &str) -> Result<(), String> {
@@ -111,19 +137,19 @@ fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     let is_same =
         was.version == is.version && was.kernels == is.kernels && was.target.is_empty() == is.target.is_empty();
     check(is_same, "what its notes say of the kernels")?;
-    let descriptors = old.descriptors().iter().zip(new.descriptors()).all(|(one, other)| one == other);
-    check(descriptors && old.descriptors().len() == new.descriptors().len(), "a kernel descriptor")
+    let is_shared = std::ptr::eq(old.descriptors(), new.descriptors());
+    check(is_shared || old.descriptors() == new.descriptors(), "a kernel descriptor")
 }
 
 /// All sections with their names, kinds and contents, but for the note and for addresses in `.dynamic`.
-fn sections(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, known: &Known<'_>) -> Result<(), String> {
+fn sections(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, known: Known<'_>) -> Result<(), String> {
     check(old.sections().len() == new.sections().len(), "the number of sections")?;
     for (index, (one, other)) in old.sections().iter().zip(new.sections()).enumerate() {
         let is_note = was.section == Some(index);
         let alloc = if is_note { u64::from(elf::SHF_ALLOC) } else { 0 };
         let fields = (one.name, one.kind, one.link, one.info, one.align, one.flags & !alloc)
             == (other.name, other.kind, other.link, other.info, other.align, other.flags & !alloc);
-        let is_known = one.range == other.range && known(&one.range);
+        let is_known = one.range == other.range && known.keeps(&one.range);
         let content = is_known || old.bytes()[one.range.clone()] == new.bytes()[other.range.clone()];
         let may_differ = is_note || one.kind == elf::SHT_DYNAMIC && one.range == other.range;
         check(fields && (content || may_differ), &format!("section `{}`", one.name))?;
@@ -174,7 +200,7 @@ fn bytes(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
     mut allowed: Vec<Range<usize>>,
-    known: &Known<'_>,
+    known: Known<'_>,
 ) -> Result<(), String> {
     let end = old.bytes().len().min(new.bytes().len());
     allowed.push(end..end);
@@ -182,7 +208,7 @@ fn bytes(
     let mut at = 0;
     for range in allowed {
         let outside = at..range.start.clamp(at, end);
-        if !known(&outside) && old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {
+        if !known.keeps(&outside) && old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {
             return Err(format!("a byte between {:#x} and {:#x} differs", outside.start, outside.end));
         }
         at = at.max(range.end).min(end);

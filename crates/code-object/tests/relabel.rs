@@ -23,6 +23,10 @@ fn relabelled(bytes: &[u8], target: &str) -> Vec<u8> {
     let again = CodeObject::parse(&made).unwrap();
     assert_eq!(again.target_id(), id);
     same_but_for_label(&object, &again).unwrap();
+    let copy = CodeObject::parse_copy(&made, &object).unwrap();
+    assert_eq!(format!("{copy:?}"), format!("{again:?}"));
+    // What is as in the other file was taken from there.
+    assert!(object.descriptors().is_empty() || std::ptr::eq(copy.descriptors(), object.descriptors()));
     made
 }
 
@@ -99,8 +103,10 @@ proptest! {
         let at = (position * made.len() as f64) as usize;
         let mut wrong = made.clone();
         wrong[at] ^= 1 << bit;
+        let [again, copy] = [CodeObject::parse(&wrong), CodeObject::parse_copy(&wrong, &object)];
+        prop_assert_eq!(format!("{again:?}"), format!("{copy:?}"), "{:#x}", at);
         let label = [8, 48, 49, 50, 51].contains(&at);
-        if let Ok(changed) = CodeObject::parse(&wrong) && !label && changed.target_id() == "gfx10-3-generic".parse().unwrap() {
+        if let Ok(changed) = again && !label && changed.target_id() == "gfx10-3-generic".parse().unwrap() {
             // Of an appended note's own rows, parts that nobody reads may differ.
             prop_assert!(same_but_for_label(&object, &changed).is_err() || is_unread(&object, at), "{at:#x}");
         }

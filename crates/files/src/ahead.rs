@@ -1,8 +1,8 @@
 //! A copy that is begun before it is known whether it is wanted.
 //!
-//! Whoever looks through a large input and finds nothing to change says so part by part; each is copied while the processor's
-//! caches hold it. If everything stays, [`crate::replace_parts`] writes only what is left; otherwise the file, which has no
-//! name, goes away.
+//! Whoever looks through a large input and finds nothing to change says so part by part, and where each goes; it is copied
+//! while the processor's caches hold it. If everything stays, [`crate::replace_parts`] writes only what is left; otherwise the
+//! file, which has no name, goes away.
 //!
 //! Invariants: what counts as copied was read again and compared; where a part could not be copied, who writes the file begins
 //! anew, and tells the error.
@@ -23,26 +23,32 @@ pub struct Ahead<'i> {
     work: Mutex<Work>,
 }
 
-/// Parts by their offsets.
+/// A part of the input, and where it goes.
+#[derive(Debug, Clone)]
+struct Piece {
+    from: Range<usize>,
+    to: u64,
+}
+
 #[derive(Debug, Default)]
 struct Work {
-    waiting: Vec<Range<usize>>,
+    waiting: Vec<Piece>,
     /// A thread takes what is waiting.
     is_writing: bool,
     /// In no order.
-    copied: Vec<Range<u64>>,
+    copied: Vec<Piece>,
     /// A copy has failed, perhaps half way.
     has_failed: bool,
 }
 
 impl Work {
     /// The part that came last is the one that the processor's caches hold.
-    fn next(&mut self) -> Option<Range<usize>> {
+    fn next(&mut self) -> Option<Piece> {
         self.waiting.pop().filter(|_| !self.has_failed)
     }
 
-    fn copied(&mut self, range: Range<usize>, is_there: bool) {
-        self.copied.push(range.start as u64..range.end as u64);
+    fn copied(&mut self, piece: Piece, is_there: bool) {
+        self.copied.push(piece);
         self.has_failed |= !is_there;
     }
 }
@@ -57,28 +63,29 @@ impl<'i> Ahead<'i> {
         let file = unnamed(folder_of(&target)).ok()?;
         // What is zero is not written, and is there all the same.
         file.set_len(input.len() as u64).ok()?;
+        copy::is_read_anywhere(&file);
         Some(Self { input, file, work: Mutex::default() })
     }
 
-    /// Copies a part of the input to its offset; any number of threads may.
+    /// Copies a part of the input to an offset; any number of threads may.
     ///
     /// The system lets one thread at a time write to a file: where one does already, it gets this part as well.
-    pub fn copy(&self, part: &[u8]) {
-        let Some((_, at)) = self.input.place_of(part).filter(|_| !part.is_empty()) else { return };
-        let at = at as usize;
+    pub fn copy(&self, to: u64, part: &[u8]) {
+        let Some((_, from)) = self.input.place_of(part).filter(|_| !part.is_empty()) else { return };
+        let from = from as usize;
         let mut work = self.work();
-        work.waiting.push(at..at + part.len());
+        work.waiting.push(Piece { from: from..from + part.len(), to });
         if work.is_writing {
             return;
         }
         work.is_writing = true;
-        while let Some(range) = work.next() {
+        while let Some(piece) = work.next() {
             drop(work);
-            let part = &self.input[range.clone()];
-            let result = copy::put_read(&self.file, range.start as u64, part);
+            let part = &self.input[piece.from.clone()];
+            let result = copy::put_read(&self.file, piece.to, part);
             self.input.release(part);
             work = self.work();
-            work.copied(range, result.is_ok());
+            work.copied(piece, result.is_ok());
         }
         work.is_writing = false;
     }
@@ -90,12 +97,18 @@ impl<'i> Ahead<'i> {
     /// The file, and what of the parts is not in it; `None` if it may hold something that is in none of the parts.
     pub(crate) fn rest<'p>(self, parts: &[Part<'p>]) -> Option<(File, Vec<Part<'p>>)> {
         let Work { mut copied, has_failed: false, .. } = self.work.into_inner().ok()? else { return None };
-        copied.sort_unstable_by_key(|range| range.start);
-        let stays = |(at, part): &Part<'_>| self.input.place_of(part).is_some_and(|(_, from)| from == *at);
+        copied.sort_unstable_by_key(|piece| piece.to);
         let size = |parts: &[Part<'_>]| parts.iter().map(|(_, part)| part.len() as u64).sum::<u64>();
-        let rest = parts.iter().flat_map(|part| if stays(part) { without(*part, &copied) } else { vec![*part] });
-        let rest: Vec<_> = rest.collect();
-        let wanted = copied.iter().map(|range| range.end - range.start).sum::<u64>() == size(parts) - size(&rest);
+        let rest = |part: &Part<'p>| {
+            let place = self.input.place_of(part.1).map(|(_, from)| from);
+            // Pieces of elsewhere are none of this part.
+            let own = |piece: &&Piece| place.is_some_and(|from| from + piece.to == piece.from.start as u64 + part.0);
+            let own: Vec<Range<u64>> =
+                copied.iter().filter(own).map(|piece| piece.to..piece.to + piece.from.len() as u64).collect();
+            without(*part, &own)
+        };
+        let rest: Vec<_> = parts.iter().flat_map(rest).collect();
+        let wanted = copied.iter().map(|piece| piece.from.len() as u64).sum::<u64>() == size(parts) - size(&rest);
         wanted.then_some((self.file, rest))
     }
 }
@@ -123,15 +136,25 @@ mod tests {
     use super::*;
     use crate::write::{How, replace_parts};
 
-    /// A copy with some ranges, each by a thread of its own; `None` only where there are no files without names.
-    fn begun<'i>(out: &Path, input: &'i Input, ranges: &[Range<usize>]) -> Option<Ahead<'i>> {
+    /// A copy with some ranges, where they are and then elsewhere, each by a thread of its own; `None` only where there are no
+    /// files without names.
+    fn begun<'i>(
+        out: &Path,
+        input: &'i Input,
+        ranges: &[Range<usize>],
+        moved: &[(u64, Range<usize>)],
+    ) -> Option<Ahead<'i>> {
         let ahead = Ahead::beside(out, input);
         assert_eq!(ahead.is_some(), unnamed(folder_of(out)).is_ok());
         let ahead = ahead?;
         std::thread::scope(|scope| {
-            for range in ranges {
+            for (to, range) in ranges
+                .iter()
+                .map(|range| (range.start as u64, range))
+                .chain(moved.iter().map(|(to, range)| (*to, range)))
+            {
                 let ahead = &ahead;
-                scope.spawn(move || ahead.copy(&input[range.clone()]));
+                scope.spawn(move || ahead.copy(to, &input[range.clone()]));
             }
         });
         Some(ahead)
@@ -147,18 +170,20 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let input = crate::open(&path).unwrap();
         let ranges = [2_000_001..3_000_000, 100..1_000_003, 3_000_000..3_000_004, 3_100_000..4_100_000];
-        let begun = || begun(&out, &input, &ranges);
+        // Behind the end, and where something else is to be.
+        let behind = (4 << 20) + 7;
+        let begun = || begun(&out, &input, &ranges, &[(behind, 500..600_000)]);
         let (Some(one), Some(other)) = (begun(), begun()) else { return };
         // Nothing of that is in the file.
-        one.copy(&bytes[5..10]);
+        one.copy(5, &bytes[5..10]);
         let new = [7; 50];
-        let parts = [(0, &input[..50]), (50, &new[..]), (100, &input[100..])];
+        let parts = [(0, &input[..50]), (50, &new[..]), (100, &input[100..]), (behind, &input[500..700_000])];
         let (_, rest) = other.rest(&parts).unwrap();
         let left: usize = rest.iter().map(|(_, part)| part.len()).sum();
-        assert_eq!(left, bytes.len() - ranges.iter().map(Range::len).sum::<usize>());
+        assert_eq!(left, bytes.len() + 100_000 - ranges.iter().map(Range::len).sum::<usize>());
         let how = How { sources: &[&input], threads: 2, ahead: Some(one) };
-        replace_parts(&out, (input.len() as u64, &path), how, parts.into_iter(), |_| Ok(())).unwrap();
-        let mut wanted = bytes.clone();
+        replace_parts(&out, (behind + 699_500, &path), how, parts.into_iter(), |_| Ok(())).unwrap();
+        let mut wanted = [&bytes[..], &[0; 7], &bytes[500..700_000]].concat();
         wanted[50..100].copy_from_slice(&new);
         assert!(std::fs::read(&out).unwrap() == wanted);
     }
@@ -171,13 +196,15 @@ mod tests {
         std::fs::write(&path, vec![1; 1 << 20]).unwrap();
         let input = crate::open(&path).unwrap();
         let zeros = vec![0; 1 << 20];
-        let cases: [&[(u64, &[u8])]; 3] = [
+        let cases: [&[(u64, &[u8])]; 4] = [
+            // The same bytes of elsewhere.
+            &[(0, &input[1..1 << 19])],
             &[(0, &zeros)],
             &[(0, &input[..4096]), (4096, &zeros[4096..])],
             &[(0, &zeros[..8192]), (8192, &input[..4096])],
         ];
         for parts in cases {
-            let Some(ahead) = begun(&out, &input, &[Range { start: 4000, end: 12_000 }]) else { return };
+            let Some(ahead) = begun(&out, &input, &[Range { start: 4000, end: 12_000 }], &[]) else { return };
             let wanted = parts.iter().map(|(_, part)| *part).collect::<Vec<_>>().concat();
             let how = How { sources: &[&input], threads: 1, ahead: Some(ahead) };
             replace_parts(&out, (wanted.len() as u64, &path), how, parts.iter().copied(), |_| Ok(())).unwrap();

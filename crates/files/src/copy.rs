@@ -6,7 +6,7 @@
 //! (small pieces). The files' positions mean nothing.
 
 use crate::input::Input;
-use rustix::fs::{SeekFrom, copy_file_range, seek};
+use rustix::fs::{Advice, SeekFrom, copy_file_range, fadvise, seek};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -30,6 +30,7 @@ pub(crate) type Part<'p> = (u64, &'p [u8]);
 pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threads: usize) -> io::Result<()> {
     let blocks: Vec<Part<'_>> =
         parts.iter().flat_map(|(at, part)| (*at..).step_by(BLOCK).zip(part.chunks(BLOCK))).collect();
+    is_read_anywhere(file);
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<(usize, io::Error)>> = Mutex::new(None);
     let take = || {
@@ -64,8 +65,8 @@ pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input]) -> io:
         }
         rest = copied.size(block.len());
     }
-    write(file, at + rest as u64, &block[rest..])?;
-    read_again(file, at, block)?;
+    put_read(file, at + rest as u64, &block[rest..])?;
+    read_again(file, at, &block[..rest], &mut vec![0; rest.min(PIECE)])?;
     if let Some((source, _)) = place {
         source.release(block);
     }
@@ -74,35 +75,70 @@ pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input]) -> io:
 
 /// As [`put`], for a block that was just read: writing it from memory costs less then than a copy from file to file.
 pub(crate) fn put_read(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
-    write(file, at, block)?;
-    read_again(file, at, block)
+    // Pieces that hold nothing but zeros stay holes. The others are read again while the processor's caches hold them.
+    let mut again = vec![0; block.len().min(PIECE)];
+    for (piece, at) in block.chunks(PIECE).zip((at..).step_by(PIECE)) {
+        if !is_zero(piece) {
+            file.write_all_at(piece, at)?;
+        }
+        read_again(file, at, piece, &mut again)?;
+    }
+    Ok(())
 }
 
-/// Compares what is in the file with the block that was written there.
-fn read_again(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
-    // Reading a hole would fill memory with zeros.
-    if block.chunks(PIECE).all(is_zero) && next_data(file, at..at + block.len() as u64)?.is_none() {
-        return Ok(());
+/// Compares what is in the file with the block that was written there, in pieces as large as the memory that is lent.
+fn read_again(file: &File, at: u64, block: &[u8], lent: &mut [u8]) -> io::Result<()> {
+    for (piece, at) in block.chunks(PIECE).zip((at..).step_by(PIECE)) {
+        // Reading a hole would fill memory with zeros.
+        if is_zero(piece) && next_data(file, at..at + piece.len() as u64)?.is_none() {
+            continue;
+        }
+        let again = &mut lent[..piece.len()];
+        file.read_exact_at(again, at)?;
+        if again != piece {
+            let differs = again.iter().zip(piece).take_while(|(one, other)| one == other).count();
+            return Err(reads_differently(at + differs as u64));
+        }
     }
-    let again = Input::map_part(file, at, block.len())?;
-    if again[..] == *block {
-        return Ok(());
-    }
-    let differs = again.iter().zip(block).take_while(|(one, other)| one == other).count();
-    let what = format!("what was written reads back differently, at {:#x} of the new file", at + differs as u64);
-    Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    Ok(())
 }
+
+fn reads_differently(at: u64) -> io::Error {
+    let what = format!("what was written reads back differently, at {at:#x} of the new file");
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Compares what lies between the parts, which do not overlap, with zeros.
+pub(crate) fn check_gaps(file: &File, size: u64, parts: &[Part<'_>]) -> io::Result<()> {
+    let mut filled: Vec<Range<u64>> = parts.iter().map(|(at, part)| *at..at + part.len() as u64).collect();
+    filled.sort_unstable_by_key(|range| range.start);
+    filled.push(size..size);
+    let mut again = vec![0; PIECE];
+    let mut at = 0;
+    for range in filled {
+        while at < range.start {
+            let Some(data) = next_data(file, at..range.start)? else { break };
+            at = data.start.max(at);
+            let piece = &ZEROS[..(range.start.min(at + PIECE as u64) - at) as usize];
+            read_again(file, at, piece, &mut again)?;
+            at += piece.len() as u64;
+        }
+        at = range.end;
+    }
+    Ok(())
+}
+
+/// Says that the file is not read from its begin to its end: reading ahead into what is not written yet fills memory with
+/// zeros.
+pub(crate) fn is_read_anywhere(file: &File) {
+    // Where the system does not know the advice, that is what it costs.
+    let _ = fadvise(file, 0, None, Advice::Random);
+}
+
+static ZEROS: [u8; PIECE] = [0; PIECE];
 
 fn is_zero(piece: &[u8]) -> bool {
-    static ZEROS: [u8; PIECE] = [0; PIECE];
     *piece == ZEROS[..piece.len()]
-}
-
-/// Pieces that hold nothing but zeros stay holes.
-fn write(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
-    let pieces = block.chunks(PIECE).zip((at..).step_by(PIECE));
-    let mut filled = pieces.filter(|(piece, _)| !is_zero(piece));
-    filled.try_for_each(|(piece, at)| file.write_all_at(piece, at))
 }
 
 /// How much was copied.
@@ -190,6 +226,40 @@ mod tests {
             assert!(written[77 + input.len() - start..].iter().all(|byte| *byte == 0));
             assert!(file.metadata().unwrap().blocks() <= source.metadata().unwrap().blocks() + 64);
         }
+    }
+
+    #[test]
+    fn what_is_in_a_gap_is_found() {
+        let file = tempfile::tempfile().unwrap();
+        let size = 3 << 20;
+        file.set_len(size).unwrap();
+        let bytes = vec![1; 4096];
+        let parts = [(2 << 20, &bytes[..]), (4096, &bytes[..])];
+        put_all(&file, &parts, &[], 1).unwrap();
+        check_gaps(&file, size, &parts).unwrap();
+        for at in [0, 9000, (2 << 20) - 1, (2 << 20) + 4096, size - 1] {
+            file.write_all_at(&[7], at).unwrap();
+            let error = check_gaps(&file, size, &parts).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(error.to_string().ends_with(&format!("at {at:#x} of the new file")), "{error}");
+            file.write_all_at(&[0], at).unwrap();
+        }
+        check_gaps(&file, size, &parts).unwrap();
+    }
+
+    /// Whatever the system says of a write, what is not there is found.
+    #[test]
+    fn what_was_written_differently_is_found() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..PIECE as u32 * 2 + 77).map(|n| (n / 5) as u8 | 1).collect();
+        put_read(&file, 3, &bytes).unwrap();
+        for at in [0, 5, PIECE - 1, PIECE, bytes.len() - 1] {
+            file.write_all_at(&[0], 3 + at as u64).unwrap();
+            let error = read_again(&file, 3, &bytes, &mut vec![0; PIECE]).unwrap_err();
+            assert!(error.to_string().ends_with(&format!("at {:#x} of the new file", 3 + at)), "{error}");
+            file.write_all_at(&bytes[at..=at], 3 + at as u64).unwrap();
+        }
+        read_again(&file, 3, &bytes, &mut vec![0; PIECE]).unwrap();
     }
 
     #[test]

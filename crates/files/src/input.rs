@@ -4,7 +4,7 @@
 //! done with a part says so by [`Input::release`].
 
 use hotswap_report::{Diagnostic, codes};
-use memmap2::{Advice, Mmap, MmapOptions, UncheckedAdvice};
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
@@ -52,19 +52,6 @@ impl Input {
         // or end the process by SIGBUS, as with every mapping reader (ld, objdump).
         let map = unsafe { MmapOptions::new().map_copy_read_only(file) }?;
         Ok(Self(Kind::Mapped(map, file.try_clone()?)))
-    }
-
-    /// Maps `size` bytes of a file, more than none, which nobody writes any more, all of them at once.
-    #[allow(unsafe_code, reason = "memory maps can only be made by an unsafe function")]
-    pub(crate) fn map_part(file: &File, at: u64, size: usize) -> io::Result<Mmap> {
-        // SAFETY: nobody writes to these bytes as long as the map is there, by what is asked of callers. A foreign process
-        // may, as `map` says.
-        let map = unsafe { MmapOptions::new().offset(at).len(size).map_copy_read_only(file) }?;
-        // What lies behind them may be a hole yet: reading ahead would fill memory with zeros, at a third of the time of
-        // everything. Where the system does not know the advice, that is what it costs.
-        let _ = map.advise(Advice::Random);
-        let _ = map.advise(Advice::PopulateRead);
-        Ok(map)
     }
 
     /// Says that the part, a slice of these bytes, is not needed for now: its pages no longer count as memory of this

@@ -74,14 +74,15 @@ pub fn replace_parts<'p>(
         fs::metadata(model).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
     let mut refused = None;
     let How { sources, threads, ahead } = how;
-    let parts: Vec<_> = parts.collect();
-    let (begun, parts) = match ahead.and_then(|ahead| ahead.rest(&parts)) {
+    let all: Vec<_> = parts.collect();
+    let (begun, parts) = match ahead.and_then(|ahead| ahead.rest(&all)) {
         Some((file, rest)) => (Some(file), rest),
-        None => (None, parts),
+        None => (None, all.clone()),
     };
     let fill = |file: &mut File| {
         file.set_len(size)?;
-        copy::put_all(file, &parts, sources, threads).inspect_err(|error| {
+        let put = copy::put_all(file, &parts, sources, threads).and_then(|()| copy::check_gaps(file, size, &all));
+        put.inspect_err(|error| {
             if error.kind() == io::ErrorKind::InvalidData {
                 refused = Some(Diagnostic::error(codes::VERIFY_FAILED, error.to_string()).in_file(path));
             }

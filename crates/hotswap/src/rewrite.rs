@@ -127,7 +127,7 @@ impl<'t> Task<'t> {
                         allocator::give_back();
                     }
                 };
-                let stays = |part: &[u8]| ahead.iter().for_each(|ahead| ahead.copy(part));
+                let stays = |at: u64, part: &[u8]| ahead.iter().for_each(|ahead| ahead.copy(at, part));
                 let told = Told { done: &done, stays: &stays };
                 let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(object, &order, &told));
                 Object::new(source, prepared)

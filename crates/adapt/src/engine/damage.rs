@@ -37,7 +37,8 @@ fn a_flipped_bit_of_code_is_found() {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let work = planned(&object, &image, &task, suspects(&object, from, &rewriter, &|_| {})).unwrap();
+        let work =
+            planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
         let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{name}");
         let new = Image::parse(&made).unwrap();
@@ -76,7 +77,8 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     for (data, records) in [(linked, ".rela.dyn"), (bench.read("table.o"), ".rela.data.rel.ro")] {
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let work = planned(&object, &image, &task, suspects(&object, from, &rewriter, &|_| {})).unwrap();
+        let work =
+            planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
         let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{records}");
         let new = Image::parse(&made).unwrap();
@@ -107,7 +109,7 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     let data = bench.read("table.o");
     let object = CodeObject::parse(&data).unwrap();
     let image = Image::parse(&data).unwrap();
-    let work = planned(&object, &image, &task, suspects(&object, from, &rewriter, &|_| {})).unwrap();
+    let work = planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
     let mut made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
     assert_eq!(verified(&image, &work, &made, &task), Ok(()));
     let kernel = object.note().kernels[0].name;
@@ -135,7 +137,8 @@ fn a_wrong_plan_is_found() {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let mut work = planned(&object, &image, &task, suspects(&object, from, &rewriter, &|_| {})).unwrap();
+        let mut work =
+            planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
             changes.spoil();
         }

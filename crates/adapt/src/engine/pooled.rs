@@ -3,7 +3,7 @@
 //!
 //! Invariants: the file with pools is compared with the input as every result is, before it is changed any further.
 
-use super::{Spent, Work, planned, suspects, verified, written};
+use super::{Spent, Staying, Work, planned, suspects, verified, written};
 use crate::order::ObjectRecord;
 use crate::sites::{Outcome, Task};
 use crate::unit::Unit;
@@ -37,7 +37,7 @@ pub(super) fn code(
     let made_image = Image::parse(&bytes).map_err(one)?;
     same((image, work), &made_image, &moved).map_err(one)?;
     let source = work.first().map_or(task.target, |work| work.unit.isa());
-    let found = suspects(&made, source, task.rewriter, &|_| {});
+    let found = suspects(&made, source, task.rewriter, &Staying::new(&|_, _| {}));
     let again = planned(&made, &made_image, task, found)?;
     let result = written(&made, (&made_image, &again), task, &free, record).map_err(one)?;
     let code = |image: &Image<'_>| {

@@ -99,7 +99,7 @@ impl<'a> Facts<'a> {
             let preloads = descriptor(file, &symbol).is_some_and(|bytes| bytes[PRELOAD] & 0x7f != 0);
             kernels.entry(name).or_default().preloads |= preloads;
         }
-        for kernel in note.into_iter().flat_map(|note| &note.kernels) {
+        for kernel in note.into_iter().flat_map(|note| note.kernels.iter()) {
             let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
             let needs = kernels.entry(name).or_default();
             needs.workgroup = kernel.max_flat_workgroup_size.and_then(|count| u32::try_from(count).ok());
