@@ -195,7 +195,7 @@ fn verified<'a>(
     let (object, new_image) = (object?, new_image?);
     let numbers: Vec<usize> = all.iter().map(|work| work.unit.number).collect();
     let isa = all.first().map_or(task.target, |work| work.unit.isa());
-    let suspects = || suspects(&object, isa, task.rewriter, &Staying::new(&|_, _| {}));
+    let suspects = || suspects(&object, isa, task.rewriter, &Staying::untold());
     let described = || object.check_descriptors();
     let (described, (sources, found)) = rayon::join(described, || rayon::join(|| Unit::sources(&object), suspects));
     let sources = sources?;

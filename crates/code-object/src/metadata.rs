@@ -133,7 +133,7 @@ fn kernel<'a>(reader: &mut Reader<'a>, arguments: &mut Skipped) -> Result<Kernel
     let mut kernel = Kernel::default();
     for _ in 0..reader.map("a kernel in the metadata is no map")? {
         match reader.text()? {
-            // Half of the note; instances of one template take the same.
+            // Instances of one template take the same.
             Some(b".args") => reader.skip_like(arguments)?,
             key => kernel.set(key.unwrap_or_default(), reader)?,
         }

@@ -136,25 +136,16 @@ mod tests {
     use super::*;
     use crate::write::{How, replace_parts};
 
-    /// A copy with some ranges, where they are and then elsewhere, each by a thread of its own; `None` only where there are no
-    /// files without names.
-    fn begun<'i>(
-        out: &Path,
-        input: &'i Input,
-        ranges: &[Range<usize>],
-        moved: &[(u64, Range<usize>)],
-    ) -> Option<Ahead<'i>> {
+    /// A copy with some ranges at their new offsets, each by a thread of its own; `None` only where there are no files without
+    /// names.
+    fn begun<'i>(out: &Path, input: &'i Input, pieces: &[(u64, Range<usize>)]) -> Option<Ahead<'i>> {
         let ahead = Ahead::beside(out, input);
         assert_eq!(ahead.is_some(), unnamed(folder_of(out)).is_ok());
         let ahead = ahead?;
         std::thread::scope(|scope| {
-            for (to, range) in ranges
-                .iter()
-                .map(|range| (range.start as u64, range))
-                .chain(moved.iter().map(|(to, range)| (*to, range)))
-            {
+            for (to, range) in pieces {
                 let ahead = &ahead;
-                scope.spawn(move || ahead.copy(to, &input[range.clone()]));
+                scope.spawn(move || ahead.copy(*to, &input[range.clone()]));
             }
         });
         Some(ahead)
@@ -172,7 +163,9 @@ mod tests {
         let ranges = [2_000_001..3_000_000, 100..1_000_003, 3_000_000..3_000_004, 3_100_000..4_100_000];
         // Behind the end, and where something else is to be.
         let behind = (4 << 20) + 7;
-        let begun = || begun(&out, &input, &ranges, &[(behind, 500..600_000)]);
+        let mut pieces: Vec<_> = ranges.iter().map(|range| (range.start as u64, range.clone())).collect();
+        pieces.push((behind, 500..600_000));
+        let begun = || begun(&out, &input, &pieces);
         let (Some(one), Some(other)) = (begun(), begun()) else { return };
         // Nothing of that is in the file.
         one.copy(5, &bytes[5..10]);
@@ -204,7 +197,7 @@ mod tests {
             &[(0, &zeros[..8192]), (8192, &input[..4096])],
         ];
         for parts in cases {
-            let Some(ahead) = begun(&out, &input, &[Range { start: 4000, end: 12_000 }], &[]) else { return };
+            let Some(ahead) = begun(&out, &input, &[(4000, 4000..12_000)]) else { return };
             let wanted = parts.iter().map(|(_, part)| *part).collect::<Vec<_>>().concat();
             let how = How { sources: &[&input], threads: 1, ahead: Some(ahead) };
             replace_parts(&out, (wanted.len() as u64, &path), how, parts.iter().copied(), |_| Ok(())).unwrap();

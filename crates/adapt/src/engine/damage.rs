@@ -26,19 +26,24 @@ fn is_hint(inst: &hotswap_isa::Inst) -> bool {
     matches!(inst.mnemonic(), "s_delay_alu" | "s_clause" | "s_nop" | "s_code_end")
 }
 
+/// What happens in a file for gfx1250.
+fn work<'a>(object: &CodeObject<'a>, image: &Image<'a>, task: &Task<'_>) -> Vec<Work<'a>> {
+    let found = suspects(object, isa("gfx1250").unwrap(), task.rewriter, &Staying::untold());
+    planned(object, image, task, found).unwrap()
+}
+
 #[test]
 fn a_flipped_bit_of_code_is_found() {
     let Some(bench) = Workbench::new("damaged results") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
-    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let to = isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
     let (mut tried, mut missed) = (0, Vec::new());
     for (name, text) in CASES {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let work =
-            planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
+        let work = work(&object, &image, &task);
         let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{name}");
         let new = Image::parse(&made).unwrap();
@@ -70,15 +75,14 @@ fn a_flipped_bit_of_code_is_found() {
 fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     let Some(bench) = Workbench::new("damaged words") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
-    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let to = isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
     let linked = assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
     let (mut tried, mut missed) = (0, Vec::new());
     for (data, records) in [(linked, ".rela.dyn"), (bench.read("table.o"), ".rela.data.rel.ro")] {
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let work =
-            planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
+        let work = work(&object, &image, &task);
         let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task), Ok(()), "{records}");
         let new = Image::parse(&made).unwrap();
@@ -103,13 +107,13 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
 fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     let Some(bench) = Workbench::new("crooked kernels") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
-    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let to = isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
     assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
     let data = bench.read("table.o");
     let object = CodeObject::parse(&data).unwrap();
     let image = Image::parse(&data).unwrap();
-    let work = planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
+    let work = work(&object, &image, &task);
     let mut made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
     assert_eq!(verified(&image, &work, &made, &task), Ok(()));
     let kernel = object.note().kernels[0].name;
@@ -128,7 +132,7 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
 fn a_wrong_plan_is_found() {
     let Some(bench) = Workbench::new("wrong plans") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
-    let (from, to) = (isa("gfx1250").unwrap(), isa("gfx1250-strict").unwrap());
+    let to = isa("gfx1250-strict").unwrap();
     let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
     for (name, text, expected) in [
         ("hazards", CASES[2].1, "vector instructions behind a matrix instruction"),
@@ -137,8 +141,7 @@ fn a_wrong_plan_is_found() {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
-        let mut work =
-            planned(&object, &image, &task, suspects(&object, from, &rewriter, &Staying::new(&|_, _| {}))).unwrap();
+        let mut work = work(&object, &image, &task);
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
             changes.spoil();
         }

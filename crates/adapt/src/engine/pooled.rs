@@ -37,7 +37,7 @@ pub(super) fn code(
     let made_image = Image::parse(&bytes).map_err(one)?;
     same((image, work), &made_image, &moved).map_err(one)?;
     let source = work.first().map_or(task.target, |work| work.unit.isa());
-    let found = suspects(&made, source, task.rewriter, &Staying::new(&|_, _| {}));
+    let found = suspects(&made, source, task.rewriter, &Staying::untold());
     let again = planned(&made, &made_image, task, found)?;
     let result = written(&made, (&made_image, &again), task, &free, record).map_err(one)?;
     let code = |image: &Image<'_>| {

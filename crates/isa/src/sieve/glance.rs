@@ -2,7 +2,8 @@
 //!
 //! The upper half of a first word says which line it is, or which group of lines that the lower half tells apart. For lines of
 //! four bytes two parts of the lower half are then asked for their *sorts*: parts of one sort are alike to all such lines.
-//! So the commonest instructions cost four loads from small tables, whatever their line and fields.
+//! So the commonest instructions cost four loads from small tables, whatever their line and fields. Longer lines are of kinds,
+//! which facts about parts of the first two words rule out ([`super::facts`]).
 //!
 //! Invariants: what a glance answers is what the sieve says of the same bytes.
 
