@@ -51,13 +51,19 @@ impl Suspects {
 /// Bytes that one task looks at.
 const PIECE: usize = 1 << 20;
 
+/// Bytes whose begins of instructions are bits of one word.
+const STRIP: usize = 256;
+
+/// Bytes of the longest instruction.
+const LONGEST: usize = 20;
+
 /// Bytes of code from which on the tables of a sieve are worth making (two milliseconds).
 const MUCH: usize = 1 << 20;
 
 /// Class of instructions that nobody wants to see.
 const PLAIN: u8 = 0;
 /// Class of branches that state how far in the lower half of their only word.
-const BRANCH: u8 = 1;
+const LEADS: u8 = 1;
 
 /// Passes over instructions that concern nobody; those without a class may.
 fn sieve(isa: Isa, rewriter: &Rewriter) -> Glance {
@@ -76,7 +82,7 @@ fn scalar_class(entry: Entry) -> Option<u8> {
         return (!sets_registers(entry)).then_some(PLAIN);
     }
     let lower_half = matches!(entry.branch_distance(), Some([Piece { at: 0, from: 0, width: 16 }]));
-    (lower_half && entry.bytes() == 4).then_some(BRANCH)
+    (lower_half && entry.bytes() == 4).then_some(LEADS)
 }
 
 /// Whether an instruction of that line may have another flow than [`Flow::Next`].
@@ -115,7 +121,8 @@ pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter, s
                 }
                 found
             };
-            let found: Vec<Suspects> = pieces.into_par_iter().map(look).collect();
+            // One at a time: of a larger share, what is left at the end is for one core alone.
+            let found: Vec<Suspects> = pieces.into_par_iter().with_max_len(1).map(look).collect();
             let mut all = Suspects { file: section.range.start, ..Suspects::default() };
             found.into_iter().for_each(|part| all.append(part));
             all
@@ -272,45 +279,60 @@ impl<'s> Look<'s> {
     /// Goes on to the end of the stretch, or to where it was before.
     fn from(&mut self, bytes: &[u8], mut at: usize, found: &mut Suspects) {
         while at < self.range.1 && !self.is_start(at) {
-            at = match self.search.sieve.filter(|_| !self.quiet) {
+            // Whether it was there before nobody asks at each instruction but when it comes again, which is rare.
+            at = match self.search.sieve.filter(|_| !self.quiet && !self.is_again) {
                 Some(sieve) => self.sift(sieve, bytes, at, found),
                 None => self.one(bytes, at, found),
             };
         }
     }
 
-    /// Looks at instructions until 64 dwords of the stretch end, or at one that is not plain; the offset behind them.
-    fn sift(&mut self, sieve: &Glance, bytes: &[u8], mut at: usize, found: &mut Suspects) -> usize {
-        let number = (at - self.range.0) / 256;
-        let end = (self.range.0 + (number + 1) * 256).min(self.range.1);
-        let mut starts = self.starts[number];
+    /// Looks at instructions until a strip of the stretch ends, or at one that is not plain; the offset behind them.
+    fn sift(&mut self, sieve: &Glance, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+        let number = (at - self.range.0) / STRIP;
+        let base = self.range.0 + number * STRIP;
+        // Where the section ends, a strip and the longest instruction at its end are no longer there.
+        let Some(strip) = bytes[base..].first_chunk::<{ STRIP + LONGEST }>() else {
+            return self.one(bytes, at, found);
+        };
+        let last = ((self.range.1 - base) / 4).min(STRIP / 4);
         // Constants behind branches that are predicted let the next instruction begin before this length is known, but the
         // compiler must not know them.
-        let steps = black_box([4, 8]);
-        while at < end {
-            let bit = 1 << ((at - self.range.0) / 4 % 64);
-            if starts & bit != 0 {
-                break;
-            }
-            let chunk = bytes[at..].first_chunk();
-            let Some((chunk, seen)) = chunk.and_then(|chunk| Some((chunk, sieve.look(chunk)?))) else {
+        let steps = black_box([1, 2, 3]);
+        let mut starts = self.starts[number];
+        let mut dword = (at - base) / 4;
+        while dword < last {
+            let chunk = &strip[4 * dword..];
+            let Some(seen) = chunk.first_chunk().and_then(|chunk| sieve.look(chunk)) else {
                 self.starts[number] = starts;
-                return self.one(bytes, at, found);
+                return self.one(bytes, base + 4 * dword, found);
             };
-            starts |= bit;
-            let next = match seen.len {
-                4 => at + steps[0],
-                8 => at + steps[1],
-                len => at + usize::from(len),
+            starts |= 1 << dword;
+            dword += match seen.bytes() {
+                4 => steps[0],
+                8 => steps[1],
+                12 => steps[2],
+                more => usize::from(more / 4),
             };
-            if seen.class == BRANCH {
+            if seen.class() == LEADS {
                 let distance = isize::from(i16::from_le_bytes([chunk[0], chunk[1]]));
-                self.branch(next.wrapping_add_signed(distance * 4) as u64, found);
+                self.leads((base + 4 * dword).wrapping_add_signed(4 * distance), found);
             }
-            at = next;
         }
         self.starts[number] = starts;
-        at
+        base + 4 * dword
+    }
+
+    /// A branch leads to an offset, in dwords from the begin of the stretch, that was seen when it was looked through once.
+    #[inline(always)]
+    fn leads(&mut self, target: usize, found: &mut Suspects) {
+        let dword = target.wrapping_sub(self.range.0) / 4;
+        if let Some(leads) = self.leads.get_mut(dword / 64) {
+            *leads |= 1 << (dword % 64);
+        }
+        if !self.early.is_empty() {
+            self.leads_back(target as u64, found);
+        }
     }
 
     fn mark(&mut self, at: usize) {
@@ -379,6 +401,11 @@ impl<'s> Look<'s> {
                 self.leads[dword / 64] |= 1 << (dword % 64);
             }
         }
+        self.leads_back(target, found);
+    }
+
+    /// Somebody may come back to before the early ones by a branch to that offset.
+    fn leads_back(&mut self, target: u64, found: &mut Suspects) {
         if self.early.last().is_some_and(|last| target <= u64::from(*last)) {
             self.comes_back(found);
         }

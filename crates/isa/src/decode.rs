@@ -42,7 +42,8 @@ impl core::fmt::Display for Undecoded {
 impl core::error::Error for Undecoded {}
 
 const LEAF: u32 = 1 << 31;
-const SECOND_PASS: u16 = 1 << 15;
+/// A candidate that is tried in the second pass.
+pub(crate) const SECOND_PASS: u16 = 1 << 15;
 
 impl Isa {
     /// The instruction at the start of `bytes`.
@@ -81,7 +82,8 @@ impl Isa {
     }
 }
 
-/// Most of real code: the first candidate, operands that are simple, at most a literal of 32 bits. `None` says nothing.
+/// Most of real code: the first candidate whose fixed bits match, operands that are simple, at most a literal of 32 bits.
+/// `None` says nothing.
 ///
 /// Always inlined: an instruction that comes back through memory is copied in two overlapping pieces, and reading it
 /// has to wait for both (63 against 86 million instructions a second).
@@ -97,13 +99,14 @@ fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
         let index = (half >> (node >> 24 & 63)) as u32 & ((1 << (node >> 20 & 15)) - 1);
         node = *NODES.get(((node & 0xf_ffff) + index) as usize)?;
     }
-    let id = node as u16;
-    let entry = ENTRIES.get(usize::from(id))?;
+    let mut id = node as u16;
+    let mut entry = ENTRIES.get(usize::from(id))?;
     let available = AVAILABLE.get(setting.available as usize + usize::from(entry.need))?;
-    let block = BLOCKS.get(usize::from(entry.block))?;
     if (low ^ entry.value) & entry.mask != 0 || !available {
-        return None;
+        id = other(setting, node, low)?;
+        entry = ENTRIES.get(usize::from(id))?;
     }
+    let block = BLOCKS.get(usize::from(entry.block))?;
     let (mut len, mut flags) = (entry.bytes, 0);
     let meaning = meaning_of_all(block, setting.accept as usize, low);
     if meaning != 0 {
@@ -113,6 +116,18 @@ fn fast(setting: &'static Setting, bytes: &[u8; 20]) -> Option<Inst> {
         (len, flags) = (len + 4, Inst::LITERAL32);
     }
     Some(Inst::whole(low, high, u32::from_le_bytes(*last.first_chunk()?), id, len, flags))
+}
+
+/// The first candidate behind the leaf's own whose fixed bits match and which the processor has.
+#[inline(never)]
+fn other(setting: &'static Setting, leaf: u32, low: u64) -> Option<u16> {
+    let matches = |id: &u16| {
+        let entry = ENTRIES.get(usize::from(id & !SECOND_PASS));
+        entry.is_some_and(|entry| (low ^ entry.value) & entry.mask == 0)
+            && Entry::new(id & !SECOND_PASS).in_setting(setting)
+    };
+    // What is tried in the second pass reads literals elsewhere.
+    others(leaf).iter().copied().find(matches).filter(|id| id & SECOND_PASS == 0)
 }
 
 /// The first 20 bytes as words, 0 where there is none.
@@ -196,10 +211,14 @@ fn fit(setting: &Setting, words: &[u32; 5], have: usize, candidate: u16, entry: 
 /// The candidates that the first words lead to.
 fn candidates(setting: &Setting, words: &[u32; 5]) -> impl Iterator<Item = u16> {
     let node = walk(&NODES, setting.root, words);
-    let start = (node >> 16 & 0x7fff) as usize;
+    core::iter::once(node as u16).chain(others(node).iter().copied())
+}
+
+/// The candidates behind a leaf's own.
+pub(crate) fn others(leaf: u32) -> &'static [u16] {
+    let start = (leaf >> 16 & 0x7fff) as usize;
     let count = CANDIDATES.get(start).copied().map_or(0, usize::from);
-    let others = CANDIDATES.get(start + 1..start + 1 + count).unwrap_or_default();
-    core::iter::once(node as u16).chain(others.iter().copied())
+    CANDIDATES.get(start + 1..start + 1 + count).unwrap_or_default()
 }
 
 /// Follows a trie to its leaf.

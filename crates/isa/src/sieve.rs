@@ -14,9 +14,10 @@ mod glance;
 
 pub use glance::{Glance, Glanced};
 
+use crate::decode::{SECOND_PASS, others};
 use crate::effects::Named;
 use crate::isa::Isa;
-use crate::tables::{ACCEPT, AVAILABLE, CHECKS, Check, ENTRIES, Entry, EntryData, NODES, Piece, meaning, part};
+use crate::tables::{ACCEPT, AVAILABLE, CHECKS, Check, ENTRIES, Entry, EntryData, NODES, PIECES, Piece, meaning, part};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -69,6 +70,17 @@ struct Line {
     entry: Entry,
     /// How many fields there are.
     fields: u8,
+    /// The line to ask where the fixed bits do not match, or [`NONE`].
+    next: u16,
+}
+
+/// No line.
+const NONE: u16 = u16::MAX;
+
+impl Line {
+    fn has_answers(&self) -> bool {
+        self.lengths != [0; 8]
+    }
 }
 
 /// Fields that are looked at; unused ones accept everything.
@@ -76,11 +88,13 @@ const FIELDS: usize = 4;
 const LEAF: u32 = 1 << 31;
 /// A leaf without a line.
 const NOTHING: u32 = LEAF | 0xffff;
+/// The bits that the first tables go by.
+const ROOT: u64 = 0xff80_0000;
 /// A table of the decoder that looks at the third word or the fourth.
 const HIGH: u32 = 1 << 30;
 
 impl Sieve {
-    /// The sieve for code of `isa`; `grade` is asked once for each line of the tables that it needs.
+    /// The sieve for code of `isa`; `grade` is asked for each line of the tables that it needs, perhaps more than once.
     pub fn new(isa: Isa, grade: impl FnMut(Entry) -> Grade) -> Self {
         Self::shared(&[isa], grade)
     }
@@ -105,7 +119,8 @@ impl Sieve {
             nodes: Vec::new(),
             tables: BTreeMap::new(),
             lines: Vec::new(),
-            numbers: BTreeMap::new(),
+            leaves: BTreeMap::new(),
+            chains: BTreeMap::new(),
             // The one value of a field of no bits.
             meanings: vec![0],
             sets: BTreeMap::new(),
@@ -113,7 +128,7 @@ impl Sieve {
         let root = (isa.setting().root & 0xf_ffff) as usize;
         making.nodes.resize(512, NOTHING);
         for number in 0..512 {
-            let node = making.node(NODES.get(root + number).copied().unwrap_or(NOTHING));
+            let node = making.node(NODES.get(root + number).copied().unwrap_or(NOTHING), ROOT);
             making.nodes[number] = making.table(node);
         }
         let Making { nodes, lines, meanings, .. } = making;
@@ -134,7 +149,10 @@ impl Sieve {
     /// What a line says of the first eight bytes.
     #[inline(always)]
     fn line(&self, number: u32, low: u64) -> Option<Seen> {
-        let line = self.lines.get(number as usize)?;
+        let mut line = self.lines.get(number as usize)?;
+        if (low ^ line.value) & line.mask != 0 {
+            line = self.other(line, low)?;
+        }
         let one = |number: usize| {
             let raw = (low >> (line.at[number] & 63)) as u16 & line.bits[number];
             self.meanings.get(usize::from(line.set[number]) + usize::from(raw)).copied().unwrap_or(meaning::NONE)
@@ -146,7 +164,14 @@ impl Sieve {
             _ => one(0) | one(1) | one(2) | one(3),
         };
         let len = line.lengths[usize::from(meaning & 7)];
-        ((low ^ line.value) & line.mask == 0 && len != 0).then_some(Seen { len, class: line.class, entry: line.entry })
+        (len != 0).then_some(Seen { len, class: line.class, entry: line.entry })
+    }
+
+    /// The first line behind one whose fixed bits match.
+    #[inline(never)]
+    fn other(&self, line: &Line, low: u64) -> Option<&Line> {
+        let next = |line: &&Line| self.lines.get(usize::from(line.next));
+        core::iter::successors(next(&line), next).find(|line| (low ^ line.value) & line.mask == 0)
     }
 
     #[inline(always)]
@@ -163,37 +188,40 @@ struct Making<'i, G> {
     others: &'i [Isa],
     grade: G,
     nodes: Vec<u32>,
-    /// Tables that are there already, by the decoder's number.
-    tables: BTreeMap<u32, u32>,
+    /// Tables that are there already, by the decoder's number and the bits that were looked at before.
+    tables: BTreeMap<(u32, u64), u32>,
     lines: Vec<Line>,
-    /// Lines that are there already, by the decoder's.
-    numbers: BTreeMap<u16, u32>,
+    /// Leaves that are there already, by the decoder's and the bits that were looked at.
+    leaves: BTreeMap<(u32, u64), u32>,
+    /// Lines that are there already, by all that are asked one after the other, and whether they answer.
+    chains: BTreeMap<Vec<(Entry, bool)>, u32>,
     meanings: Vec<u8>,
     /// Lists of meanings that are there already.
     sets: BTreeMap<Field, Option<u16>>,
 }
 
 impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
-    /// The node that stands for one of the decoder's.
-    fn node(&mut self, node: u32) -> u32 {
+    /// The node that stands for one of the decoder's, behind tables that looked at the bits `decided`.
+    fn node(&mut self, node: u32, decided: u64) -> u32 {
         if node & LEAF != 0 {
-            return self.leaf(node as u16);
+            return self.leaf(node, decided);
         }
         if node & HIGH != 0 {
             return NOTHING;
         }
-        if let Some(known) = self.tables.get(&node) {
+        if let Some(known) = self.tables.get(&(node, decided)) {
             return *known;
         }
         let (first, count) = ((node & 0xf_ffff) as usize, 1usize << (node >> 20 & 15));
         let start = self.nodes.len();
         self.nodes.resize(start + count, NOTHING);
+        let below = decided | (count as u64 - 1) << (node >> 24 & 63);
         for number in 0..count {
-            let child = self.node(NODES.get(first + number).copied().unwrap_or(NOTHING));
+            let child = self.node(NODES.get(first + number).copied().unwrap_or(NOTHING), below);
             self.nodes[start + number] = child;
         }
         let made = node & !0xf_ffff | start as u32;
-        self.tables.insert(node, made);
+        self.tables.insert((node, decided), made);
         made
     }
 
@@ -207,45 +235,82 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         made
     }
 
-    /// The first candidate of a leaf counts, as in the decoder's fast way.
-    fn leaf(&mut self, id: u16) -> u32 {
-        if let Some(known) = self.numbers.get(&id) {
+    /// The first candidate counts whose fixed bits match, as in the decoder's fast way.
+    fn leaf(&mut self, leaf: u32, decided: u64) -> u32 {
+        if let Some(known) = self.leaves.get(&(leaf, decided)) {
             return *known;
         }
-        let line = self.line(id);
-        let number = self.lines.len();
-        let made = if line.is_some() && number < 0xffff { LEAF | number as u32 } else { NOTHING };
-        self.lines.extend(line.filter(|_| made != NOTHING));
-        self.numbers.insert(id, made);
+        let mut lines: Vec<Line> = Vec::new();
+        for id in core::iter::once(leaf as u16).chain(others(leaf).iter().copied()) {
+            lines.extend(self.candidate(id));
+            // All that comes here has these bits.
+            if lines.last().is_some_and(|line| line.mask & !decided == 0) {
+                break;
+            }
+        }
+        lines.truncate(lines.iter().rposition(Line::has_answers).map_or(0, |last| last + 1));
+        let made = self.chain(lines);
+        self.leaves.insert((leaf, decided), made);
         made
     }
 
-    fn line(&mut self, id: u16) -> Option<Line> {
-        let entry = ENTRIES.get(usize::from(id))?;
+    /// A leaf for lines that are asked one after the other.
+    fn chain(&mut self, mut lines: Vec<Line>) -> u32 {
+        let start = self.lines.len();
+        let Some(others) = lines.len().checked_sub(1).filter(|others| start + others < usize::from(NONE)) else {
+            return NOTHING;
+        };
+        let names = lines.iter().map(|line| (line.entry, line.has_answers())).collect();
+        if let Some(known) = self.chains.get(&names) {
+            return *known;
+        }
+        (start + 1..).zip(&mut lines[..others]).for_each(|(next, line)| line.next = next as u16);
+        self.lines.append(&mut lines);
+        self.chains.insert(names, LEAF | start as u32);
+        LEAF | start as u32
+    }
+
+    /// The line of a candidate; `None` if no target has it. One that is not for all of them, or whose instructions are to be
+    /// decoded, has no lengths.
+    fn candidate(&mut self, id: u16) -> Option<Line> {
+        let number = id & !SECOND_PASS;
+        let entry = ENTRIES.get(usize::from(number))?;
         let has = |isa: &Isa| {
             let number = isa.setting().available as usize + usize::from(entry.need);
             AVAILABLE.get(number).is_some_and(|there| *there)
         };
-        if !has(&self.isa) || !self.others.iter().all(has) {
+        if !has(&self.isa) && !self.others.iter().any(has) {
             return None;
         }
-        let Grade { class, except, without_scalars } = (self.grade)(Entry::new(id));
-        let mut fields = Fields::of(entry)?;
-        fields.except(&except)?;
-        if without_scalars {
-            fields.without_scalars(Entry::new(id), self.isa)?;
-        }
-        let mut line = Line {
+        let line = Line {
             value: entry.value,
             mask: entry.mask,
             at: [0; FIELDS],
             bits: [0; FIELDS],
             set: [0; FIELDS],
-            lengths: fields.lengths(entry.bytes, self.isa.longest()),
-            class: class?,
-            entry: Entry::new(id),
-            fields: fields.list.len() as u8,
+            lengths: [0; 8],
+            class: 0,
+            entry: Entry::new(number),
+            fields: 0,
+            next: NONE,
         };
+        // What is tried in the second pass reads literals elsewhere.
+        let is_for_all = id == number && has(&self.isa) && self.others.iter().all(has);
+        let whole = if is_for_all { self.line(entry, line) } else { None };
+        Some(whole.unwrap_or(line))
+    }
+
+    /// The line with fields and lengths; `None` where instructions are to be decoded.
+    fn line(&mut self, entry: &EntryData, mut line: Line) -> Option<Line> {
+        let Grade { class, except, without_scalars } = (self.grade)(line.entry);
+        let mut fields = Fields::of(entry)?;
+        fields.except(&except)?;
+        if without_scalars {
+            fields.without_scalars(line.entry, self.isa)?;
+        }
+        line.class = class?;
+        line.lengths = fields.lengths(entry.bytes, self.isa.longest());
+        line.fields = fields.list.len() as u8;
         for (number, (at, field)) in fields.list.into_iter().enumerate() {
             line.set[number] = self.set(field)?;
             (line.at[number], line.bits[number]) = (at, field.bits);
@@ -261,7 +326,8 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
         let start = self.meanings.len();
         let accept = self.isa.setting().accept as usize;
         for raw in 0..=field.bits {
-            let accepted = field.set.map(|set| ACCEPT.get(accept + usize::from(set) + usize::from(raw)).copied());
+            let number = usize::from(raw) << field.from;
+            let accepted = field.set.map(|set| ACCEPT.get(accept + usize::from(set) + number).copied());
             let meaning = accepted.map_or(0, |known| known.unwrap_or(meaning::NONE));
             let is_scalar = || field.named.is_some_and(|named| named.is_scalar(raw, self.isa));
             let excepted = field.except == Some(u64::from(raw)) || is_scalar();
@@ -277,6 +343,8 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Field {
     bits: u16,
+    /// Where its bits are in the number that they are part of, if the others are 0.
+    from: u8,
     /// The decoder's meanings.
     set: Option<u16>,
     /// The value that is excepted.
@@ -301,17 +369,19 @@ impl Fields {
             return None;
         }
         for check in part(&CHECKS, entry.checks, entry.check_count) {
-            if check.count != 0 {
-                return None;
-            }
+            let (at, width, from) = match part(&PIECES, check.pieces, check.count) {
+                [] => (check.at, check.width, 0),
+                [piece] => (piece.at, piece.width, piece.from),
+                _ => return None,
+            };
             match check.what {
-                0..=Check::SOURCE if check.width <= 10 && check.at + check.width <= 64 => {
-                    let bits = (1 << check.width) - 1;
-                    fields.list.push((check.at, Field { bits, set: Some(check.set), except: None, named: None }));
+                0..=Check::SOURCE if width + from <= 10 && at + width <= 64 => {
+                    let bits = (1 << width) - 1;
+                    fields.list.push((at, Field { bits, from, set: Some(check.set), except: None, named: None }));
                 }
                 // Two of them must be equal.
-                Check::LITERAL32 if fields.literal.is_none_or(|place| place == (check.at, check.width)) => {
-                    fields.literal = Some((check.at, check.width));
+                Check::LITERAL32 if from == 0 && fields.literal.is_none_or(|place| place == (at, width)) => {
+                    fields.literal = Some((at, width));
                 }
                 _ => return None,
             }
@@ -327,10 +397,13 @@ impl Fields {
             let piece = pieces.iter().find(holds).filter(|piece| piece.at + piece.width <= 64)?;
             let bits = (1u16 << piece.width) - 1;
             let is_free = |value: &Option<u64>| value.is_none_or(|value| value == *number);
-            let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits) == (piece.at, bits));
+            let place = (piece.at, bits, 0);
+            let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits, known.from) == place);
             match known.find(|(_, known)| is_free(&known.except)) {
                 Some((_, known)) => known.except = Some(*number),
-                None => self.list.push((piece.at, Field { bits, set: None, except: Some(*number), named: None })),
+                None => {
+                    self.list.push((piece.at, Field { bits, from: 0, set: None, except: Some(*number), named: None }))
+                }
             }
         }
         (self.list.len() <= FIELDS).then_some(())
@@ -347,10 +420,11 @@ impl Fields {
             if width > 10 || at + width > 64 {
                 return None;
             }
-            let mut known = self.list.iter_mut().filter(|(known_at, known)| (*known_at, known.bits) == (at, bits));
+            let place = (at, bits, 0);
+            let mut known = self.list.iter_mut().filter(|(at, known)| (*at, known.bits, known.from) == place);
             match known.find(|(_, known)| known.named.is_none_or(|known| known == named)) {
                 Some((_, known)) => known.named = Some(named),
-                None => self.list.push((at, Field { bits, set: None, except: None, named: Some(named) })),
+                None => self.list.push((at, Field { bits, from: 0, set: None, except: None, named: Some(named) })),
             }
         }
         (self.list.len() <= FIELDS).then_some(())

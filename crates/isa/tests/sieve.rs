@@ -165,7 +165,7 @@ fn a_glance_is_what_the_sieve_says() {
             let glance = Glance::new(sieve.clone());
             let check = |low: u128| {
                 let bytes = bytes_of(low, 7);
-                let seen = sieve.look(&bytes).map(|seen| Glanced { len: seen.len, class: seen.class });
+                let seen = sieve.look(&bytes).and_then(|seen| Glanced::new(seen.len, seen.class));
                 let glanced = glance.look(&bytes);
                 // Large classes have no place in the tables.
                 if classes <= 8 || glanced.is_some() {
@@ -180,6 +180,11 @@ fn a_glance_is_what_the_sieve_says() {
                 for special in SPECIAL.into_iter().filter(|_| classes == 8) {
                     check(wild & !0xff | special);
                     check(wild & !0xff00 | special << 8);
+                    // Sources in the second word, beside others that are registers.
+                    let tame = wild & !(0x1ff | 0x7ff_ffff << 32) | 0x101 | 0x402_0101 << 32;
+                    for at in [32, 41, 50] {
+                        check(tame & !(0x1ff << at) | special << at);
+                    }
                 }
             }
         }

@@ -3,9 +3,11 @@
 //! Each part has a table of *facts*, a bit for everything that some line asks of it. Lines that need the same facts not to be
 //! there are one *kind*.
 //!
-//! Invariants: where none of the facts that a kind needs absent is there, the sieve says of the bytes what the kind says.
+//! Invariants: where none of the facts that a kind needs absent is there, the sieve says of the bytes what the kind says, for
+//! instructions without a literal behind them and for those with one.
 
 use super::{FIELDS, Line};
+use crate::tables::meaning;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -28,6 +30,13 @@ impl Facts {
     }
 }
 
+/// Facts that must not be there: for instructions of the line's own length, and for those with a literal of 32 bits behind them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Need {
+    pub(super) alone: u64,
+    pub(super) literal: u64,
+}
+
 /// Some bits of a part must be nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Test {
@@ -40,8 +49,11 @@ struct Test {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Than {
     Value(u64),
-    /// A number that means nothing but itself; where the meanings begin.
-    Meaning(u16),
+    /// A number that means nothing but itself, or a literal; where the meanings begin.
+    Meaning {
+        set: u16,
+        or_literal: bool,
+    },
 }
 
 /// Facts under construction.
@@ -64,19 +76,22 @@ impl<'s> Asking<'s> {
         self.facts
     }
 
-    /// The facts that must not be there for the first of the line's lengths, its upper half aside; `None` where it cannot be
-    /// said.
-    pub(super) fn need(&mut self, line: &Line) -> Option<u64> {
-        let mut need = 0;
+    /// The facts that must not be there; `None` where they cannot be said. Fixed bits that are `known` to be right are aside.
+    pub(super) fn need(&mut self, line: &Line, known: u64) -> Option<Need> {
+        let mut need = Need::default();
         for (part, (at, bits)) in PARTS.into_iter().enumerate() {
-            let mask = line.mask >> at & ((1 << bits) - 1);
-            need |= self.bit(Test { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
+            let mask = (line.mask & !known) >> at & ((1 << bits) - 1);
+            let fixed = self.bit(Test { part, at: 0, mask, than: Than::Value(line.value >> at & mask) })?;
+            need = Need { alone: need.alone | fixed, literal: need.literal | fixed };
         }
         for field in 0..usize::from(line.fields).min(FIELDS) {
             let (at, mask, set) = (line.at[field], line.bits[field], line.set[field]);
             let end = at + (16 - mask.leading_zeros()) as u8;
             let part = PARTS.iter().position(|(start, size)| *start <= at && end <= start + size)?;
-            need |= self.bit(Test { part, at: at - PARTS[part].0, mask: mask.into(), than: Than::Meaning(set) })?;
+            let than = |or_literal| Than::Meaning { set, or_literal };
+            let test = |than| Test { part, at: at - PARTS[part].0, mask: mask.into(), than };
+            need.alone |= self.bit(test(than(false)))?;
+            need.literal |= self.bit(test(than(true)))?;
         }
         Some(need)
     }
@@ -89,7 +104,10 @@ impl<'s> Asking<'s> {
             let raw = number >> test.at & test.mask;
             match test.than {
                 Than::Value(value) => raw != value,
-                Than::Meaning(set) => self.meanings.get(usize::from(set) + raw as usize) != Some(&0),
+                Than::Meaning { set, or_literal } => match self.meanings.get(usize::from(set) + raw as usize) {
+                    Some(&meaning::LITERAL32) => !or_literal,
+                    meaning => meaning != Some(&0),
+                },
             }
         };
         let refused: Vec<u64> = (0..1 << PARTS[test.part].1).filter(is_refused).collect();

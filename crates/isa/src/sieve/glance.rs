@@ -14,32 +14,60 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::num::NonZeroU8;
 
-/// What a glance says of an instruction.
+/// What a glance says of an instruction: the length, and the class above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Glanced {
+pub struct Glanced(NonZeroU8);
+
+impl Glanced {
+    /// `None` where a length or a class is too large for it; both to have constants to compare with.
+    pub const fn new(bytes: u8, class: u8) -> Option<Self> {
+        if bytes > LENGTH || class >= CLASSES {
+            return None;
+        }
+        Self::said(class << CLASS_AT | bytes)
+    }
+
+    const fn said(said: u8) -> Option<Self> {
+        match NonZeroU8::new(said) {
+            Some(said) => Some(Self(said)),
+            None => None,
+        }
+    }
+
     /// Length in bytes, literal included.
-    pub len: u8,
+    #[inline(always)]
+    pub const fn bytes(self) -> u8 {
+        self.0.get() & LENGTH
+    }
+
     /// The class of its line.
-    pub class: u8,
+    #[inline(always)]
+    pub const fn class(self) -> u8 {
+        self.0.get() >> CLASS_AT
+    }
 }
 
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Glance {
     sieve: Sieve,
-    /// For each upper half: the number of a row of `short`, or [`LONG`] and the number of a kind of longer lines.
-    upper: Box<[u16; HALVES]>,
+    /// For each upper half: where a row of `short` begins, or [`LONG`] and the number of a kind of longer lines.
+    upper: Box<[u32; HALVES]>,
     /// The sorts of the two parts of a lower half; those of the second one in steps of [`SORTS`].
     sorts: ([u8; LOW], [u16; HIGH]),
-    /// Where each row begins goes by `row`; what is said: nothing, or the length with the class above it.
-    short: Vec<u8>,
-    /// Bytes of a row.
-    row: usize,
+    /// What is said; otherwise the sieve is asked.
+    short: Vec<Option<Glanced>>,
     facts: Facts,
-    /// The facts that must not be there, and what is said then, as in `short`.
-    kinds: Vec<(u64, u8)>,
+    kinds: Vec<Kind>,
 }
+
+/// What is said of longer lines: facts that must not be there, and what is said then; the first that fits counts.
+///
+/// The second is for instructions with a literal, or for the line that is asked where the fixed bits of the first do not match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind([(u64, Option<Glanced>); 2]);
 
 const HALVES: usize = 1 << 16;
 /// The lower nine bits, where a source is, and the upper eight: another one, or an opcode. One bit is in both.
@@ -47,11 +75,14 @@ const LOW: usize = 1 << 9;
 const HIGH: usize = 1 << 8;
 const LOW_MASK: u16 = 0x1ff;
 const HIGH_AT: u8 = 8;
-const LONG: u16 = 1 << 15;
+const LONG: u32 = 1 << 31;
 /// The sieve goes through its nodes.
-const UNKNOWN: u16 = u16::MAX;
+const UNKNOWN: u32 = u32::MAX;
 /// Sorts of the first part, at most.
 const SORTS: usize = 32;
+/// The bits of a length.
+const LENGTH: u8 = 31;
+const CLASS_AT: u8 = 5;
 /// Classes from here on have no place above a length.
 const CLASSES: u8 = 8;
 
@@ -74,14 +105,16 @@ impl Glance {
             upper.fill(UNKNOWN);
         }
         let row = SORTS * like_high.len();
-        let mut short = vec![0; rows.len() * row];
+        let begins = |upper: &mut u32| *upper = if *upper < LONG { *upper * row as u32 } else { *upper };
+        upper.iter_mut().for_each(begins);
+        let mut short = vec![None; rows.len() * row];
         let places = rows.iter().flat_map(|row| like_high.iter().map(move |high| (row, *high)));
         for ((row, high), short) in places.zip(short.chunks_exact_mut(SORTS)) {
             let said = like_low.iter().map(|low| row.said(Parts { low: *low, high }, &sieve));
             short.iter_mut().zip(said).for_each(|(short, said)| *short = said);
         }
         let sorts = (core::array::from_fn(|at| low[at] as u8), core::array::from_fn(|at| high[at] * SORTS as u16));
-        Self { sieve, upper, sorts, short, row, facts, kinds }
+        Self { sieve, upper, sorts, short, facts, kinds }
     }
 
     /// The instruction at the start of the bytes; `None` says that it is to be decoded.
@@ -92,21 +125,32 @@ impl Glance {
         if upper < LONG {
             let half = low as u16;
             let (low, high) = (self.sorts.0[usize::from(half & LOW_MASK)], self.sorts.1[usize::from(half >> HIGH_AT)]);
-            let place = usize::from(upper) * self.row + usize::from(high) + usize::from(low);
-            let said = *self.short.get(place)?;
-            return (said != 0).then_some(Glanced { len: said & 31, class: said >> 5 });
-        }
-        if upper != UNKNOWN {
-            let (need, said) = *self.kinds.get(usize::from(upper & !LONG))?;
-            if self.facts.of(low) & need == 0 {
-                return Some(Glanced { len: said & 31, class: said >> 5 });
+            let place = upper as usize + usize::from(high) + usize::from(low);
+            if let Some(Some(said)) = self.short.get(place) {
+                return Some(*said);
+            }
+        } else if upper != UNKNOWN {
+            let kind = self.kinds.get((upper & !LONG) as usize)?;
+            let facts = self.facts.of(low);
+            let Kind([(first, said), (second, else_said)]) = kind;
+            if facts & first == 0 {
+                return *said;
+            }
+            if facts & second == 0 {
+                return *else_said;
             }
         }
-        self.sieve.look(bytes).map(|Seen { len, class, .. }| Glanced { len, class })
+        self.sift(bytes)
+    }
+
+    /// Apart, so that what it needs in registers is not needed by the common ways.
+    #[inline(never)]
+    fn sift(&self, bytes: &[u8; 20]) -> Option<Glanced> {
+        self.sieve.look(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
     }
 }
 
-fn halves(value: u16) -> Box<[u16; HALVES]> {
+fn halves(value: u32) -> Box<[u32; HALVES]> {
     let all = vec![value; HALVES].into_boxed_slice();
     all.try_into().unwrap_or_else(|_| Box::new([value; HALVES]))
 }
@@ -220,14 +264,17 @@ impl Short {
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
-    fn said(&self, parts: Parts, sieve: &Sieve) -> u8 {
+    fn said(&self, parts: Parts, sieve: &Sieve) -> Option<Glanced> {
         let answer = |test: &Test| test.of(parts.of(test.is_low()), sieve);
         let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
-        match self.lengths[usize::from(meaning & 7)] {
-            0 => 0,
-            len => self.class << 5 | len,
-        }
+        said(&self.lengths, meaning, self.class)
     }
+}
+
+/// What is said of an instruction whose fields mean that together.
+fn said(lengths: &[u8; 8], meaning: u8, class: u8) -> Option<Glanced> {
+    let len = lengths[usize::from(meaning & 7)];
+    Glanced::new(len, class).filter(|_| len != 0)
 }
 
 /// Two lower halves: one that has the first part, one that has the second.
@@ -261,13 +308,13 @@ impl Bits {
 }
 
 impl Row {
-    fn said(&self, parts: Parts, sieve: &Sieve) -> u8 {
+    fn said(&self, parts: Parts, sieve: &Sieve) -> Option<Glanced> {
         match self {
-            Self::Nothing => 0,
+            Self::Nothing => None,
             Self::Line(line) => line.said(parts, sieve),
             Self::Node { bits, lines } => {
                 let line = lines.get(bits.of(parts.of(bits.is_low())));
-                line.and_then(Option::as_ref).map_or(0, |line| line.said(parts, sieve))
+                line.and_then(Option::as_ref)?.said(parts, sieve)
             }
         }
     }
@@ -312,19 +359,30 @@ impl Difference {
     }
 }
 
+/// What is said of a line and of the next one, for words whose `known` bits are theirs; `None` where facts do not tell.
+fn kind(asking: &mut Asking<'_>, line: &Line, next: Option<&Line>, known: u64) -> Option<Kind> {
+    let alone = |line: &Line| said(&line.lengths, 0, line.class);
+    let need = asking.need(line, known)?;
+    let second = match next {
+        Some(next) => (asking.need(next, known)?.alone, alone(next)),
+        None => (need.literal, said(&line.lengths, meaning::LITERAL32, line.class)),
+    };
+    Some(Kind([(need.alone, alone(line)), second]))
+}
+
 /// Rows under construction.
 struct Making<'s> {
     sieve: &'s Sieve,
-    rows: BTreeMap<Row, u16>,
+    rows: BTreeMap<Row, u32>,
     list: Vec<Row>,
     /// What is asked of upper halves that come to a node.
     asked: BTreeMap<u32, Vec<Test>>,
     /// Rows by node and by what upper halves answer.
-    known: BTreeMap<(u32, u64), u16>,
+    known: BTreeMap<(u32, u64), u32>,
     asking: Asking<'s>,
-    kinds: Vec<(u64, u8)>,
-    /// What stands for leaves of longer lines.
-    known_kinds: BTreeMap<u32, u16>,
+    kinds: Vec<Kind>,
+    /// What stands for leaves of longer lines, by the bits of lower halves that are known.
+    known_kinds: BTreeMap<(u32, u16), u32>,
 }
 
 impl<'s> Making<'s> {
@@ -342,10 +400,10 @@ impl<'s> Making<'s> {
     }
 
     /// What stands for an upper half that comes to a node.
-    fn upper(&mut self, mut node: u32, upper: u16) -> u16 {
+    fn upper(&mut self, mut node: u32, upper: u16) -> u32 {
         loop {
             if node & LEAF != 0 {
-                return self.row(node, &[node], None, upper).unwrap_or_else(|| self.leaf(node, upper));
+                return self.row(node, &[node], None, upper).unwrap_or_else(|| self.leaf(node, (upper, 0), 0));
             }
             let bits = Bits { at: (node >> 24 & 63) as u8, width: (node >> 20 & 15) as u8 };
             let first = (node & 0xf_ffff) as usize;
@@ -357,6 +415,7 @@ impl<'s> Making<'s> {
                     let row = is_inside.then(|| self.row(node, leaves, Some(bits), upper));
                     return row.flatten().unwrap_or(UNKNOWN);
                 }
+                Bits { at, width } if at < 16 && at + width <= 32 => return self.across(first, bits, upper),
                 Bits { at, width } if at < 16 || at + width > 32 => return UNKNOWN,
                 Bits { at, width } => Bits { at: at - 16, width }.of(upper),
             };
@@ -364,26 +423,48 @@ impl<'s> Making<'s> {
         }
     }
 
-    /// The kind of a line that is longer.
-    fn leaf(&mut self, leaf: u32, upper: u16) -> u16 {
-        let Some(line) = self.sieve.lines.get((leaf & 0xffff) as usize) else { return UNKNOWN };
-        let is_own = (u64::from(upper) << 16 ^ line.value) & line.mask & 0xffff_0000 == 0;
-        if line.lengths[0] == 4 || line.class >= CLASSES || !is_own {
+    /// The kind of all longer lines that bits of both halves lead to, if they are of one.
+    fn across(&mut self, first: usize, Bits { at, width }: Bits, upper: u16) -> u32 {
+        let below = 1usize << (16 - at);
+        let above = usize::from(upper) & ((1 << (at + width - 16)) - 1);
+        let start = first + above * below;
+        let leaves = self.sieve.nodes.get(start..start + below).unwrap_or_default();
+        let bits = (below as u16 - 1) << at;
+        let mut kinds = (0..).zip(leaves).map(|(number, leaf)| match leaf & LEAF {
+            0 => UNKNOWN,
+            _ => self.leaf(*leaf, (upper, number << at), bits),
+        });
+        let Some(one) = kinds.next() else { return UNKNOWN };
+        if kinds.all(|other| other == one) { one } else { UNKNOWN }
+    }
+
+    /// The kind of a line that is longer, for a first word that has the upper half and those bits of the lower one.
+    fn leaf(&mut self, leaf: u32, (upper, lower): (u16, u16), bits: u16) -> u32 {
+        let known = 0xffff_0000 | u64::from(bits);
+        let is_own = |line: &Line| {
+            let word = u64::from(upper) << 16 | u64::from(lower);
+            (word ^ line.value) & line.mask & known == 0 && line.lengths[0] != 4 && line.class < CLASSES
+        };
+        let Some(line) = self.sieve.lines.get((leaf & 0xffff) as usize).filter(|line| is_own(line)) else {
+            return UNKNOWN;
+        };
+        // Where nothing but fixed bits is asked of it, the next one is for those that do not match.
+        let next = self.sieve.lines.get(usize::from(line.next)).filter(|_| line.fields == 0);
+        if next.is_some_and(|next| !is_own(next)) {
             return UNKNOWN;
         }
-        *self.known_kinds.entry(leaf).or_insert_with(|| {
-            let Some(need) = self.asking.need(line) else { return UNKNOWN };
-            let kind = (need, line.class << 5 | line.lengths[0]);
+        *self.known_kinds.entry((leaf, bits)).or_insert_with(|| {
+            let Some(kind) = kind(&mut self.asking, line, next, known) else { return UNKNOWN };
             let number = self.kinds.iter().position(|known| *known == kind).unwrap_or(self.kinds.len());
             if number == self.kinds.len() {
                 self.kinds.push(kind);
             }
-            LONG | number as u16
+            LONG | number as u32
         })
     }
 
     /// The row for the leaves that bits of a node lead to, if one of them is a line for which there are rows.
-    fn row(&mut self, node: u32, leaves: &[u32], bits: Option<Bits>, upper: u16) -> Option<u16> {
+    fn row(&mut self, node: u32, leaves: &[u32], bits: Option<Bits>, upper: u16) -> Option<u32> {
         let sieve = self.sieve;
         let line = |leaf: &u32| sieve.lines.get((leaf & 0xffff) as usize);
         let asked = self.asked.entry(node).or_insert_with(|| {
@@ -414,11 +495,11 @@ impl<'s> Making<'s> {
         Some(number)
     }
 
-    fn number(&mut self, row: Row) -> u16 {
+    fn number(&mut self, row: Row) -> u32 {
         if let Some(known) = self.rows.get(&row) {
             return *known;
         }
-        let number = self.list.len() as u16;
+        let number = self.list.len() as u32;
         self.list.push(row.clone());
         self.rows.insert(row, number);
         number
