@@ -100,7 +100,7 @@ fn reserve(file: &File, range: Range<u64>) {
 fn read_again(file: &File, at: u64, block: &[u8], lent: &mut [u8]) -> io::Result<()> {
     for (piece, at) in block.chunks(PIECE).zip((at..).step_by(PIECE)) {
         // Reading a hole would fill memory with zeros.
-        if is_zero(piece) && next_data(file, at..at + piece.len() as u64)?.is_none() {
+        if is_zero(piece) && data_start(file, &(at..at + piece.len() as u64))?.is_none() {
             continue;
         }
         let again = &mut lent[..piece.len()];
@@ -127,8 +127,8 @@ pub(crate) fn check_gaps(file: &File, size: u64, parts: &[Part<'_>]) -> io::Resu
     let mut at = 0;
     for range in filled {
         while at < range.start {
-            let Some(data) = next_data(file, at..range.start)? else { break };
-            at = data.start.max(at);
+            let Some(data) = data_start(file, &(at..range.start))? else { break };
+            at = data;
             let piece = &ZEROS[..(range.start.min(at + PIECE as u64) - at) as usize];
             read_again(file, at, piece, &mut again)?;
             at += piece.len() as u64;
@@ -194,19 +194,22 @@ fn copy(from: &File, range: Range<u64>, to: &File, start: u64) -> io::Result<Cop
 
 /// The next stretch of the file that is no hole.
 fn next_data(file: &File, range: Range<u64>) -> io::Result<Option<Range<u64>>> {
+    let Some(start) = data_start(file, &range)? else { return Ok(None) };
+    let end = seek(file, SeekFrom::Hole(start)).map_or(range.end, |end| end.min(range.end));
+    Ok(Some(start..end.max(start + 1)))
+}
+
+/// Where it begins. To find its end a file system may have to look at every page of it.
+fn data_start(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
     let start = match seek(file, SeekFrom::Data(range.start)) {
         Ok(start) => start.max(range.start),
         // Behind the last byte that is stored: a hole, if the file still reaches there.
         Err(Errno::NXIO) if file.metadata()?.len() >= range.end => return Ok(None),
         Err(Errno::NXIO) => return Err(shorter()),
         // This file system does not know of holes.
-        Err(_) => return Ok(Some(range)),
+        Err(_) => range.start,
     };
-    if start >= range.end {
-        return Ok(None);
-    }
-    let end = seek(file, SeekFrom::Hole(start)).map_or(range.end, |end| end.min(range.end));
-    Ok(Some(start..end.max(start + 1)))
+    Ok((start < range.end).then_some(start))
 }
 
 fn shorter() -> io::Error {
