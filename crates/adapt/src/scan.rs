@@ -323,7 +323,8 @@ impl<'s> Look<'s> {
         base + 4 * dword
     }
 
-    /// A branch leads to an offset, in dwords from the begin of the stretch, that was seen when it was looked through once.
+    /// A branch of a stretch that is looked through for the first time leads to that offset. Bits behind the end of the stretch
+    /// are nobody's.
     #[inline(always)]
     fn leads(&mut self, target: usize, found: &mut Suspects) {
         let dword = target.wrapping_sub(self.range.0) / 4;
