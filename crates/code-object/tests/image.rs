@@ -99,3 +99,29 @@ fn damage_is_refused_without_panic() {
     }
     assert!(refused > 100, "damage is noticed");
 }
+
+/// What is not loaded may claim any alignment; where nothing gave its old place, the new one could be anywhere.
+#[test]
+fn alignments_that_only_headers_claim_are_refused_when_something_grows() {
+    let Some(bench) = Workbench::new("alignments that nothing has") else { return };
+    let newest = &bench.versions[bench.versions.len() - 1..];
+    let linked =
+        files(&bench, newest).into_iter().find(|(name, _)| name.contains("gfx1250") && name.ends_with("Some(\"\")"));
+    let (_, linked) = linked.expect("a linked file");
+    let error = |name: &str, align: u64, grows: &str| {
+        let mut data = linked.clone();
+        let image = Image::parse(&linked).unwrap();
+        let table = u64::from_le_bytes(data[40..48].try_into().unwrap()) as usize;
+        let row = table + image.find(name).unwrap() * 64;
+        data[row + 8..row + 16].fill(0);
+        data[row + 48..row + 56].copy_from_slice(&align.to_le_bytes());
+        let image = Image::parse(&data).unwrap();
+        let mut sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
+        assert_eq!(Layout::new(&image, &sizes).and_then(|layout| layout.write(&image)).ok().as_ref(), Some(&data));
+        sizes[image.find(grows).unwrap()] += 5000;
+        Layout::new(&image, &sizes).unwrap_err().what
+    };
+    assert_eq!(error(".hash", 64 << 20, ".dynsym"), "the section `.dynstr` would lie over what is before it");
+    let large = error(".comment", 1 << 32, ".text");
+    assert!(large.starts_with("alignments would make a file of 42949"), "{large}");
+}

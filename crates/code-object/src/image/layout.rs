@@ -15,6 +15,8 @@ use object::elf;
 const HEADER: usize = 64;
 const SEGMENT: usize = 56;
 const ROW: usize = 64;
+/// The largest pages that linkers align to.
+const LARGEST_PAGE: u64 = 2 << 20;
 /// What lld pads the read-only part of data to; it has no content.
 const RELRO_PADDING: &str = ".relro_padding";
 
@@ -176,11 +178,28 @@ impl Layout {
             }
             self.offsets[number] = offset;
             if section.is_in_file() && section.size.max(self.sizes[number]) > 0 {
+                // What is loaded goes where its address says, whatever else the file has before it.
+                if offset < end.new && section.offset >= end.old {
+                    let what = format!("the section `{}` would lie over what is before it", section.name);
+                    return Err(malformed(section.offset as usize, what));
+                }
                 end = End { old: section.offset + section.size, new: offset + self.sizes[number] };
             }
         }
         self.size = end.new + image.tail().len() as u64;
-        Ok(())
+        self.check_size(image)
+    }
+
+    /// Alignments that only headers claim would make a file of any size.
+    fn check_size(&self, image: &Image<'_>) -> Result<(), Diagnostic> {
+        let sizes = image.sections.iter().zip(&self.sizes).filter(|(section, _)| section.is_in_file());
+        let grown: u64 = sizes.map(|(section, size)| size.saturating_sub(section.size)).sum();
+        let most = image.data.len() as u64 + grown + (image.order.len() as u64 + 1) * LARGEST_PAGE;
+        if self.size <= most {
+            return Ok(());
+        }
+        let what = format!("alignments would make a file of {} bytes of one of {}", self.size, image.data.len());
+        Err(malformed(image.sections_at as usize, what))
     }
 
     fn place_segments(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
