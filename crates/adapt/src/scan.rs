@@ -323,14 +323,19 @@ impl<'s> Look<'s> {
         base + 4 * dword
     }
 
-    /// A branch of a stretch that is looked through for the first time leads to that offset. Bits behind the end of the stretch
-    /// are nobody's.
+    /// Offsets outside of the stretch have no bit, or one behind its end that nobody asks about.
     #[inline(always)]
-    fn leads(&mut self, target: usize, found: &mut Suspects) {
+    fn mark_lead(&mut self, target: usize) {
         let dword = target.wrapping_sub(self.range.0) / 4;
         if let Some(leads) = self.leads.get_mut(dword / 64) {
             *leads |= 1 << (dword % 64);
         }
+    }
+
+    /// A branch of a stretch that is looked through for the first time leads to that offset.
+    #[inline(always)]
+    fn leads(&mut self, target: usize, found: &mut Suspects) {
+        self.mark_lead(target);
         if !self.early.is_empty() {
             self.leads_back(target as u64, found);
         }
@@ -398,8 +403,7 @@ impl<'s> Look<'s> {
             if self.is_again {
                 self.targets.push(target);
             } else {
-                let dword = (target - self.range.0) / 4;
-                self.leads[dword / 64] |= 1 << (dword % 64);
+                self.mark_lead(target);
             }
         }
         self.leads_back(target, found);
