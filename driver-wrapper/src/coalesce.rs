@@ -11,7 +11,7 @@ use crate::flags::{Phase, Scope};
 use crate::options::is_own;
 use hotswap_compat::{Class, classes};
 use hotswap_plan::{Pair, Plan};
-use hotswap_targets::TargetId;
+use hotswap_targets::{Processor, TargetId};
 use std::ffi::OsString;
 
 /// Beginnings of words with which code depends on more than the program's text, or with which a
@@ -58,7 +58,9 @@ impl Coalescing {
         let requested: Result<Vec<TargetId>, _> = command.archs.iter().map(|arch| arch.parse()).collect();
         let Ok(requested) = requested else { return nothing("a GPU is not known".to_owned()) };
         let classes = classes(&requested);
-        if let Some(word) = words.iter().find(|word| names_member(word, &classes)) {
+        let members: Vec<_> =
+            classes.iter().flat_map(|class| class.others.iter().chain([&class.source])).copied().collect();
+        if let Some(word) = words.iter().find(|word| names_one(word, &members)) {
             return nothing(format!("`{}` is for one GPU", word.to_string_lossy()));
         }
         let refused = classes.is_empty().then(|| "no two of the GPUs are identical siblings".to_owned());
@@ -125,15 +127,14 @@ fn doubt(command: &Command, words: &[OsString]) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// A word for one GPU (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), apart from those that request it.
-fn names_member(word: &OsString, classes: &[Class]) -> bool {
+/// A word for one of the GPUs (`-Xarch_gfx1031`) or about it (`-D__gfx1031__`), apart from those that request it.
+pub(crate) fn names_one(word: &OsString, members: &[&Processor]) -> bool {
     let text = word.to_string_lossy();
     let requests = ["--offload-arch=", "--cuda-gpu-arch=", "--no-offload-arch=", "--no-cuda-gpu-arch="];
     if is_own(word) || requests.iter().any(|flag| text.starts_with(flag)) {
         return false;
     }
-    let members = classes.iter().flat_map(|class| class.others.iter().chain([&class.source]));
-    members.into_iter().any(|member| text.contains(member.name) && !is_path(&text))
+    members.iter().any(|member| text.contains(member.name) && !is_path(&text))
 }
 
 /// A file's name may well have a GPU in it; what stands behind a flag's dash is no such name.

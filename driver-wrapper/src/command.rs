@@ -33,6 +33,8 @@ pub struct Input {
     pub path: OsString,
     /// What it is.
     pub kind: InputKind,
+    /// Number of its word.
+    pub word: usize,
 }
 
 /// A word of ours and how it stands.
@@ -185,13 +187,13 @@ pub fn scan(words: &[OsString]) -> Command {
         at += 1;
         let bytes = word.as_bytes();
         if bytes == b"--" {
-            words[at..].iter().for_each(|input| scan.input(input));
+            (at..words.len()).for_each(|at| scan.input(&words[at], at));
             scan.command.only_inputs_follow = true;
             break;
         } else if is_own(word) {
             scan.command.own.push(Own { text: word.clone(), channel: false });
         } else if bytes == b"-" || !bytes.starts_with(b"-") {
-            scan.input(word);
+            scan.input(word, at - 1);
         } else if let Some(found) = flags::find(bytes) {
             let end = (at + found.values).min(words.len());
             let value =
@@ -210,9 +212,9 @@ struct Scan {
 }
 
 impl Scan {
-    fn input(&mut self, word: &OsStr) {
+    fn input(&mut self, word: &OsStr, at: usize) {
         let kind = self.language.unwrap_or_else(|| kind_of_name(word));
-        self.command.inputs.push(Input { path: word.to_owned(), kind });
+        self.command.inputs.push(Input { path: word.to_owned(), kind, word: at });
     }
 
     fn flag(&mut self, found: &Match<'_>, value: &[u8]) {
@@ -321,9 +323,14 @@ fn kind_of_name(word: &OsStr) -> InputKind {
 }
 
 impl Command {
+    /// The inputs that are HIP source.
+    pub fn hip_sources(&self) -> impl Iterator<Item = &Input> {
+        self.inputs.iter().filter(|input| input.kind == InputKind::Hip)
+    }
+
     /// Whether an input is HIP source.
     pub fn has_hip_source(&self) -> bool {
-        self.inputs.iter().any(|input| input.kind == InputKind::Hip)
+        self.hip_sources().next().is_some()
     }
 
     /// Whether clang takes the command for HIP: `--offload-arch` alone does not make it one.

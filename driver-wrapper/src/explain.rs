@@ -2,6 +2,7 @@
 //!
 //! Absent on purpose: doing any of it.
 
+use crate::answers::Consequences;
 use crate::exec::Launch;
 use crate::find::Clang;
 use crate::judge::{Decision, Judgement, Source};
@@ -24,8 +25,8 @@ pub struct Explanation<'a> {
     pub launch: &'a Launch,
     /// Words that are put in front.
     pub added: &'a [OsString],
-    /// Words behind the user's that leave out what one compilation serves, too.
-    pub derived: &'a [OsString],
+    /// What the sources said about the targets that would be derived.
+    pub asked: &'a Consequences,
     /// Words behind the user's for the host linker.
     pub back: &'a [OsString],
 }
@@ -49,11 +50,13 @@ impl Explanation<'_> {
             "clang": { "path": text(self.clang.path.as_os_str()), "from": self.clang.origin },
             "added_words": self.added.iter().map(|word| text(word)).collect::<Vec<_>>(),
             "coalescing": self.coalescing(),
+            "text": self.asked.lines,
+            "requested_words": self.asked.words.iter().map(|word| text(word)).collect::<Vec<_>>(),
             "profile": self.profile(),
             "appended_words": self.back.iter().map(|word| text(word)).collect::<Vec<_>>(),
             "environment": env.collect::<serde_json::Map<_, _>>(),
             "words": words,
-            "warnings": self.judgement.warnings.iter().map(|w| w.to_json()).collect::<Vec<_>>(),
+            "warnings": self.judgement.warnings.iter().chain(&self.asked.warnings).map(|w| w.to_json()).collect::<Vec<_>>(),
         });
         format!("{value:#}\n")
     }
@@ -84,6 +87,12 @@ impl Explanation<'_> {
         if let Some(coalescing) = self.coalescing() {
             let _ = writeln!(out, "coalescing: {coalescing}");
         }
+        for line in &self.asked.lines {
+            let _ = writeln!(out, "text: {line}");
+        }
+        if !self.asked.words.is_empty() {
+            let _ = writeln!(out, "requests: {}", shell(self.asked.words.iter().map(OsString::as_os_str)).display());
+        }
         for (name, value) in &self.launch.env {
             // The text of the plan has lines of its own and stands above.
             let value = value.as_ref().map(|value| text(value).trim_end().replace('\n', "; "));
@@ -92,7 +101,7 @@ impl Explanation<'_> {
                 None => writeln!(out, "removes: {name}"),
             };
         }
-        for warning in &self.judgement.warnings {
+        for warning in self.judgement.warnings.iter().chain(&self.asked.warnings) {
             let _ = writeln!(out, "{warning}");
         }
         out
@@ -130,10 +139,13 @@ impl Explanation<'_> {
     fn coalescing(&self) -> Option<String> {
         let Decision::WithPlan(plan) = &self.judgement.decision else { return None };
         let coalescing = plan.coalescing.as_ref()?;
-        Some(match (&coalescing.refused, self.derived) {
-            (Some(why), _) => format!("none, {why}"),
-            (None, []) => "none, the text of the program is not the same for the GPUs".to_owned(),
-            (None, derived) => derived.iter().map(|word| text(word)).collect::<Vec<_>>().join(" "),
+        let taken_back =
+            self.asked.words.iter().map(|word| text(word)).filter(|word| word.starts_with("--no-offload-arch"));
+        let taken_back: Vec<String> = taken_back.collect();
+        Some(match &coalescing.refused {
+            Some(why) => format!("none, {why}"),
+            None if taken_back.is_empty() => "none, the text of the program is not the same for the GPUs".to_owned(),
+            None => taken_back.join(" "),
         })
     }
 

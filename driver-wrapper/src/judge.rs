@@ -10,6 +10,7 @@ use crate::command::{Command, InputKind, scan};
 use crate::flags::{Phase, Scope};
 use crate::options::{Id, Settings, is_own, parse_word};
 use crate::profile::Profile;
+use crate::question::{Question, questions};
 use hotswap_families::manifest::Format;
 use hotswap_plan::{Plan, Policy, words};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -58,6 +59,8 @@ pub struct WithPlan {
     pub bare_output: bool,
     /// What one compilation may serve, where that was asked for.
     pub coalescing: Option<Coalescing>,
+    /// What the sources are asked before anything is derived from what they compile to.
+    pub questions: Vec<Question>,
 }
 
 /// What is done with a command.
@@ -190,7 +193,8 @@ fn decide(
         return Ok(Decision::PassThrough("the command names no --offload-arch"));
     }
     let plan = with_plan(&judgement.command, plan, request.source(), words)?;
-    Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, ..plan })))
+    let questions = questions(&judgement.command, words, &plan.plan, coalescing.as_ref());
+    Ok(Decision::WithPlan(Box::new(WithPlan { coalescing, questions, ..plan })))
 }
 
 fn query(own: &[(Id, String)]) -> Result<Option<Query>, Diagnostic> {
@@ -286,7 +290,7 @@ fn not_applied(plan: &Plan) -> Option<Diagnostic> {
 struct Request<'a> {
     tokens: Vec<&'a str>,
     settings: &'a Settings,
-    /// Retarget, patches, policy or what is allowed stand on the command line.
+    /// Retarget, patches, policies or what is allowed stand on the command line.
     words: bool,
     /// Pairs, patches or coalescing stand on the command line.
     asks: bool,
@@ -299,7 +303,7 @@ impl<'a> Request<'a> {
         tokens.sort_unstable();
         tokens.dedup();
         let has = |wanted: &[Id]| own.iter().any(|(id, _)| wanted.contains(id));
-        let words = has(&[Id::Retarget, Id::Patches, Id::Policy, Id::Allow]);
+        let words = has(&[Id::Retarget, Id::Patches, Id::Policy, Id::Names, Id::Allow]);
         Self { tokens, settings, words, asks: has(&[Id::Retarget, Id::Patches, Id::Coalesce]) }
     }
 
@@ -356,6 +360,7 @@ impl<'a> Request<'a> {
         self.add(&mut plan, Id::Retarget, |plan, text| plan.add_pairs(text))?;
         self.add(&mut plan, Id::Patches, |plan, text| plan.add_patches(text))?;
         self.add(&mut plan, Id::Policy, |plan, text| text.parse().map(|policy| plan.policy = policy))?;
+        self.add(&mut plan, Id::Names, |plan, text| text.parse().map(|names| plan.names = names))?;
         self.add(&mut plan, Id::Allow, Plan::allow)?;
         Ok(plan)
     }
@@ -372,6 +377,9 @@ impl<'a> Request<'a> {
         }
         if !is_word(Id::Policy) {
             plan.policy = token.policy;
+        }
+        if !is_word(Id::Names) {
+            plan.names = token.names;
         }
         if !is_word(Id::Allow) {
             plan.experimental = token.experimental;
@@ -410,6 +418,7 @@ fn with_plan(command: &Command, plan: Plan, source: Source, words: &[OsString]) 
         manifest,
         bare_output,
         coalescing: None,
+        questions: Vec::new(),
         plan,
     })
 }

@@ -9,12 +9,13 @@
 //! Invariants: a command without a plan and without counters in device code ([`profile`]) costs one
 //! exec and reaches clang byte for byte; nothing is started to find something out, except once for
 //! each compiler where its folder does not tell ([`toolchain`]) or its device profile runtime is
-//! made ([`device_runtime`]), and the preprocessor where one compilation is to serve several GPUs
-//! ([`independence`]).
+//! made ([`device_runtime`]), and the preprocessor where code is to be derived from what a source compiles to
+//! ([`source_text`]).
 //!
 //! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own
 //! configuration files, which can hold words that are not judged here.
 
+pub mod answers;
 pub mod coalesce;
 pub mod command;
 pub mod config;
@@ -23,26 +24,27 @@ pub mod exec;
 pub mod explain;
 pub mod find;
 pub mod flags;
-pub mod independence;
 pub mod judge;
 pub mod manifest;
 pub mod objects;
 pub mod options;
 pub mod profile;
+pub mod question;
+pub mod source_text;
 pub mod store;
 pub mod toolchain;
 pub mod words;
 
+use answers::Consequences;
 use exec::{Env, Launch, become_clang};
 use explain::Explanation;
 use find::{Clang, Search};
-use hotswap_compat::Class;
 use hotswap_plan::words as names;
 use hotswap_report::{Diagnostic, codes};
-use independence::Preprocessor;
 use judge::{Decision, Explain, Judgement, Query, WithPlan};
 use manifest::Manifest;
 use options::{Id, Settings};
+use source_text::Preprocessor;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -111,20 +113,27 @@ impl Call {
     fn finish(&self, judgement: &Judgement, settings: &Settings, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
         let clang = self.find_clang(settings)?;
         let dry = judgement.explain.is_some() || judgement.command.dry_run;
-        let (mut added, env) = match &judgement.decision {
+        let (mut added, mut env) = match &judgement.decision {
             Decision::WithPlan(plan) => self.join(judgement, plan, &clang, settings, dry)?,
             _ => (Vec::new(), Vec::new()),
         };
         let mode = if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode };
         added.splice(0..0, mode.map(OsString::from));
-        let derived = self.derived(judgement, &clang.path, mode);
+        let asked = self.ask(judgement, &clang.path, mode)?;
+        if !env.is_empty() {
+            // A finding of a command above this one is none of this one's.
+            let findings = Some(&asked.findings).filter(|findings| !findings.is_empty());
+            env.push((names::ENV_TEXT, findings.map(|findings| findings.to_text().into())));
+        }
         let Added { front, back, env: tools } = self.profile(judgement, &clang, settings, dry, warn)?;
         added.extend(front);
         // With a plan they are there already.
         let env = if env.is_empty() { tools } else { env };
-        let words = added.iter().cloned().map(Word::Plain).chain(self.user_words(judgement));
-        // Behind the words that request them, since the last word wins; and behind the inputs.
-        let words = words.chain(derived.iter().chain(&back).cloned().map(Word::Plain)).collect();
+        let inputs_follow = judgement.command.only_inputs_follow;
+        // Behind the words that request processors, since the last word wins, unless only inputs can stand there.
+        let (early, late) = if inputs_follow { (&asked.words[..], &[][..]) } else { (&[][..], &asked.words[..]) };
+        let words = added.iter().chain(early).cloned().map(Word::Plain).chain(self.user_words(judgement));
+        let words = words.chain(late.iter().chain(&back).cloned().map(Word::Plain)).collect();
         let launch = Launch { program: clang.path.clone(), words, env, verbose: settings.switch(Id::Verbose)? };
         let explanation = Explanation {
             judgement,
@@ -132,7 +141,7 @@ impl Call {
             clang: &clang,
             launch: &launch,
             added: &added,
-            derived: &derived,
+            asked: &asked,
             back: &back,
         };
         match judgement.explain {
@@ -143,7 +152,7 @@ impl Call {
         if judgement.command.dry_run && !launch.env.is_empty() {
             explanation.text().lines().for_each(warn);
         }
-        judgement.warnings.iter().for_each(|warning| warn(&warning.to_string()));
+        judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
         Err(become_clang(&launch))
     }
 
@@ -154,18 +163,17 @@ impl Call {
         find::find(&Search { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
     }
 
-    /// The words that leave out what one compilation serves, too.
-    fn derived(&self, judgement: &Judgement, clang: &Path, mode: Option<&'static str>) -> Vec<OsString> {
-        let Decision::WithPlan(plan) = &judgement.decision else { return Vec::new() };
-        let classes = plan.coalescing.iter().flat_map(|coalescing| &coalescing.classes);
+    /// What the sources say about the targets that would be derived.
+    fn ask(&self, judgement: &Judgement, clang: &Path, mode: Option<&'static str>) -> Result<Consequences, Diagnostic> {
+        let mut found = Consequences::default();
+        let Decision::WithPlan(plan) = &judgement.decision else { return Ok(found) };
         let (words, _) = command::without_own(&self.expanded);
         let preprocessor = Preprocessor { clang, mode, words: &words };
-        let left_out = |class: &Class| {
-            let others =
-                class.features.iter().flat_map(|f| class.others.iter().map(move |other| format!("{other}{f}")));
-            format!("--no-offload-arch={}", others.collect::<Vec<_>>().join(",")).into()
-        };
-        classes.filter(|class| preprocessor.same_text(class)).map(left_out).collect()
+        for question in &plan.questions {
+            let answers = source_text::answer(&preprocessor, question);
+            found.add(question, &answers, plan.plan.names)?;
+        }
+        Ok(found)
     }
 
     /// What counters in device code need.

@@ -1,7 +1,7 @@
 //! What the wrapper handed over through the environment, and where the real tools are.
 
 use crate::tool::Tool;
-use hotswap_plan::{Plan, words};
+use hotswap_plan::{Plan, TextFindings, words};
 use hotswap_report::{Diagnostic, codes};
 use std::env;
 use std::ffi::OsString;
@@ -15,6 +15,8 @@ pub(crate) struct Context {
     pub(crate) tool: Tool,
     /// Hash and text of the plan; absent outside builds with a plan.
     plan: Option<(String, String)>,
+    /// What the source's text says about the plan's targets.
+    findings: String,
     /// Folder of the real tools, if the wrapper or the user named one.
     llvm_bin: Option<PathBuf>,
     /// The device link's output goes to the user as it is: no bundle will follow.
@@ -32,6 +34,7 @@ impl Context {
         Ok(Self {
             tool,
             plan: text(words::ENV_PLAN)?.zip(text(words::ENV_PLAN_TEXT)?),
+            findings: text(words::ENV_TEXT)?.unwrap_or_default(),
             llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),
             bare_output: set(words::ENV_BARE_OUTPUT).is_some(),
             trace: set(words::ENV_TRACE).map(PathBuf::from),
@@ -68,6 +71,11 @@ impl Context {
                 .advise("the wrapper and the interposer are of different builds of HotSwap: install it again"));
         }
         Ok(plan)
+    }
+
+    /// What the source's text says about the plan's targets; nothing where no source was at hand.
+    pub(crate) fn text_findings(&self) -> Result<TextFindings, Diagnostic> {
+        TextFindings::parse(&self.findings)
     }
 
     /// The hash of the plan, for messages and the trace.

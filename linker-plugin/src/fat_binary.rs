@@ -91,7 +91,8 @@ fn then_expand(
     }
     let bytes = hotswap_files::open(output)?;
     refuse_garbage(&bytes, output)?;
-    let expansion = hotswap_pipeline::expand(&bytes, &plan, level).map_err(|error| error.in_file(output))?;
+    let expansion = hotswap_pipeline::expand(&bytes, &plan, &context.text_findings()?, level)
+        .map_err(|error| error.in_file(output))?;
     if let Some(new) = &expansion.bytes {
         hotswap_files::replace(output, new)?;
     }

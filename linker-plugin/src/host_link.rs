@@ -43,7 +43,9 @@ fn expand_object(context: &Context, plan: &Plan, path: &Path) -> Result<(), Diag
     let Some(fat_binary) = host_object::fatbin_of(&object).map_err(|error| error.in_file(path))? else {
         return trace::step(context, "keep", path, json!({"why": "no .hip_fatbin"}));
     };
-    let expansion = hotswap_pipeline::expand(fat_binary, plan, level).map_err(|error| error.in_file(path))?;
+    let findings = context.text_findings()?;
+    let expansion =
+        hotswap_pipeline::expand(fat_binary, plan, &findings, level).map_err(|error| error.in_file(path))?;
     if let Some(new) = &expansion.bytes {
         let object = host_object::replace_fatbin(&object, new).map_err(|error| error.in_file(path))?;
         hotswap_files::replace(path, &object)?;

@@ -3,7 +3,7 @@
 use crate::counter_names::Renamer;
 use hotswap_files::{Word, expand};
 use hotswap_plan::Plan;
-use hotswap_plan::words::{ALLOW, COUNTER_NAMES, PATCHES, PLAN, POLICY, PREFIX, RETARGET};
+use hotswap_plan::words::{ALLOW, COUNTER_NAMES, NAMES, PATCHES, PLAN, POLICY, PREFIX, RETARGET};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::MemfdFlags;
 use std::ffi::{OsStr, OsString};
@@ -73,6 +73,8 @@ impl<'a> CommandLine<'a> {
                 asked.add_patches(names)?;
             } else if let Some(policy) = word.strip_prefix(POLICY) {
                 asked.policy = policy.parse()?;
+            } else if let Some(names) = word.strip_prefix(NAMES) {
+                asked.names = names.parse()?;
             } else if let Some(what) = word.strip_prefix(ALLOW) {
                 asked.allow(what)?;
             }
@@ -233,6 +235,8 @@ mod tests {
             ("--hotswap-retarget=gfx1030=>gfx1033", false),
             ("--hotswap-patches=target_note", false),
             ("--hotswap-policy=keep", false),
+            ("--hotswap-names=compile", true),
+            ("--hotswap-names=derive", false),
             ("--hotswap-allow=experimental", false),
         ] {
             let found = CommandLine::new(&words(&[word, "-shared"])).agree_with(&plan);

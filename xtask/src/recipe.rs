@@ -4,7 +4,7 @@
 //! snapshots of the next LLVM are. Mirrors are never named here: they come from the machine's apt.
 
 /// Number in the folder's name. Raise it when an older checkout must keep its own userland.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// A package of the userland.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(crate) const PACKAGES: &[Package] = &[
     sid("clang-23"), sid("clang-tools-23"), sid("lld-23"), sid("llvm-23"), sid("libclang-rt-23-dev"),
     // LLVM 24: no old driver any more.
     snapshot("clang-24"), snapshot("clang-tools-24"), snapshot("lld-24"), snapshot("llvm-24"), snapshot("libclang-rt-24-dev"),
+    // Header libraries that choose kernels by the name of the GPU, on the host and on the device.
+    hip("librocprim-dev"), hip("libhipcub-dev"), hip("librocthrust-dev"), hip("librocrand-dev"),
     // Build systems and compiler caches.
     sid("cmake"), sid("ninja-build"), sid("make"), sid("g++"), sid("ccache"), sid("sccache"),
     // Host linkers beside lld.

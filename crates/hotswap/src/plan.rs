@@ -37,6 +37,9 @@ pub(crate) struct Settings {
     /// What happens when a target cannot be made: error, warn or keep [default: error]
     #[arg(long)]
     policy: Option<String>,
+    /// What happens where a source's text depends on the name of the GPU: compile, error, warn or derive [default: compile]
+    #[arg(long)]
+    names: Option<String>,
     /// Apply experimental pairs, too, which nothing but the compatibility matrix speaks for
     #[arg(long)]
     pub(crate) allow_experimental: bool,
@@ -45,13 +48,14 @@ pub(crate) struct Settings {
 impl Settings {
     /// Whether nothing was set.
     pub(crate) fn is_empty(&self) -> bool {
-        self.patches.is_empty() && self.policy.is_none() && !self.allow_experimental
+        self.patches.is_empty() && self.policy.is_none() && self.names.is_none() && !self.allow_experimental
     }
 
     /// The plan of these settings with those pairs, checked.
     pub(crate) fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
         let policy = self.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-        let mut plan = Plan { policy, experimental: self.allow_experimental, ..Plan::default() };
+        let names = self.names.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+        let mut plan = Plan { policy, names, experimental: self.allow_experimental, ..Plan::default() };
         pairs.iter().try_for_each(|pairs| plan.add_pairs(pairs))?;
         self.patches.iter().try_for_each(|names| plan.add_patches(names))?;
         hotswap_pipeline::check_plan(&plan)?;
@@ -87,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
         "hash": hash,
         "file": file.display().to_string(),
         "policy": plan.policy.to_string(),
+        "names": plan.names.to_string(),
         "experimental": plan.experimental,
         "pairs": pairs,
         "targets": plan.targets(),

@@ -18,7 +18,7 @@ use hotswap_bundle::{Compression, Draft, Form, Found};
 use hotswap_compat::Allow;
 use hotswap_files::Input;
 use hotswap_pipeline::{Fate, Request};
-use hotswap_plan::{Plan, Policy};
+use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use report::Report;
@@ -184,7 +184,7 @@ fn expand<'a>(found: &Found<'a>, plan: &Plan) -> Result<Done<'a, Outcome>, Diagn
         let what = "it is a code object and no fat binary";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
     }
-    let expansion = hotswap_pipeline::expand(found.bytes, plan, None)?;
+    let expansion = hotswap_pipeline::expand(found.bytes, plan, &TextFindings::default(), None)?;
     let mut text: String = expansion.derived.iter().map(|id| format!("added {id}\n")).collect();
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");

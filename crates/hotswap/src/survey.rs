@@ -2,7 +2,7 @@
 
 use hotswap_bundle::{Contents, Device, EntryId, Found, HashState, Image, ImageKind, Kind};
 use hotswap_code_object::{CodeObject, kernel_count};
-use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
+use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
 use hotswap_targets::TargetId;
 
 /// One container, read.
@@ -29,17 +29,10 @@ impl Row<'_> {
     /// By what route it came to be, in words; empty where no record says so.
     pub(crate) fn route(&self) -> String {
         let Some(record) = &self.record else { return String::new() };
-        match (record.route, &record.source) {
-            (Route::Native, _) => "compiled".to_owned(),
-            (Route::Generic, None) => "compiled, generic".to_owned(),
-            (route, source) => {
-                let verb = match route {
-                    Route::Recompiled => "compiled again",
-                    Route::Rewritten => "rewritten",
-                    _ => "retargeted",
-                };
-                format!("{verb} from {}", source.as_deref().unwrap_or("an unnamed source"))
-            }
+        let how = made_by(record);
+        match text_of_source(record) {
+            Some(text) => format!("{how}, {text}"),
+            None => how,
         }
     }
 
@@ -58,6 +51,34 @@ impl Row<'_> {
             (Ok(one), Ok(other)) => one == other,
             _ => target == wanted,
         }
+    }
+}
+
+/// By what route a code object came to be, in words.
+fn made_by(record: &EntryRecord) -> String {
+    match (record.route, &record.source) {
+        (Route::Native, _) => "compiled".to_owned(),
+        (Route::Generic, None) => "compiled, generic".to_owned(),
+        (route, source) => {
+            let verb = match route {
+                Route::Recompiled => "compiled again",
+                Route::Rewritten => "rewritten",
+                _ => "retargeted",
+            };
+            format!("{verb} from {}", source.as_deref().unwrap_or("an unnamed source"))
+        }
+    }
+}
+
+/// What the record says of the source's text, where that is not simply the same for both processors.
+fn text_of_source(record: &EntryRecord) -> Option<String> {
+    let evidence = record.text_evidence.as_deref();
+    let with = |what: &str| evidence.map_or_else(|| what.to_owned(), |evidence| format!("{what}: {evidence}"));
+    match record.text? {
+        SourceText::Same => None,
+        SourceText::Compiled => Some(with("its text differs")),
+        SourceText::Differs => Some(with("although its text differs")),
+        SourceText::NotChecked => Some(with("text not checked")),
     }
 }
 

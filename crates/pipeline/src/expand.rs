@@ -6,8 +6,8 @@ use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Available, Wish};
-use hotswap_plan::{Plan, Policy};
-use hotswap_report::{Diagnostic, FamilyCount, Record, Route, Severity, codes};
+use hotswap_plan::{Plan, Policy, TextFinding, TextFindings};
+use hotswap_report::{Diagnostic, FamilyCount, Record, Route, Severity, SourceText, codes};
 use hotswap_targets::{Processor, TargetId};
 
 /// What became of a fat binary.
@@ -65,13 +65,16 @@ pub(crate) struct Derived {
 /// Bytes that are no bundle (an object with bundle sections, text) and bundles without code objects
 /// (bitcode before a device link) stay as they are, with the reason in [`Expansion::kept`].
 ///
+/// `findings` is what the source's text says: which code object a target is derived from where that is not the plan's
+/// source, and which targets were compiled because their text differs.
+///
 /// `level` is the compression level for a compressed bundle, which does not say what it was made
 /// with; `None` is clang's default.
 ///
 /// # Errors
 /// A plan that cannot be used; a damaged bundle or code object; [`codes::NO_ROUTE`] for a target
 /// that cannot be made, under the policy `error`; [`codes::BUNDLE_FULL`]; [`codes::VERIFY_FAILED`].
-pub fn expand(bytes: &[u8], plan: &Plan, level: Option<i32>) -> Result<Expansion, Diagnostic> {
+pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Result<Expansion, Diagnostic> {
     check_plan(plan)?;
     if !hotswap_bundle::is_bundle(bytes) {
         return Ok(Expansion::kept("not a bundle"));
@@ -86,12 +89,14 @@ pub fn expand(bytes: &[u8], plan: &Plan, level: Option<i32>) -> Result<Expansion
     if present.is_empty() {
         return Ok(Expansion::kept("no code object"));
     }
-    let (derived, refusals) = derive_all(&present, plan)?;
+    let (derived, refusals) = derive_all(&present, plan, findings)?;
     let warnings = if plan.policy == Policy::Warn { refusals.clone() } else { Vec::new() };
-    if derived.is_empty() && refusals.is_empty() && luggage.is_empty() {
+    let compiled = present.iter().any(|entry| is_compiled(findings, entry.target.processor.name));
+    if derived.is_empty() && refusals.is_empty() && luggage.is_empty() && !compiled {
         return Ok(Expansion::kept("nothing to add"));
     }
-    let record = record::build(&bundle, &present, &derived, &refusals, plan, &|_| ())?;
+    let mut record = record::build(&bundle, &present, &derived, &refusals, plan, &|_| ())?;
+    record::note_findings(&mut record, findings);
     let ids: Vec<String> = derived.iter().map(|entry| entry.id.clone()).collect();
     let derived_none = ids.is_empty();
     drop(present);
@@ -138,10 +143,10 @@ fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> 
 type Derivation = (Vec<Derived>, Vec<Diagnostic>);
 
 /// Every requested target by its route; what cannot be made is refused by the plan's policy.
-fn derive_all(present: &[Present<'_>], plan: &Plan) -> Result<Derivation, Diagnostic> {
+fn derive_all(present: &[Present<'_>], plan: &Plan, findings: &TextFindings) -> Result<Derivation, Diagnostic> {
     let (mut derived, mut refusals) = (Vec::new(), Vec::new());
     for request in plan.targets() {
-        match derive_one(present, plan, request) {
+        match derive_one(present, plan, findings, request) {
             Ok(entries) => derived.extend(entries),
             Err(refusal) if plan.policy == Policy::Error || !is_refusal(&refusal) => return Err(refusal),
             Err(refusal) => refusals.push(Diagnostic { severity: Severity::Warning, ..refusal }),
@@ -157,13 +162,33 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 
 /// The code objects to add for one target: none where it is served, one for each set of features
 /// that its source comes in otherwise.
-fn derive_one(present: &[Present<'_>], plan: &Plan, request: &str) -> Result<Vec<Derived>, Diagnostic> {
+fn derive_one(
+    present: &[Present<'_>],
+    plan: &Plan,
+    findings: &TextFindings,
+    request: &str,
+) -> Result<Vec<Derived>, Diagnostic> {
     let available: Vec<Available> = present.iter().map(Present::available).collect();
-    let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
+    let pairs = pairs_for(plan, findings, request);
     let selection = hotswap_compat::route(request, &available, Wish::Plan(&pairs), crate::allow(plan))?;
     let Some(source) = selection.source() else { return Ok(Vec::new()) };
     let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
     derive::all(&sources.collect::<Vec<_>>(), request, selection).map_err(derive::first_of)
+}
+
+/// The pairs that may serve a request: the one that the source's text asks for, none where the text asks for the
+/// compiler, else the plan's.
+fn pairs_for<'p>(plan: &'p Plan, findings: &'p TextFindings, request: &'p str) -> Vec<(&'p str, &'p str)> {
+    match findings.find(request) {
+        Some(finding) if finding.status == SourceText::Compiled => Vec::new(),
+        Some(TextFinding { source: Some(source), .. }) => vec![(source, request)],
+        _ => plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect(),
+    }
+}
+
+/// Whether the source's text differs for that processor, so that it was compiled for it.
+fn is_compiled(findings: &TextFindings, processor: &str) -> bool {
+    findings.find(processor).is_some_and(|finding| finding.status == SourceText::Compiled)
 }
 
 /// A bundle that was laid out.

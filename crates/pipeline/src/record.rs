@@ -2,8 +2,8 @@
 
 use crate::expand::{Derived, Present, route_of};
 use hotswap_bundle::Bundle;
-use hotswap_plan::{IDENTITY, Plan, VERSION};
-use hotswap_report::{Diagnostic, EntryRecord, Record, codes};
+use hotswap_plan::{IDENTITY, Plan, TextFindings, VERSION};
+use hotswap_report::{Diagnostic, EntryRecord, Record, SourceText, codes};
 use sha2::{Digest, Sha256};
 use std::thread;
 
@@ -89,6 +89,8 @@ fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRec
         size: entry.data.len() as u64,
         source: None,
         source_sha256: None,
+        text: None,
+        text_evidence: None,
         families: Vec::new(),
         code: None,
     }
@@ -112,7 +114,22 @@ fn derived_row(
         size: entry.data.len() as u64,
         source: source.map(|(source, _)| source.target.to_string()),
         source_sha256: source.map(|(_, row)| row.sha256.clone()),
+        text: Some(SourceText::NotChecked),
+        text_evidence: None,
         families: entry.families.clone(),
         code,
     })
+}
+
+/// Writes what the source's text says into the rows that it is about. Rows of earlier runs keep what they say.
+pub(crate) fn note_findings(record: &mut Record, findings: &TextFindings) {
+    for row in &mut record.entries {
+        let processor = row.target.split(':').next().unwrap_or_default();
+        let Some(finding) = findings.find(processor) else { continue };
+        let is_made = row.route.is_made();
+        if is_made != (finding.status == SourceText::Compiled) {
+            row.text = Some(finding.status);
+            row.text_evidence.clone_from(&finding.evidence);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use common::Sample;
 use hotswap_bundle::{Bundle, Compression, Entry, parse};
 use hotswap_code_object::CodeObject;
 use hotswap_pipeline::{Expansion, expand};
-use hotswap_plan::Plan;
+use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Code, Record, Route, codes};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
@@ -38,11 +38,11 @@ fn plan(pairs: &str, policy: &str) -> Plan {
 }
 
 fn expanded(input: &[u8], plan: &Plan) -> Expansion {
-    expand(input, plan, None).unwrap()
+    expand(input, plan, &TextFindings::default(), None).unwrap()
 }
 
 fn refused(input: &[u8], plan: &Plan) -> &'static Code {
-    expand(input, plan, None).expect_err("it should be refused").code
+    expand(input, plan, &TextFindings::default(), None).expect_err("it should be refused").code
 }
 
 fn ids(bytes: &[u8]) -> Vec<String> {

@@ -7,7 +7,7 @@ use common::Sample;
 use hotswap_bundle::{Bundle, parse};
 use hotswap_compat::Allow;
 use hotswap_pipeline::{Fate, Request, expand};
-use hotswap_plan::Plan;
+use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{EFlags, TargetId};
 
@@ -84,7 +84,7 @@ fn settings_that_the_target_lacks_become_one_entry() {
         // A plan makes the same.
         let mut plan = Plan { experimental: true, ..Plan::default() };
         plan.add_pairs(&format!("{}=>{target}", sources[0].split(':').next().unwrap())).unwrap();
-        assert_eq!(show(&expand(&input, &plan, None).unwrap().bytes.unwrap()), shown);
+        assert_eq!(show(&expand(&input, &plan, &TextFindings::default(), None).unwrap().bytes.unwrap()), shown);
     }
 }
 

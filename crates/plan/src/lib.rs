@@ -8,11 +8,13 @@
 //!
 //! Absent on purpose: what a target is and which pairs are allowed (`hotswap-compat`).
 
+mod findings;
 mod plan;
 mod store;
 pub mod words;
 
-pub use plan::{Pair, Plan, Policy};
+pub use findings::{TextFinding, TextFindings};
+pub use plan::{NamesPolicy, Pair, Plan, Policy};
 pub use store::{find, save};
 
 /// Version of HotSwap.

@@ -19,6 +19,26 @@ pub enum Policy {
     Keep,
 }
 
+/// What happens where the source's text depends on the name of the GPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NamesPolicy {
+    /// The source is compiled for the target as well.
+    #[default]
+    Compile,
+    /// The build fails, naming the place in the source.
+    Error,
+    /// The code object is derived, and a warning names the place in the source.
+    Warn,
+    /// The code object is derived; the source is not asked.
+    Derive,
+}
+
+impl NamesPolicy {
+    /// Every policy with its word.
+    pub const WORDS: [(&str, Self); 4] =
+        [("compile", Self::Compile), ("error", Self::Error), ("warn", Self::Warn), ("derive", Self::Derive)];
+}
+
 /// From the code object of one target make that of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pair {
@@ -37,6 +57,8 @@ pub struct Plan {
     pub patches: BTreeSet<String>,
     /// What happens when a target cannot be made.
     pub policy: Policy,
+    /// What happens where the source's text depends on the name of the GPU.
+    pub names: NamesPolicy,
     /// Whether pairs may be applied that nothing but the compatibility matrix speaks for.
     pub experimental: bool,
 }
@@ -121,6 +143,9 @@ impl Plan {
         if self.experimental {
             let _ = writeln!(text, "allow {EXPERIMENTAL}");
         }
+        if self.names != NamesPolicy::default() {
+            let _ = writeln!(text, "names {}", self.names);
+        }
         for Pair { source, target } in &self.pairs {
             let _ = writeln!(text, "retarget {source}=>{target}");
         }
@@ -155,6 +180,7 @@ impl Plan {
             let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
             match key {
                 "policy" => plan.policy = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
+                "names" => plan.names = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
                 "allow" => plan.allow(value).map_err(|e| in_line(&e.what))?,
                 "retarget" => plan.add_pairs(value).map_err(|e| in_line(&e.what))?,
                 "patch" => plan.add_patches(value).map_err(|e| in_line(&e.what))?,
@@ -203,6 +229,26 @@ impl FromStr for Policy {
     }
 }
 
+impl fmt::Display for NamesPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Self::WORDS.iter().find(|(_, policy)| policy == self);
+        f.write_str(word.map_or("", |(word, _)| word))
+    }
+}
+
+impl FromStr for NamesPolicy {
+    type Err = Diagnostic;
+
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
+        let found = Self::WORDS.iter().find(|(word, _)| *word == text);
+        let unknown = || {
+            syntax(format!("`{text}` is no policy for names"))
+                .advise("the policies for names are compile, error, warn and derive")
+        };
+        found.map(|(_, policy)| *policy).ok_or_else(unknown)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +277,10 @@ mod tests {
         assert_eq!(Plan::parse(&other.canonical()).unwrap(), other);
         assert_ne!(one.hash(), other.hash());
         assert!(Plan::parse("hotswap-plan 1\nallow everything\n").is_err());
+        let asks = Plan { names: NamesPolicy::Error, ..one.clone() };
+        assert_eq!(asks.canonical(), "hotswap-plan 1\npolicy error\nnames error\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&asks.canonical()).unwrap(), asks);
+        assert!(Plan::parse("hotswap-plan 1\nnames all\n").is_err());
     }
 
     #[test]

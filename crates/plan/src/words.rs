@@ -12,6 +12,8 @@ pub const PATCHES: &str = "--hotswap-patches=";
 pub const POLICY: &str = "--hotswap-policy=";
 /// What is allowed beyond validated pairs, in place of a token: `experimental`.
 pub const ALLOW: &str = "--hotswap-allow=";
+/// What happens where the text depends on the name of the GPU, in place of a token: `compile`, `error`, `warn` or `derive`.
+pub const NAMES: &str = "--hotswap-names=";
 /// Compile once for each class of identical siblings: `1` or `0`.
 pub const COALESCE: &str = "--hotswap-coalesce=";
 /// [`COALESCE`] as a user writes it.
@@ -33,6 +35,8 @@ pub const PREFIX: &str = "--hotswap-";
 pub const ENV_PLAN: &str = "HOTSWAP_PLAN_TOKEN";
 /// Set by the wrapper: the plan's canonical text.
 pub const ENV_PLAN_TEXT: &str = "HOTSWAP_PLAN_TEXT";
+/// Set by the wrapper: what the source's text says about the plan's targets ([`crate::TextFindings`]).
+pub const ENV_TEXT: &str = "HOTSWAP_TEXT";
 /// Set by the wrapper: the folder with the real `lld`, `ld.lld`, `clang-offload-bundler` and
 /// `clang-linker-wrapper`. May be set by the user, too.
 pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";

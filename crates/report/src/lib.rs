@@ -15,4 +15,4 @@ mod record;
 
 pub use codes::Code;
 pub use diagnostic::{Diagnostic, Place, Severity};
-pub use record::{EntryRecord, FamilyCount, Record, Route};
+pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

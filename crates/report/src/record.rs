@@ -29,6 +29,40 @@ impl Route {
     }
 }
 
+/// Whether the source's text depends on which of two processors it is compiled for.
+///
+/// Libraries choose kernels by the processor's name on the host and in device code; code that is derived from another
+/// processor's text would not be what the host expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceText {
+    /// The compiler saw the same program for both, so the derived code object is what it would have made.
+    Same,
+    /// The text differs, so the source was compiled for the target.
+    Compiled,
+    /// The text differs, and the code object was derived all the same, as the plan says.
+    Differs,
+    /// Nothing was asked: the text was not at hand, or the plan says not to ask.
+    NotChecked,
+}
+
+impl SourceText {
+    /// The word that the record and the tools between them use.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Compiled => "compiled",
+            Self::Differs => "differs",
+            Self::NotChecked => "not-checked",
+        }
+    }
+
+    /// The status of that word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Same, Self::Compiled, Self::Differs, Self::NotChecked].into_iter().find(|text| text.word() == word)
+    }
+}
+
 /// How often a patch family acted on a code object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FamilyCount {
@@ -57,6 +91,12 @@ pub struct EntryRecord {
     /// SHA-256 of that code object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_sha256: Option<String>,
+    /// What is known of the source's text, for entries that a plan is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<SourceText>,
+    /// What in the text depends on the processor, or why nothing was asked: one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_evidence: Option<String>,
     /// Patch families that acted, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyCount>,

@@ -1,5 +1,6 @@
-//! Coalesced builds: one compilation serves identical siblings, and what comes out is, byte for
-//! byte, what clang compiles for each of them; where the text asks for the GPU, each is compiled.
+//! What is derived from one compilation is, byte for byte, what clang compiles for each GPU, because the source is asked
+//! first: coalesced builds, which leave out siblings that are requested, and plans, which add siblings that are not. Where
+//! the text asks for the GPU, the GPUs with a text of their own are compiled.
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::mode::write_sources;
@@ -23,6 +24,16 @@ struct Case {
     derived: &'static [&'static str],
 }
 
+/// How siblings of the first GPU are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Clang,
+    Coalesce,
+    Plan,
+}
+
+/// All but the one that the text asks for.
+const NOT_1031: &[&str] = &["gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 const ALL: &[&str] = &["gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"];
 
 const fn case(name: &'static str, text: &'static str, derived: &'static [&'static str]) -> Case {
@@ -35,12 +46,24 @@ const fn asks_before(name: &'static str) -> Case {
         name,
         "\n#ifdef __HIP_DEVICE_COMPILE__\n#ifdef ASKED\n__device__ int asked(int) { return ASKED + 0; }\n\
          __device__ int (*keep)(int) = asked;\n#endif\n#endif\n",
-        &[],
+        NOT_1031,
     )
 }
 
 /// Another value for one of the GPUs.
 const ASKS: &str = "#ifdef __gfx1031__\n#define ASKED 31\n#else\n#define ASKED 0\n#endif\n";
+
+/// As rocPRIM does: a table of names that has the source's and none of the others'.
+const COMPARES_NAME: &str = r#"
+#ifdef __HIP_DEVICE_COMPILE__
+constexpr bool starts(const char *name, const char *with) {
+  return *with == 0 || (*name == *with && starts(name + 1, with + 1));
+}
+constexpr int known(const char *name) { return starts(name, "gfx900") ? 1 : starts(name, "gfx1030") ? 2 : 0; }
+template <int Arch> __device__ int body(int x) { return x * Arch + 1; }
+__device__ int (*by_name)(int) = body<known(__amdgcn_processor__)>;
+#endif
+"#;
 
 fn cases() -> Vec<Case> {
     let kernels = "\n__global__ void more(float *p, int n) { __attribute__((shared)) float t[64]; int i = \
@@ -57,11 +80,13 @@ fn cases() -> Vec<Case> {
         },
         Case { name: "two classes", gpus: MIXED, derived: &["gfx900", "gfx1036"], ..plain.clone() },
         Case { name: "HIP's headers", headers: true, ..plain },
-        case("asks for one", "\n#ifdef __gfx1031__\n__device__ int only = 1;\n#endif\n", &[]),
+        case("asks for one", "\n#ifdef __gfx1031__\n__device__ int only = 1;\n#endif\n", NOT_1031),
+        case("asks for the source", "\n#ifdef __gfx1030__\n__device__ int only = 1;\n#endif\n", NOT_1031),
+        case("compares the name", COMPARES_NAME, NOT_1031),
         case(
             "asks by a pasted name",
-            "\n#define C(a, b) a##b\n#if C(__gfx10, 34__)\n__device__ int only = 1;\n#endif\n",
-            &[],
+            "\n#define C(a, b) a##b\n#if C(__gfx10, 31__)\n__device__ int only = 1;\n#endif\n",
+            NOT_1031,
         ),
         case(
             "has the name",
@@ -77,9 +102,13 @@ fn cases() -> Vec<Case> {
         Case { words: &["-imacros", "asks.h"], ..asks_before("asks in macros of the words") },
         Case {
             words: &["-D", "ASKED=__gfx1031__"],
-            ..case("asks by a macro of the words", "\n#if ASKED\n__device__ int only = 1;\n#endif\n", &[])
+            ..case("asks by a macro of the words", "\n#if ASKED\n__device__ int only = 1;\n#endif\n", NOT_1031)
         },
-        Case { words: &["-DASKED=__amdgcn_processor__[5] - '0'"], ..asks_before("has the name by a macro") },
+        Case {
+            words: &["-DASKED=__amdgcn_processor__[6] - '0'"],
+            derived: &[],
+            ..asks_before("has the name by a macro")
+        },
         case(
             "asks in vain",
             "\n#if defined(__gfx1031__) || defined(__GFX10__)\n__device__ int all = 1;\n#endif\n",
@@ -89,25 +118,29 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-fn build(bench: &Bench, clang: &Clang, case: &Case, coalesced: bool) -> Result<(Scratch, Vec<Device>), String> {
+fn build(bench: &Bench, clang: &Clang, case: &Case, way: Way) -> Result<(Scratch, Vec<Device>), String> {
     let scratch = bench.scratch();
     write_sources(&scratch, case.headers);
     let text = String::from_utf8_lossy(&scratch.read("a.hip")).into_owned();
     scratch.write("a.hip", text + case.text);
     scratch.write("asks.h", ASKS);
-    let mut words = if coalesced {
-        vec![bench.installed("bin/hotswap-clang++"), "-fhotswap-coalesce".to_owned()]
-    } else {
-        vec![clang.program.clone()]
+    let ours = bench.installed("bin/hotswap-clang++");
+    let (first, others) = case.gpus.split_once(',').unwrap_or((case.gpus, ""));
+    let (mut words, gpus) = match way {
+        Way::Clang => (vec![clang.program.clone()], case.gpus),
+        Way::Coalesce => (vec![ours, "-fhotswap-coalesce".to_owned()], case.gpus),
+        Way::Plan => {
+            (vec![ours, "-Xoffload-linker".to_owned(), format!("--hotswap-retarget={first}=>{others}")], first)
+        }
     };
     words.extend(if case.headers { clang.hip.clone() } else { clang.light() });
     words.extend(case.words.iter().map(|word| (*word).to_owned()));
     // The ID of a compilation is hashed from its words, which differ here.
-    words.extend([format!("--offload-arch={}", case.gpus), "-fuse-cuid=none".into()]);
+    words.extend([format!("--offload-arch={gpus}"), "-fuse-cuid=none".into()]);
     words.extend(["-MD", "-MF", "a.d", "-c", "a.hip", "-o", "a.o"].map(str::to_owned));
     let ran = Call::new(bench, &scratch.inside, &words).env("HOTSWAP_CLANG", clang.program.clone()).run();
     if !ran.ok() {
-        return Err(format!("{}: {}", if coalesced { "coalesced" } else { "clang" }, ran.brief()));
+        return Err(format!("{way:?}: {}", ran.brief()));
     }
     let found = devices(&scratch.read("a.o"))?;
     Ok((scratch, found))
@@ -139,9 +172,9 @@ fn collect(value: &serde_json::Value, found: &mut Vec<String>) {
     }
 }
 
-fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<usize, String> {
-    let (scratch, mut ours) = build(bench, clang, case, true)?;
-    let (plain, mut clangs) = build(bench, clang, case, false)?;
+fn judge(bench: &Bench, clang: &Clang, case: &Case, way: Way) -> Result<usize, String> {
+    let (scratch, mut ours) = build(bench, clang, case, way)?;
+    let (plain, mut clangs) = build(bench, clang, case, Way::Clang)?;
     let by_target = |list: &mut Vec<Device>| list.sort_by(|a, b| a.target().cmp(b.target()));
     by_target(&mut ours);
     by_target(&mut clangs);
@@ -161,16 +194,20 @@ fn judge(bench: &Bench, clang: &Clang, case: &Case) -> Result<usize, String> {
     if found == expected { Ok(found.len()) } else { Err(format!("derived are {found:?}, not {expected:?}")) }
 }
 
-#[test]
-fn one_compilation_serves_identical_siblings() {
-    let Some(bench) = Bench::ready("coalesced builds") else { return };
-    let cases: Vec<_> =
-        bench.clangs.iter().flat_map(|clang| cases().into_iter().map(move |case| (clang, case))).collect();
-    let results = parallel(&cases, |(clang, case)| judge(&bench, clang, case));
+fn all_equal_clangs_own(way: Way, takes: impl Fn(&Case, usize) -> bool) {
+    let Some(bench) = Bench::ready("derived builds") else { return };
+    let all = cases();
+    let count = bench.clangs.len();
+    let mut cases: Vec<(&Clang, &Case)> = Vec::new();
+    for (turn, clang) in bench.clangs.iter().enumerate() {
+        let taken = all.iter().enumerate().filter(|(at, case)| takes(case, (at + turn) % count));
+        cases.extend(taken.map(|(_, case)| (clang, case)));
+    }
+    let results = parallel(&cases, |(clang, case)| judge(&bench, clang, case, way));
     let derived: usize = results.iter().flatten().sum();
     let equal = results.iter().flatten().count();
     say(&format!(
-        "coalesced builds: {equal} of {} programs equal clang's own, {derived} code objects derived in them",
+        "{way:?}: {equal} of {} programs equal clang's own, {derived} code objects derived in them",
         cases.len()
     ));
     let wrong = cases.iter().zip(&results).filter_map(|((clang, case), result)| {
@@ -178,4 +215,15 @@ fn one_compilation_serves_identical_siblings() {
     });
     let wrong: Vec<_> = wrong.collect();
     assert!(wrong.is_empty(), "{} of {} programs:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn one_compilation_serves_identical_siblings() {
+    all_equal_clangs_own(Way::Coalesce, |_, _| true);
+}
+
+#[test]
+fn a_plan_derives_what_clang_would_compile() {
+    // What is asked is the same as above, so each case meets one clang; the one that compares names meets all.
+    all_equal_clangs_own(Way::Plan, |case, turn| case.gpus == RDNA2 && (turn == 0 || case.text == COMPARES_NAME));
 }

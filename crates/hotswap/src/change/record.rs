@@ -24,6 +24,8 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8]) -> Result<(), 
         size: u64::try_from(code.len()).map_err(|_| Diagnostic::error(codes::INTERNAL, "a size of 65 bits"))?,
         source: None,
         source_sha256: None,
+        text: None,
+        text_evidence: None,
         families: Vec::new(),
         code: None,
     };

@@ -1,0 +1,241 @@
+//! From what the sources said to what is compiled, derived, warned about or refused.
+//!
+//! Invariants: under the policy `compile` nothing is derived from another program than the target's own; what is derived
+//! in spite of that, or without asking, is in the record.
+//!
+//! Absent on purpose: asking ([`crate::source_text`]).
+
+use crate::question::Question;
+use crate::source_text::{Answer, Evidence};
+use hotswap_compat::{Strategy, pair};
+use hotswap_plan::{NamesPolicy, TextFinding, TextFindings};
+use hotswap_report::{Diagnostic, SourceText, codes};
+use hotswap_targets::Processor;
+use std::ffi::OsString;
+
+/// What the answers change in a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Consequences {
+    /// Words that request what has to be compiled, and take back what need not be.
+    pub words: Vec<OsString>,
+    /// For the tools of the device link.
+    pub findings: TextFindings,
+    /// What the user should know.
+    pub warnings: Vec<Diagnostic>,
+    /// One line for each target, for `--hotswap-explain`.
+    pub lines: Vec<String>,
+}
+
+impl Consequences {
+    /// Adds what follows from the answers to one question.
+    ///
+    /// # Errors
+    /// [`codes::TEXT_DIFFERS`]: the policy, or a clang that does not know the target, leaves no other way.
+    pub fn add(&mut self, question: &Question, answers: &[Answer], policy: NamesPolicy) -> Result<(), Diagnostic> {
+        let mut served = Vec::new();
+        for (target, answer) in question.targets.iter().copied().zip(answers) {
+            let case = Case { question, target, policy };
+            self.lines.push(case.line(answer));
+            if matches!(answer, Answer::Same(_)) {
+                served.extend(question.ids(target));
+            }
+            case.apply(answer, self)?;
+        }
+        if question.requested && !served.is_empty() {
+            self.words.push(format!("--no-offload-arch={}", served.join(",")).into());
+        }
+        Ok(())
+    }
+}
+
+/// One target of a question.
+struct Case<'c> {
+    question: &'c Question,
+    target: &'static Processor,
+    policy: NamesPolicy,
+}
+
+impl Case<'_> {
+    fn apply(&self, answer: &Answer, found: &mut Consequences) -> Result<(), Diagnostic> {
+        match answer {
+            // A sibling that is not the source is derived from only where it is compiled.
+            Answer::Same(from) if *from == self.question.source || self.compiles() => {
+                self.find(found, SourceText::Same, Some(from.name), None);
+            }
+            Answer::Same(_) => self.find(found, SourceText::Differs, Some(self.question.source.name), None),
+            Answer::Differs { evidence, known } => self.differs(evidence.as_ref(), *known, found)?,
+            Answer::Unknown(why) => self.unknown(why, found)?,
+        }
+        Ok(())
+    }
+
+    /// Whether a target with a text of its own is compiled.
+    fn compiles(&self) -> bool {
+        self.question.requested || self.policy == NamesPolicy::Compile
+    }
+
+    /// Whether the pair makes code for another stepping of the same GPU, which the source cannot tell apart by the host's
+    /// name for it.
+    fn is_stepping(&self) -> bool {
+        pair(self.question.source, self.target).is_some_and(|pair| pair.strategy == Strategy::Rewrite)
+    }
+
+    fn differs(&self, evidence: Option<&Evidence>, known: bool, found: &mut Consequences) -> Result<(), Diagnostic> {
+        let place = evidence.map(Evidence::to_string);
+        let short = evidence.map(Evidence::short);
+        let what = self.what(place.as_deref());
+        if self.compiles() && known {
+            self.compile(found);
+            self.find(found, SourceText::Compiled, None, short);
+            return Ok(());
+        }
+        if self.policy == NamesPolicy::Error {
+            return Err(Diagnostic::error(codes::TEXT_DIFFERS, what));
+        }
+        if self.compiles() && !self.is_stepping() {
+            let advice = format!("use a clang that knows {}, or --hotswap-names=warn", self.target);
+            return Err(Diagnostic::error(codes::TEXT_DIFFERS, format!("{what}, which clang cannot compile for"))
+                .advise(advice));
+        }
+        found.warnings.push(Diagnostic::warning(codes::TEXT_DIFFERS, what));
+        self.find(found, SourceText::Differs, Some(self.question.source.name), short);
+        Ok(())
+    }
+
+    fn unknown(&self, why: &str, found: &mut Consequences) -> Result<(), Diagnostic> {
+        let what = format!("{}=>{}: {why}", self.question.source, self.target);
+        match self.policy {
+            _ if self.question.requested => {}
+            NamesPolicy::Compile if !self.is_stepping() => {
+                self.compile(found);
+                self.find(found, SourceText::Compiled, None, Some(why.to_owned()));
+            }
+            NamesPolicy::Error => return Err(Diagnostic::error(codes::TEXT_DIFFERS, what)),
+            _ => {
+                if self.policy == NamesPolicy::Warn {
+                    found.warnings.push(Diagnostic::warning(codes::TEXT_DIFFERS, what));
+                }
+                self.find(found, SourceText::NotChecked, Some(self.question.source.name), Some(why.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn what(&self, place: Option<&str>) -> String {
+        let at = place.map(|place| format!(": {place}")).unwrap_or_default();
+        format!("the program for {} is not that for {}{at}", self.target, self.question.source)
+    }
+
+    /// Requests the target, unless the command does.
+    fn compile(&self, found: &mut Consequences) {
+        if !self.question.requested {
+            let ids = self.question.ids(self.target).join(",");
+            found.words.push(format!("--offload-arch={ids}").into());
+        }
+    }
+
+    fn find(&self, found: &mut Consequences, status: SourceText, source: Option<&str>, evidence: Option<String>) {
+        found.findings.push(TextFinding {
+            target: self.target.name.to_owned(),
+            status,
+            source: source.map(str::to_owned),
+            evidence,
+        });
+    }
+
+    /// For `--hotswap-explain`.
+    fn line(&self, answer: &Answer) -> String {
+        let target = self.target;
+        match answer {
+            Answer::Same(from) => format!("{target}: same program as for {from}"),
+            Answer::Differs { evidence: None, .. } => {
+                format!("{target}: another program than for {}", self.question.source)
+            }
+            Answer::Differs { evidence: Some(evidence), .. } => {
+                format!("{target}: another program than for {}, {evidence}", self.question.source)
+            }
+            Answer::Unknown(why) => format!("{target}: not asked, {why}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_targets::find;
+
+    fn question(source: &str, targets: &[&str], requested: bool) -> Question {
+        Question {
+            source: find(source).unwrap(),
+            source_ids: vec![source.parse().unwrap()],
+            targets: targets.iter().map(|name| find(name).unwrap()).collect(),
+            requested,
+            doubt: None,
+        }
+    }
+
+    fn differs(known: bool) -> Answer {
+        let evidence = Evidence { name: Some("__gfx1030__".into()), file: "d/a.h".into(), line: 7 };
+        Answer::Differs { evidence: Some(evidence), known }
+    }
+
+    /// Words, findings and warnings, or the code of the error.
+    fn show(question: &Question, answers: &[Answer], policy: NamesPolicy) -> String {
+        let mut found = Consequences::default();
+        match found.add(question, answers, policy) {
+            Err(error) => error.code.id.to_owned(),
+            Ok(()) => {
+                let words: Vec<_> = found.words.iter().map(|word| word.to_string_lossy()).collect();
+                let warned = if found.warnings.is_empty() { "" } else { " warned" };
+                format!("{} | {}{warned}", words.join(" "), found.findings.to_text().trim_end().replace('\n', "; "))
+            }
+        }
+    }
+
+    #[test]
+    fn each_policy_does_what_it_says() {
+        use NamesPolicy::{Compile, Error, Warn};
+        let gfx1030 = find("gfx1030").unwrap();
+        let gfx1031 = find("gfx1031").unwrap();
+        let one = question("gfx1030", &["gfx1031"], false);
+        let two = question("gfx1030", &["gfx1031", "gfx1032"], false);
+        let coalesced = question("gfx1030", &["gfx1031", "gfx1032"], true);
+        let stepping = question("gfx1250", &["gfx1250-strict"], false);
+        let same = Answer::Same(gfx1030);
+        let unknown = || Answer::Unknown("why".into());
+        let rest = [differs(true), Answer::Same(gfx1031)];
+        for (question, answers, policy, expected) in [
+            (&one, &[same.clone()][..], Compile, " | gfx1031 same gfx1030"),
+            (&one, &[differs(true)], Compile, "--offload-arch=gfx1031 | gfx1031 compiled - `__gfx1030__` at a.h:7"),
+            (&one, &[differs(true)], Error, "HS0412"),
+            (&one, &[differs(true)], Warn, " | gfx1031 differs gfx1030 `__gfx1030__` at a.h:7 warned"),
+            (&one, &[differs(false)], Compile, "HS0412"),
+            (&one, &[unknown()], Compile, "--offload-arch=gfx1031 | gfx1031 compiled - why"),
+            (&one, &[unknown()], Error, "HS0412"),
+            (&one, &[unknown()], Warn, " | gfx1031 not-checked gfx1030 why warned"),
+            (
+                &two,
+                &rest,
+                Compile,
+                "--offload-arch=gfx1031 | gfx1031 compiled - `__gfx1030__` at a.h:7; gfx1032 same gfx1031",
+            ),
+            (&two, &rest, Warn, " | gfx1031 differs gfx1030 `__gfx1030__` at a.h:7; gfx1032 differs gfx1030 warned"),
+            (
+                &coalesced,
+                &[same.clone(), same.clone()],
+                Compile,
+                "--no-offload-arch=gfx1031,gfx1032 | gfx1031 same gfx1030; gfx1032 same gfx1030",
+            ),
+            (
+                &coalesced,
+                &rest,
+                Error,
+                "--no-offload-arch=gfx1032 | gfx1031 compiled - `__gfx1030__` at a.h:7; gfx1032 same gfx1031",
+            ),
+            (&stepping, &[differs(false)], Compile, " | gfx1250-strict differs gfx1250 `__gfx1030__` at a.h:7 warned"),
+            (&stepping, &[unknown()], Compile, " | gfx1250-strict not-checked gfx1250 why"),
+        ] {
+            assert_eq!(show(question, answers, policy), expected, "{answers:?} {policy}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The questions that a command asks its sources: which targets can be derived from a processor's code object without
+//! anybody noticing, because the compiler sees the same program for both.
+//!
+//! Two things ask. A plan's pair asks whether the target, which clang does not compile for, may be derived. Coalescing
+//! asks whether a target that clang would compile for need not be compiled.
+//!
+//! Invariant: a pure function of the words and the plan.
+//!
+//! Absent on purpose: answering, which takes the preprocessor ([`crate::source_text`]).
+
+use crate::coalesce::Coalescing;
+use crate::command::Command;
+use hotswap_compat::{Allow, Available, Class, Wish, derive_target_id, route};
+use hotswap_plan::{NamesPolicy, Plan};
+use hotswap_targets::{Processor, TargetId, find};
+use std::ffi::OsString;
+
+/// One question: may these targets be derived from that source?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The processor that clang compiles for.
+    pub source: &'static Processor,
+    /// The source with each setting of features that it is requested with.
+    pub source_ids: Vec<TargetId>,
+    /// The processors to derive, in the order of their names.
+    pub targets: Vec<&'static Processor>,
+    /// Whether clang is requested to compile for the targets (coalescing).
+    pub requested: bool,
+    /// Why the text cannot be asked.
+    pub doubt: Option<String>,
+}
+
+impl Question {
+    /// The target ID that belongs to a setting of the source's features, as `--offload-arch` takes it.
+    pub fn id(&self, processor: &Processor, setting: &TargetId) -> String {
+        if processor == setting.processor {
+            return setting.to_string();
+        }
+        derive_target_id(setting, processor.name).map_or_else(|_| processor.name.to_owned(), |id| id.to_string())
+    }
+
+    /// Every target ID of a processor, each once.
+    pub fn ids(&self, processor: &Processor) -> Vec<String> {
+        let mut ids: Vec<String> = self.source_ids.iter().map(|setting| self.id(processor, setting)).collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+}
+
+/// What the plan and coalescing ask.
+pub fn questions(command: &Command, words: &[OsString], plan: &Plan, coalescing: Option<&Coalescing>) -> Vec<Question> {
+    let classes = coalescing.iter().flat_map(|coalescing| &coalescing.classes);
+    let mut asked: Vec<Question> = classes.map(of_class).collect();
+    if plan.names != NamesPolicy::Derive && command.links_device_code() {
+        asked.extend(of_plan(command, words, plan));
+    }
+    asked
+}
+
+fn of_class(class: &Class) -> Question {
+    let ids = class.features.iter().filter_map(|features| format!("{}{features}", class.source).parse().ok());
+    Question {
+        source: class.source,
+        source_ids: ids.collect(),
+        targets: class.others.clone(),
+        requested: true,
+        doubt: None,
+    }
+}
+
+/// The plan's targets by the source that they would be derived from; those that clang compiles for are not derived.
+fn of_plan(command: &Command, words: &[OsString], plan: &Plan) -> Vec<Question> {
+    let requested: Vec<TargetId> = command.archs.iter().filter_map(|arch| arch.parse().ok()).collect();
+    let available: Vec<Available> =
+        requested.iter().map(|target| Available { target: *target, recompiled: None }).collect();
+    let pairs: Vec<_> = plan.pairs.iter().map(|pair| (pair.source.as_str(), pair.target.as_str())).collect();
+    let allow = Allow { experimental: plan.experimental };
+    let mut asked: Vec<Question> = Vec::new();
+    for name in plan.targets() {
+        let selection = route(name, &available, Wish::Plan(&pairs), allow).ok();
+        let Some((source, target)) = selection.and_then(|selection| selection.source()).zip(find(name)) else {
+            continue;
+        };
+        match asked.iter_mut().find(|question| question.source == source) {
+            Some(question) => question.targets.push(target),
+            None => asked.push(Question {
+                source,
+                source_ids: requested.iter().copied().filter(|id| id.processor == source).collect(),
+                targets: vec![target],
+                requested: false,
+                doubt: None,
+            }),
+        }
+    }
+    for question in &mut asked {
+        question.doubt = doubt(command, words, question);
+    }
+    asked
+}
+
+/// Beginnings of words with which the program's text does not pass through the preprocessor, or not alone.
+const UNSEEN: &[(&str, &str)] = &[
+    ("-fmodules", "modules are read without the preprocessor"),
+    ("-fcxx-modules", "modules are read without the preprocessor"),
+    ("-fmodule-", "modules are read without the preprocessor"),
+    ("-include-pch", "a precompiled header is read without the preprocessor"),
+    ("-fplugin", "a plugin may ask for the GPU"),
+    ("-fpass-plugin", "a plugin may ask for the GPU"),
+    ("-load", "a plugin may ask for the GPU"),
+    ("--hipstdpar", "clang puts the program together itself"),
+];
+
+/// Why the preprocessor cannot tell.
+fn doubt(command: &Command, words: &[OsString], question: &Question) -> Option<String> {
+    if command.hip_sources().any(|input| input.path == "-") {
+        return Some("the source is standard input, which can be read once".to_owned());
+    }
+    let unseen = |word: &OsString| {
+        let text = word.to_string_lossy();
+        UNSEEN.iter().find(|(prefix, _)| text.starts_with(prefix)).map(|(_, why)| format!("`{text}`: {why}"))
+    };
+    let members: Vec<_> = question.targets.iter().chain([&question.source]).copied().collect();
+    let for_one = || words.iter().find(|word| crate::coalesce::names_one(word, &members));
+    words
+        .iter()
+        .find_map(unseen)
+        .or_else(|| for_one().map(|word| format!("`{}` is for one GPU", word.to_string_lossy())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::scan;
+
+    fn show(pairs: &str, text: &str) -> String {
+        let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+        let mut plan = Plan::default();
+        plan.add_pairs(pairs).unwrap();
+        let one = |question: Question| {
+            let ids: Vec<_> = question.targets.iter().map(|target| question.ids(target).join("+")).collect();
+            let doubt = question.doubt.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("{}=>{}{doubt}", question.ids(question.source).join("+"), ids.join(","))
+        };
+        questions(&scan(&words), &words, &plan, None).into_iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_plan_asks_about_what_it_would_derive() {
+        for (pairs, words, expected) in [
+            ("gfx1030=>gfx1032,gfx1031", "--offload-arch=gfx1030 -c a.hip", "gfx1030=>gfx1031,gfx1032"),
+            ("gfx1030=>gfx1032,gfx1031", "--offload-arch=gfx1030,gfx1031 -c a.hip", "gfx1030=>gfx1032"),
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1100 -c a.hip", ""),
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1030 -E a.hip", ""),
+            ("gfx1030=>gfx1031", "--offload-arch=gfx1030 a.o -o a", ""),
+            (
+                "gfx900=>gfx902",
+                "--offload-arch=gfx900:xnack+,gfx900:xnack- -c a.hip",
+                "gfx900:xnack++gfx900:xnack-=>gfx902:xnack++gfx902:xnack-",
+            ),
+            (
+                "gfx1030=>gfx1031 gfx900=>gfx902",
+                "--offload-arch=gfx1030,gfx900 a.hip b.hip -o x",
+                "gfx1030=>gfx1031 gfx900=>gfx902",
+            ),
+            ("gfx1030=>gfx10-3-generic", "--offload-arch=gfx1030 -c a.hip", "gfx1030=>gfx10-3-generic"),
+        ] {
+            assert_eq!(show(pairs, words), expected, "{pairs} {words}");
+        }
+    }
+
+    #[test]
+    fn text_that_the_preprocessor_does_not_see_is_in_doubt() {
+        for (words, part) in [
+            ("-x hip -c -", "standard input"),
+            ("-c a.hip -include-pch a.pch", "precompiled header"),
+            ("-c a.hip -Xarch_gfx1031 -O0", "`-Xarch_gfx1031` is for one GPU"),
+            ("-c a.hip -Xarch_gfx1030 -O0", "`-Xarch_gfx1030` is for one GPU"),
+            ("-c a.hip -D__gfx1031__", "is for one GPU"),
+        ] {
+            let shown = show("gfx1030=>gfx1031", &format!("--offload-arch=gfx1030 {words}"));
+            assert!(shown.contains(part), "{words}: {shown}");
+        }
+        assert!(!show("gfx1030=>gfx1031", "--offload-arch=gfx1030 -c -O3 -g -fprofile-generate a.hip").contains('('));
+    }
+}

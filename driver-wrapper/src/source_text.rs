@@ -1,0 +1,231 @@
+//! Whether the compiler sees the same program for several GPUs: the source is asked, in three steps that cost more each.
+//!
+//! 1. *Poison*: the preprocessor runs once with every name poisoned that differs between the GPUs (`#pragma GCC poison`),
+//!    so that it stops where the text asks for one of them, in an `#ifdef` and in a name that is pasted together, too.
+//!    A text that runs through is the same for all. The names are clang's own: its predefined macros for each GPU are
+//!    compared, once for each compiler and set of GPUs.
+//! 2. *Text*: one that does not run through may ask in vain, or ask the same for all of them: it is made for each GPU
+//!    and compared.
+//! 3. *Module*: texts that differ in the name alone (`"gfx1031"` passed to a function that knows only other names) may
+//!    still be one program: the front end's LLVM IR is made for each GPU, before any optimisation, and compared.
+//!
+//! Targets that are not the source's program are compared with each other, so that one of them is compiled for all that
+//! are the same.
+//!
+//! Invariants: whatever goes wrong in here means "not the same"; nothing is left behind; a text with something that the
+//! back end or the assembler resolves per GPU (`.amdgcn.gfx_generation_*`, `__oclc_ISA_version`) is never the same.
+//!
+//! Absent on purpose: what is done about the answer ([`crate::answers`]), and clang's own configuration files, whose
+//! words these runs read as the compilation does.
+
+mod difference;
+mod module;
+mod poison;
+mod run;
+
+use crate::question::Question;
+use difference::{first_difference, named_place};
+use hotswap_compat::{Status, Strategy, Verdict, pair, verdict};
+use hotswap_targets::Processor;
+use poison::Poison;
+pub use run::Preprocessor;
+use run::Program;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::thread;
+
+/// A place in the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// What the text asks for there, if it was found.
+    pub name: Option<String>,
+    /// File as the preprocessor names it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+}
+
+impl Evidence {
+    /// With the file's name alone: records must not differ between two folders.
+    pub fn short(&self) -> String {
+        let file = self.file.rsplit('/').next().unwrap_or_default().to_owned();
+        Self { file, ..self.clone() }.to_string()
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "`{name}` at {}:{}", self.file, self.line),
+            None => write!(f, "{}:{}", self.file, self.line),
+        }
+    }
+}
+
+/// The answer about one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The compiler sees the program that it sees for this processor, the source or a target that is not the source's.
+    Same(&'static Processor),
+    /// It sees another program than for the source and for every earlier target.
+    Differs {
+        /// Where, if the texts could be compared.
+        evidence: Option<Evidence>,
+        /// Whether clang knows the target, so that it can be compiled.
+        known: bool,
+    },
+    /// The source could not be asked; why.
+    Unknown(String),
+}
+
+/// The answers for the question's targets, in their order.
+pub fn answer(preprocessor: &Preprocessor<'_>, question: &Question) -> Vec<Answer> {
+    let unknown = |why: &str| vec![Answer::Unknown(why.to_owned()); question.targets.len()];
+    if let Some(why) = &question.doubt {
+        return unknown(why);
+    }
+    let programs = preprocessor.programs();
+    if programs.is_empty() {
+        return unknown("the command has no source");
+    }
+    let Some(poison) = Poison::prepare(preprocessor, question) else {
+        return unknown("clang does not print its macros for the GPU");
+    };
+    if programs.iter().all(|program| poison.asks_nothing(preprocessor, program, question)) {
+        return vec![Answer::Same(question.source); question.targets.len()];
+    }
+    let compared = Comparison::new(preprocessor, &programs, question, &poison);
+    compared.answers()
+}
+
+/// The texts of all sources for all targets.
+struct Comparison<'c> {
+    preprocessor: &'c Preprocessor<'c>,
+    programs: &'c [Program],
+    question: &'c Question,
+    poison: &'c Poison,
+    /// By target ID, a text for each source; `None` where it could not be made or is resolved later.
+    texts: BTreeMap<String, Option<Vec<Vec<u8>>>>,
+}
+
+impl<'c> Comparison<'c> {
+    fn new(
+        preprocessor: &'c Preprocessor<'c>,
+        programs: &'c [Program],
+        question: &'c Question,
+        poison: &'c Poison,
+    ) -> Self {
+        let known = question.targets.iter().copied().filter(|target| poison.knows(target));
+        let ids: Vec<String> = known.chain([question.source]).flat_map(|processor| question.ids(processor)).collect();
+        let texts = all(&ids, |id| texts(preprocessor, programs, id));
+        Self { preprocessor, programs, question, poison, texts: ids.into_iter().zip(texts).collect() }
+    }
+
+    fn answers(&self) -> Vec<Answer> {
+        let source = self.question.source;
+        let mut modules: BTreeMap<String, Option<Vec<[u8; 32]>>> = BTreeMap::new();
+        let mut compiled: Vec<&'static Processor> = Vec::new();
+        let mut answers = Vec::new();
+        for target in self.question.targets.iter().copied() {
+            if !self.poison.knows(target) {
+                answers.push(self.answer_for_unknown());
+                continue;
+            }
+            let mut others =
+                [source].into_iter().chain(compiled.iter().copied().filter(|from| is_sibling(from, target)));
+            match others.find(|other| self.is_same(other, target, &mut modules)) {
+                Some(other) => answers.push(Answer::Same(other)),
+                None => {
+                    compiled.push(target);
+                    answers.push(Answer::Differs { evidence: self.evidence(target), known: true });
+                }
+            }
+        }
+        answers
+    }
+
+    /// Whether the compiler sees one program for both, with each setting of features.
+    fn is_same(
+        &self,
+        one: &Processor,
+        other: &Processor,
+        modules: &mut BTreeMap<String, Option<Vec<[u8; 32]>>>,
+    ) -> bool {
+        self.question.source_ids.iter().all(|setting| {
+            let ids = [self.question.id(one, setting), self.question.id(other, setting)];
+            let texts = ids.each_ref().map(|id| self.texts.get(id).and_then(Option::as_ref));
+            let [Some(one_text), Some(other_text)] = texts else { return false };
+            one_text == other_text
+                || module::differ_in_names_alone([(one, one_text), (other, other_text)])
+                    && self.has_same_modules(&ids, modules)
+        })
+    }
+
+    fn has_same_modules(&self, ids: &[String; 2], modules: &mut BTreeMap<String, Option<Vec<[u8; 32]>>>) -> bool {
+        let missing: Vec<String> = ids.iter().filter(|id| !modules.contains_key(*id)).cloned().collect();
+        let made = all(&missing, |id| self.preprocessor.modules(self.programs, id));
+        modules.extend(missing.into_iter().zip(made));
+        let [one, other] = ids.each_ref().map(|id| modules.get(id).and_then(Option::as_ref));
+        one.is_some() && one == other
+    }
+
+    /// Where the text for the target begins to differ from the source's.
+    fn evidence(&self, target: &Processor) -> Option<Evidence> {
+        let setting = self.question.source_ids.first()?;
+        let texts = |processor| self.texts.get(&self.question.id(processor, setting))?.as_ref();
+        let pairs = texts(self.question.source).zip(texts(target));
+        let mut places = pairs.into_iter().flat_map(|(one, other)| one.iter().zip(other));
+        let place = places.find_map(|(one, other)| first_difference(one, other));
+        place
+            .map(|place| named_place(place, self.poison.names()))
+            .or_else(|| self.poison.first_use(self.preprocessor, self.programs, self.question))
+    }
+
+    /// A target that clang does not know: the source's text must not change where its names are taken away.
+    fn answer_for_unknown(&self) -> Answer {
+        let ids = self.question.ids(self.question.source);
+        let without = all(&ids, |id| {
+            let texts =
+                self.programs.iter().map(|program| self.poison.text_without_names(self.preprocessor, program, id));
+            texts.collect::<Option<Vec<_>>>()
+        });
+        let is_same = ids
+            .iter()
+            .zip(&without)
+            .all(|(id, without)| without.is_some() && self.texts.get(id).is_some_and(|text| text == without));
+        if is_same {
+            return Answer::Same(self.question.source);
+        }
+        Answer::Differs {
+            evidence: self.poison.first_use(self.preprocessor, self.programs, self.question),
+            known: false,
+        }
+    }
+}
+
+/// Whether code of `source` is, byte for byte, what the compiler makes for `target` of the same program.
+fn is_sibling(source: &Processor, target: &Processor) -> bool {
+    let is_validated =
+        |pair: hotswap_compat::Pair| pair.status == Status::Validated && pair.strategy == Strategy::Relabel;
+    matches!(verdict(source, target), Verdict::Identical { checks } if checks.is_empty())
+        && pair(source, target).is_some_and(is_validated)
+}
+
+/// A text for each source; `None` where one cannot be made, or something in it is resolved per GPU later.
+fn texts(preprocessor: &Preprocessor<'_>, programs: &[Program], id: &str) -> Option<Vec<Vec<u8>>> {
+    let text = |program| preprocessor.text(program, id, &[]).filter(|text| !poison::resolved_late(text));
+    programs.iter().map(text).collect()
+}
+
+/// Applies `make` to all items on all cores; clang is a process of its own each time.
+fn all<T: Send>(items: &[String], make: impl Fn(&str) -> T + Sync) -> Vec<T> {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let mut made = Vec::with_capacity(items.len());
+    for part in items.chunks(workers) {
+        thread::scope(|scope| {
+            let running: Vec<_> = part.iter().map(|item| scope.spawn(|| make(item))).collect();
+            made.extend(running.into_iter().map(|thread| thread.join().expect("asking does not panic")));
+        });
+    }
+    made
+}

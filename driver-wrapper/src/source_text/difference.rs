@@ -1,0 +1,83 @@
+//! Where two preprocessed texts begin to differ, in terms of the source.
+
+use super::Evidence;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// How far above a difference the directive is looked for that made it.
+const LINES_ABOVE: usize = 400;
+
+/// The file and line at which two texts with line markers (`# LINE "FILE" FLAGS`) begin to differ.
+pub(super) fn first_difference(one: &[u8], other: &[u8]) -> Option<Evidence> {
+    let (mut file, mut line) = (String::new(), 0);
+    let mut others = other.split(|byte| *byte == b'\n');
+    for text in one.split(|byte| *byte == b'\n') {
+        if others.next() != Some(text) {
+            return (!file.is_empty()).then_some(Evidence { name: None, file, line });
+        }
+        match marker(text) {
+            Some((number, name)) => (line, file) = (number, name),
+            None => line += 1,
+        }
+    }
+    None
+}
+
+/// A line marker's line and file.
+fn marker(text: &[u8]) -> Option<(usize, String)> {
+    let text = std::str::from_utf8(text.strip_prefix(b"# ")?).ok()?;
+    let (number, rest) = text.split_once(" \"")?;
+    let (file, _) = rest.rsplit_once('"')?;
+    Some((number.parse().ok()?, file.replace("\\\\", "\\").replace("\\\"", "\"")))
+}
+
+/// The same place with the name that is asked for there: in the line itself, or in a directive above it.
+pub(super) fn named_place(place: Evidence, names: &BTreeSet<String>) -> Evidence {
+    let Ok(text) = fs::read(&place.file) else { return place };
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = place.line.min(lines.len());
+    let found =
+        (last.saturating_sub(LINES_ABOVE)..last).rev().find_map(|at| Some((at + 1, name_in_line(lines[at], names)?)));
+    match found {
+        Some((line, name)) => Evidence { name: Some(name), line, ..place },
+        None => place,
+    }
+}
+
+/// The longest of the names that a line holds as a word.
+pub(super) fn name_in_line(line: &str, names: &BTreeSet<String>) -> Option<String> {
+    let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|word| names.contains(*word)).max_by_key(|word| word.len()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_named_by_file_and_line() {
+        let one = b"# 1 \"a.hip\"\n# 1 \"dir/b.h\" 1\nint a;\nint b;\n# 2 \"a.hip\" 2\nint c;\n";
+        let mut other = one.to_vec();
+        assert_eq!(first_difference(one, &other), None);
+        let at = other.iter().position(|byte| *byte == b'b').unwrap();
+        assert_eq!(other[at], b'b');
+        other = String::from_utf8_lossy(one).replace("int b;", "int d;").into_bytes();
+        assert_eq!(first_difference(one, &other).unwrap().to_string(), "dir/b.h:2");
+        other = String::from_utf8_lossy(one).replace("int c;", "").into_bytes();
+        assert_eq!(first_difference(one, &other).unwrap().to_string(), "a.hip:2");
+        assert_eq!(first_difference(b"int a;", b"int b;"), None);
+    }
+
+    #[test]
+    fn the_directive_above_a_difference_names_the_macro() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.h");
+        fs::write(&file, "#if __gfx1030__x\n#endif\n#ifdef __gfx1030__\nint a;\n#endif\n").unwrap();
+        let names: BTreeSet<String> = ["__gfx1030__".to_owned()].into();
+        let place = Evidence { name: None, file: file.display().to_string(), line: 4 };
+        assert_eq!(named_place(place.clone(), &names).short(), "`__gfx1030__` at a.h:3");
+        assert_eq!(named_place(Evidence { line: 2, ..place.clone() }, &names).short(), "a.h:2");
+        assert_eq!(named_place(Evidence { file: "absent.h".into(), ..place }, &names).short(), "absent.h:4");
+    }
+}

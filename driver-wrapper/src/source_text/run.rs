@@ -1,0 +1,156 @@
+//! Runs of the real clang over the sources of a command.
+
+use super::module;
+use crate::command::Command;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+
+/// More text than any translation unit has; what is longer is not compared.
+const TEXT_LIMIT: u64 = 1 << 30;
+
+/// Words that would leave files behind, or stop before the preprocessor has done its work.
+const LEFT_OUT: &[&str] = &["--save-temps", "-save-temps", "-ftime-trace", "-ftime-report", "-emit-llvm"];
+/// The same, with a word behind them.
+const LEFT_OUT_WITH_VALUE: &[&str] = &["-MJ", "-gen-cdb-fragment-path", "-dumpdir", "-dumpbase"];
+
+/// A compiler with the words of one command, response files expanded and HotSwap's removed.
+#[derive(Debug)]
+pub struct Preprocessor<'a> {
+    /// The real clang.
+    pub clang: &'a Path,
+    /// What makes it the driver that was called.
+    pub mode: Option<&'static str>,
+    /// The words.
+    pub words: &'a [OsString],
+}
+
+/// The words of a command that compile one of its sources.
+#[derive(Debug)]
+pub(super) struct Program {
+    words: Vec<OsString>,
+}
+
+impl Preprocessor<'_> {
+    /// One for each HIP source of the command.
+    pub(super) fn programs(&self) -> Vec<Program> {
+        let command = crate::command::scan(self.words);
+        command.hip_sources().map(|source| Program { words: words_of(self.words, &command, source.word) }).collect()
+    }
+
+    /// The program's text for that GPU. `first` stands in front of the user's words.
+    pub(super) fn text(&self, program: &Program, id: &str, first: &[OsString]) -> Option<Vec<u8>> {
+        output(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]))
+    }
+
+    /// What clang says about a program that it cannot preprocess.
+    pub(super) fn complaints(&self, program: &Program, id: &str, first: &[OsString]) -> Option<String> {
+        let words = self.device_words(program, id, first, &["-E", "-o", "/dev/null"]);
+        let said = clang(self.clang, &words).stderr(Stdio::piped()).output().ok()?;
+        Some(String::from_utf8_lossy(&said.stderr).into_owned())
+    }
+
+    /// A hash of each program's LLVM IR as the front end leaves it, without what names the GPU it was made for.
+    ///
+    /// The device libraries are left out: those of siblings differ in the name alone, and retargeting knows that.
+    pub(super) fn modules(&self, programs: &[Program], id: &str) -> Option<Vec<[u8; 32]>> {
+        let words = ["-nogpulib", "-emit-llvm", "-S", "-Xclang", "-disable-llvm-passes", "-fuse-cuid=none", "-o", "-"];
+        let one = |program| {
+            let text = output(self.clang, &self.device_words(program, id, &[], &words))?;
+            module::hash_without_target(&text, id)
+        };
+        programs.iter().map(one).collect()
+    }
+
+    /// The macros that clang predefines for that GPU, a definition each.
+    pub(super) fn macros(&self, id: &str) -> Option<Vec<String>> {
+        let arch = format!("--offload-arch={id}");
+        let words = ["-nogpuinc", "-nogpulib", &arch, "--offload-device-only", "-E", "-dM", "-x", "hip", "/dev/null"];
+        let text = String::from_utf8(output(self.clang, &words.map(OsString::from))?).ok()?;
+        Some(text.lines().map(str::to_owned).collect())
+    }
+
+    fn device_words(&self, program: &Program, id: &str, first: &[OsString], last: &[&str]) -> Vec<OsString> {
+        let mut words: Vec<OsString> = self.mode.iter().map(OsString::from).collect();
+        words.extend_from_slice(first);
+        // The last of several outputs wins. `-w`: a warning is no difference, nor is it with -Werror.
+        let arch = format!("--offload-arch={id}");
+        let mut behind: Vec<OsString> =
+            ["--no-offload-arch=all", &arch, "--offload-device-only", "-w"].map(Into::into).into();
+        behind.extend(last.iter().map(OsString::from));
+        if writes_dependencies(&program.words) {
+            behind.extend(["-MF", "/dev/null"].map(Into::into));
+        }
+        // Behind `--` every word is an input.
+        let end = program.words.iter().position(|word| word == "--").unwrap_or(program.words.len());
+        words.extend_from_slice(&program.words[..end]);
+        words.extend(behind);
+        words.extend_from_slice(&program.words[end..]);
+        words
+    }
+}
+
+/// The command's words with one input alone, and without those that leave files behind.
+fn words_of(words: &[OsString], command: &Command, source: usize) -> Vec<OsString> {
+    let is_other = |at: usize| command.inputs.iter().any(|input| input.word == at && at != source);
+    let mut kept = Vec::with_capacity(words.len());
+    let mut skip = false;
+    for (at, word) in words.iter().enumerate() {
+        let text = word.to_string_lossy();
+        let goes = skip || is_other(at) || LEFT_OUT.iter().any(|start| text.starts_with(start));
+        skip = !skip && LEFT_OUT_WITH_VALUE.iter().any(|name| text == *name);
+        if !goes && !skip {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}
+
+/// Flags after which clang writes a file about dependencies that the compilation itself is to write.
+fn writes_dependencies(words: &[OsString]) -> bool {
+    words.iter().any(|word| word == "-MD" || word == "-MMD" || word.as_encoded_bytes().starts_with(b"-MF"))
+}
+
+fn clang(clang: &Path, words: &[OsString]) -> Process {
+    let mut process = Process::new(clang);
+    process.args(words).env_remove("COMPILER_PATH").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    process
+}
+
+/// What clang prints with those words; `None` if it fails. What it has to say is said again by the compilation.
+fn output(program: &Path, words: &[OsString]) -> Option<Vec<u8>> {
+    let mut child = clang(program, words).stdout(Stdio::piped()).spawn().ok()?;
+    let mut text = Vec::new();
+    let read = child.stdout.take()?.take(TEXT_LIMIT).read_to_end(&mut text);
+    let status = child.wait().ok()?;
+    (read.is_ok() && status.success() && (text.len() as u64) < TEXT_LIMIT).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_is_asked_alone_and_leaves_nothing_behind() {
+        let words = "-O2 a.hip b.o -MJ x.json -save-temps=obj main.cpp -x hip c.cpp -lm -o x";
+        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words };
+        let programs = preprocessor.programs();
+        let shown: Vec<String> = programs
+            .iter()
+            .map(|program| program.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(shown, ["-O2 a.hip -x hip -lm -o x", "-O2 -x hip c.cpp -lm -o x"]);
+    }
+
+    #[test]
+    fn words_of_ours_stand_in_front_of_the_inputs_that_two_dashes_begin() {
+        let words: Vec<OsString> = ["-O2", "--", "-a.hip"].map(OsString::from).into();
+        let preprocessor = Preprocessor { clang: Path::new("clang"), mode: None, words: &words };
+        let program = Program { words: words.clone() };
+        let made = preprocessor.device_words(&program, "gfx1030", &[], &["-E"]);
+        assert_eq!(made.last().unwrap(), "-a.hip");
+        assert!(made.iter().position(|word| word == "-E") < made.iter().position(|word| word == "--"));
+    }
+}
