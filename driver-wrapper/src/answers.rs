@@ -20,6 +20,8 @@ pub struct Consequences {
     pub words: Vec<OsString>,
     /// For the tools of the device link.
     pub findings: TextFindings,
+    /// Targets for which some units of a link lend the bitcode of another processor.
+    pub lent: Vec<String>,
     /// What the user should know.
     pub warnings: Vec<Diagnostic>,
     /// One line for each target, for `--hotswap-explain`.

@@ -103,13 +103,12 @@ impl Coalescing {
 fn doubt(command: &Command, words: &[OsString]) -> Option<String> {
     let sources = || command.inputs.iter().filter(|input| input.kind != InputKind::Link);
     let compiled = matches!(command.phase, Phase::Compile | Phase::Link);
-    let why = if !command.has_hip_source() {
+    let only_links = command.links_relocatable() && !command.has_hip_source();
+    let why = if !command.has_hip_source() && !only_links {
         "no HIP source is compiled"
     } else if !compiled || command.scope != Scope::Both || command.emit_llvm || command.relocatable {
         "the output is not one fat binary in a host object"
-    } else if command.rdc {
-        "relocatable device code is joined with that of other objects, GPU by GPU"
-    } else if sources().count() != 1 {
+    } else if !only_links && sources().count() != 1 {
         "there is more than one source"
     } else if sources().any(|input| input.path == "-") {
         "the source is standard input"
@@ -166,11 +165,12 @@ mod tests {
             ("--no-offload-arch=gfx1031 -c a.hip", "no two of the GPUs are identical siblings"),
             ("--offload-arch=native -c a.hip", "a GPU is not known"),
             ("-c a.cpp", "no HIP source is compiled"),
-            ("a.o --hip-link", "no HIP source is compiled"),
+            ("a.o --hip-link", "gfx1030=>gfx1031"),
+            ("a.o -c", "no HIP source is compiled"),
             ("-E a.hip", "the output is not one fat binary in a host object"),
             ("-S a.hip", "the output is not one fat binary in a host object"),
             ("--offload-device-only -c a.hip", "the output is not one fat binary in a host object"),
-            ("-fgpu-rdc -c a.hip", "relocatable device code is joined with that of other objects, GPU by GPU"),
+            ("-fgpu-rdc -c a.hip", "gfx1030=>gfx1031"),
             ("-c a.hip b.hip", "there is more than one source"),
             ("a.hip main.cpp -o x", "there is more than one source"),
             ("-x hip -c -", "the source is standard input"),

@@ -357,6 +357,23 @@ impl Command {
         self.has_hip_source() && self.scope != Scope::Host && reaches
     }
 
+    /// Whether relocatable device code is compiled into an object, for a later link.
+    pub fn compiles_relocatable(&self) -> bool {
+        self.rdc
+            && self.has_hip_source()
+            && self.phase == Phase::Compile
+            && self.scope == Scope::Both
+            && !self.emit_llvm
+            && !self.relocatable
+            && !self.openmp
+    }
+
+    /// Whether relocatable device code is linked.
+    pub fn links_relocatable(&self) -> bool {
+        self.links_host_code()
+            && (self.offload_link || self.new_driver == Some(true) || (self.is_hip() && self.rdc) || self.hip_link)
+    }
+
     /// Whether the host linker makes a program or library, or joins objects for one.
     pub fn links_host_code(&self) -> bool {
         self.phase == Phase::Link && self.scope == Scope::Both && !self.static_library && self.has_inputs()

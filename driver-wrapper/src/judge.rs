@@ -248,7 +248,8 @@ fn no_part(command: &Command, source: Source) -> Result<Option<&'static str>, Di
     if command.driver_mode.as_deref() == Some("cl") && explicit {
         return Err(Diagnostic::error(codes::USAGE, "--driver-mode=cl with a plan").advise("use the g++ driver mode"));
     }
-    if !(command.links_device_code() || command.links_host_code()) {
+    // Relocatable code is derived in a later link, which must know what its source says.
+    if !(command.links_device_code() || command.links_host_code() || command.compiles_relocatable()) {
         // What clang's configuration files and CCC_OVERRIDE_OPTIONS add is not seen here. Words give
         // way to a token, so if clang links device code after all, HotSwap is there. (A token of the
         // build system stays in any case, and the real linker would stop at it.)

@@ -30,9 +30,11 @@ pub mod objects;
 pub mod options;
 pub mod profile;
 pub mod question;
+pub mod relocatable;
 pub mod source_text;
 pub mod store;
 pub mod toolchain;
+pub mod units;
 pub mod words;
 
 use answers::Consequences;
@@ -120,10 +122,18 @@ impl Call {
         let mode = if judgement.cxx_mode { Some("--driver-mode=g++") } else { clang.mode };
         added.splice(0..0, mode.map(OsString::from));
         let asked = self.ask(judgement, &clang.path, mode)?;
+        if settings.switch(Id::Coalesce)? && judgement.command.links_relocatable() {
+            let units = units::of_inputs(&judgement.command);
+            let nothing = hotswap_plan::Plan::default();
+            let plan = if let Decision::WithPlan(with) = &judgement.decision { &with.plan } else { &nothing };
+            relocatable::refuse_unrequested(&judgement.command, &units, plan)?;
+        }
         if !env.is_empty() {
             // A finding of a command above this one is none of this one's.
             let findings = Some(&asked.findings).filter(|findings| !findings.is_empty());
             env.push((names::ENV_TEXT, findings.map(|findings| findings.to_text().into())));
+            let lent = Some(asked.lent.join(" ")).filter(|lent| !lent.is_empty());
+            env.push((names::ENV_LENT, lent.map(OsString::from)));
         }
         let Added { front, back, env: tools } = self.profile(judgement, &clang, settings, dry, warn)?;
         added.extend(front);
@@ -173,6 +183,7 @@ impl Call {
             let answers = source_text::answer(&preprocessor, question);
             found.add(question, &answers, plan.plan.names)?;
         }
+        relocatable::decide(&judgement.command, plan, &mut found)?;
         Ok(found)
     }
 

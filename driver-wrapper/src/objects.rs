@@ -49,7 +49,7 @@ pub fn look(command: &Command) -> Relocatable {
 }
 
 /// `-lname` is `libname.a`, `-l:file` is that file.
-fn library(name: &OsString, folders: &[OsString]) -> Option<PathBuf> {
+pub(crate) fn library(name: &OsString, folders: &[OsString]) -> Option<PathBuf> {
     let bytes = name.as_bytes();
     let file = match bytes.strip_prefix(b":") {
         Some(file) => file.to_vec(),

@@ -51,8 +51,8 @@ impl Question {
 /// What the plan and coalescing ask.
 pub fn questions(command: &Command, words: &[OsString], plan: &Plan, coalescing: Option<&Coalescing>) -> Vec<Question> {
     let classes = coalescing.iter().flat_map(|coalescing| &coalescing.classes);
-    let mut asked: Vec<Question> = classes.map(of_class).collect();
-    if plan.names != NamesPolicy::Derive && command.links_device_code() {
+    let mut asked: Vec<Question> = classes.filter(|_| command.has_hip_source()).map(of_class).collect();
+    if plan.names != NamesPolicy::Derive && (command.links_device_code() || command.compiles_relocatable()) {
         asked.extend(of_plan(command, words, plan));
     }
     asked

@@ -17,6 +17,8 @@ pub(crate) struct Context {
     plan: Option<(String, String)>,
     /// What the source's text says about the plan's targets.
     findings: String,
+    /// Targets for which units of a link lend the bitcode of another processor, separated by blanks.
+    lent: String,
     /// Folder of the real tools, if the wrapper or the user named one.
     llvm_bin: Option<PathBuf>,
     /// The device link's output goes to the user as it is: no bundle will follow.
@@ -35,6 +37,7 @@ impl Context {
             tool,
             plan: text(words::ENV_PLAN)?.zip(text(words::ENV_PLAN_TEXT)?),
             findings: text(words::ENV_TEXT)?.unwrap_or_default(),
+            lent: text(words::ENV_LENT)?.unwrap_or_default(),
             llvm_bin: set(words::ENV_LLVM_BIN).map(PathBuf::from),
             bare_output: set(words::ENV_BARE_OUTPUT).is_some(),
             trace: set(words::ENV_TRACE).map(PathBuf::from),
@@ -76,6 +79,11 @@ impl Context {
     /// What the source's text says about the plan's targets; nothing where no source was at hand.
     pub(crate) fn text_findings(&self) -> Result<TextFindings, Diagnostic> {
         TextFindings::parse(&self.findings)
+    }
+
+    /// Targets for which units of a link lend the bitcode of another processor.
+    pub(crate) fn lent_targets(&self) -> impl Iterator<Item = &str> {
+        self.lent.split_whitespace()
     }
 
     /// The hash of the plan, for messages and the trace.

@@ -7,7 +7,7 @@
 use crate::context::Context;
 use crate::device_link::refuse_special_file;
 use crate::words::CommandLine;
-use crate::{child, trace};
+use crate::{child, text_mark, trace};
 use hotswap_pipeline::Expansion;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
 use hotswap_report::{Diagnostic, codes};
@@ -22,6 +22,9 @@ pub(crate) fn bundler(context: &Context, args: &[OsString]) -> Result<u8, Diagno
     let queries = ["-unbundle", "--unbundle", "-list", "--list", "-help", "--help", "-version", "--version"];
     let writes_objects = line.value_of(&["-type", "--type"]).is_some_and(|kind| kind == "o");
     let output = line.value_of(&["-output", "--output", "-outputs", "--outputs"]);
+    if context.lent_targets().next().is_some() && line.has(&["-unbundle", "--unbundle"]) {
+        return text_mark::unbundle(context, &real, &line, args);
+    }
     match output {
         Some(output) if context.has_plan() && writes_objects && !line.has(&queries) => {
             then_expand(context, &real, &line, args, &PathBuf::from(output))
@@ -44,7 +47,8 @@ pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8,
     let Some(linker) = line.value_of(&["--linker-path"]) else {
         return Err(child::exec(context, &real, args));
     };
-    let mut words = args.to_vec();
+    let lending = text_mark::lending_objects(context, &line)?;
+    let (mut words, _files) = lending.unwrap_or_else(|| (args.to_vec(), Vec::new()));
     let mut own = OsString::from("--linker-path=");
     own.push(own_host_linker()?);
     // The last one counts, so a response file that holds the first can stay as it is.
@@ -91,6 +95,9 @@ fn then_expand(
     }
     let bytes = hotswap_files::open(output)?;
     refuse_garbage(&bytes, output)?;
+    if !hotswap_bundle::is_bundle(&bytes) {
+        text_mark::mark_object(context, output)?;
+    }
     let expansion = hotswap_pipeline::expand(&bytes, &plan, &context.text_findings()?, level)
         .map_err(|error| error.in_file(output))?;
     if let Some(new) = &expansion.bytes {

@@ -22,6 +22,7 @@ mod counter_names;
 mod device_link;
 mod fat_binary;
 mod host_link;
+mod text_mark;
 mod tool;
 mod trace;
 mod words;
@@ -55,6 +56,7 @@ fn run() -> Result<u8, Diagnostic> {
         Tool::Lld | Tool::LdLld => device_link::run(&context, &args),
         Tool::Bundler => fat_binary::bundler(&context, &args),
         Tool::LinkerWrapper => fat_binary::linker_wrapper(&context, &args),
+        Tool::OffloadBinary | Tool::OffloadPackager => text_mark::packager(&context, &args),
         Tool::HostLinker => host_link::run(&context, &args),
     }
 }

@@ -15,6 +15,10 @@ pub(crate) enum Tool {
     Bundler,
     /// `clang-linker-wrapper`: device link, fat binary and host link of the new driver.
     LinkerWrapper,
+    /// `llvm-offload-binary`: puts relocatable device code of the new driver into an offload binary.
+    OffloadBinary,
+    /// The older name of the same tool.
+    OffloadPackager,
     /// Ours alone: what `clang-linker-wrapper` runs as its host linker.
     HostLinker,
 }
@@ -25,6 +29,8 @@ const NAMES: &[(&str, Tool)] = &[
     ("ld.lld", Tool::LdLld),
     ("clang-offload-bundler", Tool::Bundler),
     ("clang-linker-wrapper", Tool::LinkerWrapper),
+    ("llvm-offload-binary", Tool::OffloadBinary),
+    ("clang-offload-packager", Tool::OffloadPackager),
     ("hotswap-host-link", Tool::HostLinker),
 ];
 

@@ -124,20 +124,25 @@ impl<'a> CommandLine<'a> {
 
     /// The last value of an option written `-o V`, `-oV`, `--name V`, `--name=V` or `-name=V`.
     pub(crate) fn value_of(&self, names: &[&str]) -> Option<OsString> {
-        let mut value = None;
+        self.values_of(names).pop()
+    }
+
+    /// Every value of such an option, in their order.
+    pub(crate) fn values_of(&self, names: &[&str]) -> Vec<OsString> {
+        let mut values = Vec::new();
         let mut words = self.words();
         while let Some(word) = words.next() {
             for name in names {
                 match word.as_bytes().strip_prefix(name.as_bytes()) {
-                    Some([]) => value = words.next().map(OsStr::to_owned),
-                    Some([b'=', rest @ ..]) if name.len() > 2 => value = Some(OsStr::from_bytes(rest).to_owned()),
-                    Some(rest) if name.len() == 2 => value = Some(OsStr::from_bytes(rest).to_owned()),
+                    Some([]) => values.extend(words.next().map(OsStr::to_owned)),
+                    Some([b'=', rest @ ..]) if name.len() > 2 => values.push(OsStr::from_bytes(rest).to_owned()),
+                    Some(rest) if name.len() == 2 => values.push(OsStr::from_bytes(rest).to_owned()),
                     _ => continue,
                 }
                 break;
             }
         }
-        value
+        values
     }
 
     /// Whether one of the words stands there.
@@ -157,7 +162,7 @@ impl Stripped {
     }
 }
 
-fn in_memory(content: &[u8]) -> std::io::Result<File> {
+pub(crate) fn in_memory(content: &[u8]) -> std::io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("hotswap-input", MemfdFlags::empty())?);
     file.write_all(content)?;
     file.rewind()?;

@@ -31,7 +31,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-isa", &["hotswap-isa-meta"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
     // The wrapper judges words and plans; what is in an object is the interposer's business.
-    ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-compat",
+    ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-bundle", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),
     ("hotswap-linker-plugin", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                                 "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline"]),

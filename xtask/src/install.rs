@@ -48,6 +48,8 @@ const LINKS: &[(&str, &str)] = &[
     ("libexec/hotswap/ld.lld", "lld"),
     ("libexec/hotswap/clang-offload-bundler", "lld"),
     ("libexec/hotswap/clang-linker-wrapper", "lld"),
+    ("libexec/hotswap/llvm-offload-binary", "lld"),
+    ("libexec/hotswap/clang-offload-packager", "lld"),
     ("libexec/hotswap/hotswap-host-link", "lld"),
 ];
 

@@ -13,6 +13,7 @@
 //! Absent on purpose: asking (the driver wrapper), and the plan itself, whose hash must not depend on the source.
 
 use hotswap_report::{Diagnostic, SourceText, codes};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What is known about one target.
@@ -37,6 +38,12 @@ pub struct TextFindings {
 impl TextFindings {
     /// Adds a finding.
     pub fn push(&mut self, finding: TextFinding) {
+        self.list.push(finding);
+    }
+
+    /// Adds a finding in the place of the one about the same target.
+    pub fn set(&mut self, finding: TextFinding) {
+        self.list.retain(|old| old.target != finding.target);
         self.list.push(finding);
     }
 
@@ -91,6 +98,57 @@ fn parse_line(line: &str) -> Option<TextFinding> {
     })
 }
 
+/// For which targets the text of a relocatable unit is that of another one, which the unit has bitcode for.
+///
+/// It travels in the unit's object: as a string of the image that LLVM's OffloadBinary holds, or (old offload driver) in
+/// a section of its own. Its text is `TARGET=SOURCE+TARGET=SOURCE`; commas separate the strings of an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextMark(BTreeMap<String, String>);
+
+impl TextMark {
+    /// Key of the image's string.
+    pub const KEY: &'static str = "hotswap-text";
+    /// Name of the section; host linkers leave it out (`SHF_EXCLUDE`).
+    pub const SECTION: &'static str = ".hotswap.text";
+
+    /// The mark that follows from the findings of the unit's compilation; empty where nothing is the same.
+    pub fn of(findings: &TextFindings) -> Self {
+        let same = findings.iter().filter(|finding| finding.status == SourceText::Same);
+        Self(same.filter_map(|finding| Some((finding.target.clone(), finding.source.clone()?))).collect())
+    }
+
+    /// Reads a mark; parts that are none are left out, so that nothing is known then.
+    pub fn parse(text: &str) -> Self {
+        let pairs = text.trim_end_matches('\0').split('+').filter_map(|pair| pair.split_once('='));
+        Self(pairs.map(|(target, source)| (target.to_owned(), source.to_owned())).collect())
+    }
+
+    /// The one text of this mark.
+    pub fn to_text(&self) -> String {
+        self.0.iter().map(|(target, source)| format!("{target}={source}")).collect::<Vec<_>>().join("+")
+    }
+
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The processor whose text the target's is.
+    pub fn source_of(&self, target: &str) -> Option<&str> {
+        self.0.get(target).map(String::as_str)
+    }
+
+    /// Targets with their sources.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(target, source)| (target.as_str(), source.as_str()))
+    }
+
+    /// Adds what another mark says.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +167,11 @@ mod tests {
         assert_eq!(findings.to_text(), "gfx1031 compiled - `__gfx1030__` at a b.h:7\ngfx1032 same gfx1031\n");
         assert_eq!(TextFindings::parse(&findings.to_text()).unwrap(), findings);
         assert_eq!(findings.find("gfx1032").unwrap().source.as_deref(), Some("gfx1031"));
+        let mark = TextMark::of(&findings);
+        assert_eq!(mark.to_text(), "gfx1032=gfx1031");
+        assert_eq!(TextMark::parse("gfx1032=gfx1031\0"), mark);
+        assert_eq!((mark.source_of("gfx1032"), mark.source_of("gfx1031")), (Some("gfx1031"), None));
+        assert!(TextMark::parse("damaged").is_empty());
         assert!(TextFindings::parse("").unwrap().is_empty());
         for damaged in ["gfx1031", "gfx1031 maybe -", "gfx1031 same"] {
             assert_eq!(TextFindings::parse(damaged).unwrap_err().code, codes::INTERNAL, "{damaged}");

@@ -13,7 +13,7 @@ mod plan;
 mod store;
 pub mod words;
 
-pub use findings::{TextFinding, TextFindings};
+pub use findings::{TextFinding, TextFindings, TextMark};
 pub use plan::{NamesPolicy, Pair, Plan, Policy};
 pub use store::{find, save};
 

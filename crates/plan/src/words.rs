@@ -37,6 +37,8 @@ pub const ENV_PLAN: &str = "HOTSWAP_PLAN_TOKEN";
 pub const ENV_PLAN_TEXT: &str = "HOTSWAP_PLAN_TEXT";
 /// Set by the wrapper: what the source's text says about the plan's targets ([`crate::TextFindings`]).
 pub const ENV_TEXT: &str = "HOTSWAP_TEXT";
+/// Set by the wrapper: targets for which some units of a link lend the bitcode of another processor, separated by blanks.
+pub const ENV_LENT: &str = "HOTSWAP_LENT";
 /// Set by the wrapper: the folder with the real `lld`, `ld.lld`, `clang-offload-bundler` and
 /// `clang-linker-wrapper`. May be set by the user, too.
 pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";

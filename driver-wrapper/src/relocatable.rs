@@ -1,0 +1,163 @@
+//! Links of relocatable device code: what the units say decides which targets are linked and which are derived.
+//!
+//! Invariant: a target whose text differs in one unit is linked as clang would link it, or the link is refused; it is never
+//! derived.
+//!
+//! Absent on purpose: reading the units ([`crate::units`]), and giving the link the bitcode of a unit whose text is the
+//! same for two targets (the interposer).
+
+use crate::answers::Consequences;
+use crate::command::Command;
+use crate::judge::WithPlan;
+use crate::units::{self, Linked, Unit};
+use hotswap_plan::{NamesPolicy, Plan, TextFinding, TextMark};
+use hotswap_report::{Diagnostic, SourceText, codes};
+use std::collections::BTreeSet;
+
+/// Adds to what the command's own sources say what its objects say.
+///
+/// # Errors
+/// [`codes::TEXT_DIFFERS`] where one unit has code of its own for a target and another one cannot give any;
+/// [`refuse_unrequested`].
+pub fn decide(command: &Command, plan: &WithPlan, found: &mut Consequences) -> Result<(), Diagnostic> {
+    if !command.links_relocatable() || plan.plan.names == NamesPolicy::Derive {
+        return Ok(());
+    }
+    let mut units = units::of_inputs(command);
+    units.extend(own_sources(command, found));
+    for (source, targets) in by_source(plan, &units) {
+        for (target, linked) in units::decide(&units, &source, &targets) {
+            let link = Link { command, units: &units, source: &source };
+            link.apply(&target, &linked, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sources that are compiled in the same command, as one unit: clang compiles all of them for the same targets.
+fn own_sources(command: &Command, found: &Consequences) -> Option<Unit> {
+    let source = command.hip_sources().next().filter(|_| command.rdc)?;
+    let requested = command.archs.iter().map(|arch| processor(arch));
+    let compiled = found.findings.iter().filter(|finding| finding.status == SourceText::Compiled);
+    let mut targets: BTreeSet<String> =
+        requested.chain(compiled.map(|finding| finding.target.as_str())).map(str::to_owned).collect();
+    let mark = TextMark::of(&found.findings);
+    targets.retain(|target| mark.source_of(target).is_none());
+    Some(Unit { name: source.path.display().to_string(), in_archive: false, targets, mark })
+}
+
+/// The name of the processor in a target ID.
+fn processor(id: &str) -> &str {
+    id.split(':').next().unwrap_or_default()
+}
+
+/// The plan's targets by the source that some unit has code for.
+fn by_source<'p>(plan: &'p WithPlan, units: &[Unit]) -> Vec<(String, Vec<&'p str>)> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for pair in &plan.plan.pairs {
+        let is_there = units.iter().any(|unit| unit.targets.contains(&pair.source));
+        let is_grouped = groups.iter().any(|(_, targets)| targets.contains(&pair.target.as_str()));
+        if !is_there || is_grouped {
+            continue;
+        }
+        match groups.iter_mut().find(|(source, _)| *source == pair.source) {
+            Some((_, targets)) => targets.push(&pair.target),
+            None => groups.push((pair.source.clone(), vec![&pair.target])),
+        }
+    }
+    groups
+}
+
+/// A link of the new driver that names no processors makes code for those that its units have code for. A unit that was
+/// coalesced lacks code for some that its compilation was requested for.
+///
+/// # Errors
+/// [`codes::NO_ROUTE`] naming the unit.
+pub fn refuse_unrequested(command: &Command, units: &[Unit], plan: &Plan) -> Result<(), Diagnostic> {
+    let targets = plan.targets();
+    let unrequested = |unit: &Unit| {
+        unit.mark.iter().find(|(target, _)| !targets.contains(target)).map(|(t, s)| (t.to_owned(), s.to_owned()))
+    };
+    let found = units.iter().find_map(|unit| Some((unit, unrequested(unit)?)));
+    let Some((unit, (target, source))) = found.filter(|_| command.archs.is_empty()) else { return Ok(()) };
+    let what = format!(
+        "{} was compiled once for {source} and {target}, and the link does not say for which processors it is",
+        unit.name
+    );
+    Err(Diagnostic::error(codes::NO_ROUTE, what).advise("give the link the --offload-arch words of the compilations"))
+}
+
+/// One link.
+struct Link<'l> {
+    command: &'l Command,
+    units: &'l [Unit],
+    source: &'l str,
+}
+
+impl Link<'_> {
+    fn apply(&self, target: &str, linked: &Linked, found: &mut Consequences) -> Result<(), Diagnostic> {
+        found.lines.push(format!("{target}: {}", self.line(linked)));
+        let requested = self.command.archs.iter().any(|arch| processor(arch) == target);
+        let (status, source, evidence) = match linked {
+            Linked::Derived(from) => {
+                if requested {
+                    found.words.push(format!("--no-offload-arch={target}").into());
+                }
+                (SourceText::Same, Some(from.clone()), None)
+            }
+            Linked::NotChecked(unit) => (SourceText::NotChecked, Some(self.source.to_owned()), Some(file_name(unit))),
+            Linked::Own(unit) => {
+                if !requested {
+                    found.words.push(format!("--offload-arch={target}").into());
+                }
+                self.lend(target, found)?;
+                (SourceText::Compiled, None, Some(file_name(unit)))
+            }
+            Linked::Mixed(own, silent) => return Err(self.mixed(target, own, silent)),
+        };
+        found.findings.set(TextFinding { target: target.to_owned(), status, source, evidence });
+        Ok(())
+    }
+
+    /// Units without bitcode of the target lend that of the processor whose text is the same.
+    fn lend(&self, target: &str, found: &mut Consequences) -> Result<(), Diagnostic> {
+        let lenders: Vec<&Unit> = self.units.iter().filter(|unit| !unit.targets.contains(target)).collect();
+        if let Some(unit) = lenders.iter().find(|unit| unit.in_archive) {
+            let what = format!(
+                "{} has code for {} alone, and other units have some of their own for {target}",
+                unit.name, self.source
+            );
+            let advice = format!(
+                "compile the archive's sources with --offload-arch={target}, too, or link the objects themselves"
+            );
+            return Err(Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice));
+        }
+        if !lenders.is_empty() {
+            found.lent.push(target.to_owned());
+        }
+        Ok(())
+    }
+
+    fn mixed(&self, target: &str, own: &str, silent: &str) -> Diagnostic {
+        let what = format!(
+            "{own} has code of its own for {target}, because its text depends on the name of the GPU; {silent} has none, and nothing says that its text is the same"
+        );
+        let advice =
+            format!("compile {silent} with this plan through hotswap-clang, or with --offload-arch={target}, too");
+        Diagnostic::error(codes::TEXT_DIFFERS, what).advise(advice)
+    }
+
+    fn line(&self, linked: &Linked) -> String {
+        match linked {
+            Linked::Derived(from) => format!("same program as for {from} in all units"),
+            Linked::NotChecked(unit) => format!("not asked, {unit} does not tell"),
+            Linked::Own(unit) => format!("another program than for {}, {unit}", self.source),
+            Linked::Mixed(own, silent) => format!("cannot be linked, {own} has code for it and {silent} has none"),
+        }
+    }
+}
+
+/// Records must not differ between two folders.
+fn file_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}

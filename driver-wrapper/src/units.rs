@@ -1,0 +1,176 @@
+//! The relocatable device code among a link's inputs, unit by unit: which targets each unit was compiled for, and for which
+//! others its compilation has seen the same program.
+//!
+//! A unit whose text depends on the GPU's name holds bitcode for each target with a text of its own; any other unit holds
+//! that of the plan's source and a *text mark*, which the interposer writes (`hotswap_plan::TextMark`). From both follows,
+//! target by target, whether the linked code object may be derived, must be linked, or cannot be had.
+//!
+//! Invariants: a target is derived from another one only where every unit has the same text for both, or where no unit
+//! tells; units without device code do not matter.
+//!
+//! Absent on purpose: linking, and lending one target's bitcode to another (the interposer).
+
+use crate::command::{Command, InputKind};
+use crate::objects::library;
+use hotswap_bundle::{EntryId, OffloadBinary};
+use hotswap_plan::TextMark;
+use object::read::archive::ArchiveFile;
+use object::{Object, ObjectSection};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Section of relocatable device code by the new driver.
+const NEW: &str = ".llvm.offloading";
+/// Begin of the sections of relocatable device code by the old driver.
+const OLD: &str = "__CLANG_OFFLOAD_BUNDLE__";
+/// `OffloadKind` of HIP.
+const HIP: u16 = 4;
+
+/// The device code of one object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unit {
+    /// File, with the member of an archive.
+    pub name: String,
+    /// Whether it is a member of an archive.
+    pub in_archive: bool,
+    /// Processors that it has bitcode for.
+    pub targets: BTreeSet<String>,
+    /// For which others its text is the same.
+    pub mark: TextMark,
+}
+
+impl Unit {
+    /// The processor whose bitcode stands for the target's; `None` where nothing tells.
+    pub fn text_of<'u>(&'u self, target: &'u str) -> Option<&'u str> {
+        if self.targets.contains(target) {
+            return Some(target);
+        }
+        self.mark.source_of(target).filter(|source| self.targets.contains(*source))
+    }
+}
+
+/// How a target comes about in a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Linked {
+    /// Derived from the linked code object of that processor, which has the same text in every unit.
+    Derived(String),
+    /// Derived as the plan says: that unit does not tell whether its text is the same.
+    NotChecked(String),
+    /// Linked from bitcode of its own, because that unit has some.
+    Own(String),
+    /// Neither: the first unit has bitcode of its own, the second neither that nor a mark.
+    Mixed(String, String),
+}
+
+/// Decides for each target, in their order; `source` is the plan's for all of them.
+pub fn decide(units: &[Unit], source: &str, targets: &[&str]) -> Vec<(String, Linked)> {
+    let mut linked: Vec<&str> = vec![source];
+    let mut decided = Vec::new();
+    for target in targets {
+        let how = decide_one(units, source, target, &linked);
+        if matches!(how, Linked::Own(_)) {
+            linked.push(target);
+        }
+        decided.push(((*target).to_owned(), how));
+    }
+    decided
+}
+
+fn decide_one(units: &[Unit], source: &str, target: &str, linked: &[&str]) -> Linked {
+    let own = units.iter().find(|unit| unit.targets.contains(target));
+    let silent = units.iter().find(|unit| unit.text_of(target).is_none());
+    match (own, silent) {
+        (Some(own), Some(silent)) => Linked::Mixed(own.name.clone(), silent.name.clone()),
+        (None, Some(silent)) => Linked::NotChecked(silent.name.clone()),
+        (own, None) => {
+            let is_same = |other: &&&str| units.iter().all(|unit| unit.text_of(target) == unit.text_of(other));
+            match linked.iter().find(is_same) {
+                Some(other) => Linked::Derived((*other).to_owned()),
+                None => Linked::Own(own.or(units.first()).map_or_else(|| source.to_owned(), |unit| unit.name.clone())),
+            }
+        }
+    }
+}
+
+/// The units among a command's objects and archives. Files that cannot be read are the linker's to judge.
+pub fn of_inputs(command: &Command) -> Vec<Unit> {
+    let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
+    let named = inputs.map(|input| PathBuf::from(&input.path));
+    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_folders));
+    named.chain(libraries).flat_map(|path| of_file(&path)).collect()
+}
+
+fn of_file(path: &Path) -> Vec<Unit> {
+    let Ok(bytes) = hotswap_files::open(path) else { return Vec::new() };
+    let name = path.display().to_string();
+    let Ok(archive) = ArchiveFile::parse(&bytes[..]) else {
+        return of_object(&bytes, name, false).into_iter().collect();
+    };
+    let members = archive.members().flatten().filter_map(|member| {
+        let label = format!("{name}({})", String::from_utf8_lossy(member.name()));
+        of_object(member.data(&bytes[..]).ok()?, label, true)
+    });
+    members.collect()
+}
+
+/// `None` for a file without relocatable device code.
+pub fn of_object(bytes: &[u8], name: String, in_archive: bool) -> Option<Unit> {
+    let file = object::File::parse(bytes).ok()?;
+    let mut unit = Unit { name, in_archive, ..Unit::default() };
+    for section in file.sections() {
+        let section_name = section.name().unwrap_or_default();
+        if section_name == TextMark::SECTION {
+            unit.mark = TextMark::parse(&String::from_utf8_lossy(section.data().unwrap_or_default()));
+        } else if section_name == NEW {
+            add_images(section.data().unwrap_or_default(), &mut unit);
+        } else if let Some(id) = section_name.strip_prefix(OLD) {
+            let id = EntryId::parse(id).ok().filter(EntryId::is_hip);
+            unit.targets.extend(id.and_then(|id| id.processor().map(str::to_owned)));
+        }
+    }
+    (!unit.targets.is_empty()).then_some(unit)
+}
+
+/// The images of the offload binaries that lie one behind another.
+fn add_images(mut bytes: &[u8], unit: &mut Unit) {
+    while let Ok((binary, size)) = OffloadBinary::parse(bytes) {
+        for image in binary.images.iter().filter(|image| image.offload_kind == HIP) {
+            let arch = image.string("arch").and_then(|arch| arch.split(':').next());
+            unit.targets.extend(arch.map(str::to_owned));
+            unit.mark.extend(image.string(TextMark::KEY).map(TextMark::parse).unwrap_or_default());
+        }
+        bytes = bytes.get(size.next_multiple_of(8)..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(name: &str, targets: &str, mark: &str) -> Unit {
+        let targets = targets.split(' ').map(str::to_owned).collect();
+        Unit { name: name.to_owned(), in_archive: false, targets, mark: TextMark::parse(mark) }
+    }
+
+    fn show(units: &[Unit]) -> String {
+        let one = |(target, how)| format!("{target} {how:?}");
+        decide(units, "gfx1030", &["gfx1031", "gfx1032"]).into_iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn a_target_is_derived_where_every_unit_has_one_text() {
+        let same = || unit("same.o", "gfx1030", "gfx1031=gfx1030+gfx1032=gfx1030");
+        let asks = || unit("asks.o", "gfx1030 gfx1031", "gfx1032=gfx1031");
+        let foreign = || unit("foreign.o", "gfx1030", "");
+        let full = || unit("full.o", "gfx1030 gfx1031 gfx1032", "");
+        for (units, expected) in [
+            (vec![same(), same()], r#"gfx1031 Derived("gfx1030"); gfx1032 Derived("gfx1030")"#),
+            (vec![same(), foreign()], r#"gfx1031 NotChecked("foreign.o"); gfx1032 NotChecked("foreign.o")"#),
+            (vec![same(), asks()], r#"gfx1031 Own("asks.o"); gfx1032 Derived("gfx1031")"#),
+            (vec![asks(), foreign()], r#"gfx1031 Mixed("asks.o", "foreign.o"); gfx1032 NotChecked("foreign.o")"#),
+            (vec![asks(), full()], r#"gfx1031 Own("asks.o"); gfx1032 Own("full.o")"#),
+        ] {
+            assert_eq!(show(&units), expected);
+        }
+    }
+}

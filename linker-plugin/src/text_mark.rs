@@ -1,0 +1,269 @@
+//! Relocatable device code of one text for several targets: the mark that says so, and the bitcode that a unit lends.
+//!
+//! Where a unit is compiled, the findings of the wrapper become a mark in its object: a further string of each image of
+//! the new driver (`llvm-offload-binary`), a section of its own behind the old driver's bundler. Where units are linked and
+//! one of them has code of its own for a target, the others lend the bitcode of the processor whose text is the same for
+//! them, so that the link sees what it would see had all units been compiled for the target.
+//!
+//! Invariants: only a unit with a mark lends; a unit keeps the place that it has in the link, and with it the order of
+//! functions; files of the user are never changed, what is lent is in memory or in the link's own temporary files.
+//!
+//! Absent on purpose: deciding which targets are linked (the wrapper, which sees all units first), archives, whose members
+//! do not lend (refused by the wrapper).
+
+use crate::child;
+use crate::context::Context;
+use crate::words::{CommandLine, in_memory};
+use hotswap_bundle::{EntryId, OffloadBinary, OffloadImage};
+use hotswap_plan::TextMark;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::find;
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// `OffloadKind` of HIP.
+const HIP: u16 = 4;
+/// Section of the new driver's images.
+const IMAGES: &str = ".llvm.offloading";
+
+/// `llvm-offload-binary` and its older name: each image of the unit gets the mark.
+pub(crate) fn packager(context: &Context, args: &[OsString]) -> Result<u8, Diagnostic> {
+    let real = context.real_tool(context.tool.name())?;
+    let mark = TextMark::of(&context.text_findings()?);
+    let line = CommandLine::new(args);
+    if !context.has_plan() || mark.is_empty() || !line.words().any(is_hip_image) {
+        return Err(child::exec(context, &real, args));
+    }
+    let marked = |word: &OsStr| {
+        let mut word = word.to_owned();
+        if is_hip_image(&word) {
+            word.push(format!(",{}={}", TextMark::KEY, mark.to_text()));
+        }
+        word
+    };
+    let words: Vec<OsString> = line.words().map(marked).collect();
+    Err(child::exec(context, &real, &words))
+}
+
+fn is_hip_image(word: &OsStr) -> bool {
+    let text = word.to_string_lossy();
+    text.starts_with("--image=") && text.split(',').any(|part| part == "kind=hip")
+}
+
+/// Adds the mark to the object that the old driver's bundler has written.
+pub(crate) fn mark_object(context: &Context, object: &Path) -> Result<(), Diagnostic> {
+    let mark = TextMark::of(&context.text_findings()?);
+    if mark.is_empty() {
+        return Ok(());
+    }
+    // The bundler itself needs this tool, so it is there.
+    let real = context.real_tool("llvm-objcopy")?;
+    let content = in_memory(mark.to_text().as_bytes()).map_err(|error| cannot_write(&error))?;
+    let section = format!("{}=/proc/self/fd/{}", TextMark::SECTION, content.as_raw_fd());
+    let words = [
+        format!("--add-section={section}").into(),
+        format!("--set-section-flags={}=exclude", TextMark::SECTION).into(),
+        object.as_os_str().to_owned(),
+    ];
+    match child::run(context, &real, &words)? {
+        0 => Ok(()),
+        _ => Err(Diagnostic::error(codes::CHILD_FAILED, "llvm-objcopy has not added the text mark").in_file(object)),
+    }
+}
+
+/// Unbundles an object of the old driver, then fills what is missing for lent targets.
+pub(crate) fn unbundle(
+    context: &Context,
+    real: &Path,
+    line: &CommandLine,
+    args: &[OsString],
+) -> Result<u8, Diagnostic> {
+    let code = child::run(context, real, args)?;
+    let input = line.value_of(&["-input", "--input"]).map(PathBuf::from);
+    let targets = line.value_of(&["-targets", "--targets"]).unwrap_or_default();
+    if let (0, Some(input)) = (code, input) {
+        let outputs = line.values_of(&["-output", "--output"]);
+        let targets = targets.to_string_lossy().split(',').map(processor_of).collect::<Vec<_>>();
+        lend_files(context, &input, &targets, &outputs)?;
+    }
+    Ok(code)
+}
+
+fn processor_of(id: &str) -> Option<String> {
+    EntryId::parse(id).ok()?.processor().map(str::to_owned)
+}
+
+/// `targets` and `outputs` belong together, in their order.
+fn lend_files(
+    context: &Context,
+    input: &Path,
+    targets: &[Option<String>],
+    outputs: &[OsString],
+) -> Result<(), Diagnostic> {
+    let output_of = |name: &str| {
+        let at = targets.iter().position(|target| target.as_deref() == Some(name))?;
+        outputs.get(at).map(PathBuf::from)
+    };
+    for target in context.lent_targets() {
+        let Some(output) = output_of(target).filter(|output| is_empty(output)) else { continue };
+        let mark = read_mark(input)?;
+        let Some(source) = mark.source_of(target).and_then(output_of).filter(|source| !is_empty(source)) else {
+            continue;
+        };
+        fs::copy(source, &output).map_err(|error| cannot_write(&error).in_file(&output))?;
+    }
+    Ok(())
+}
+
+fn is_empty(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.len() == 0)
+}
+
+fn read_mark(path: &Path) -> Result<TextMark, Diagnostic> {
+    let bytes = hotswap_files::open(path)?;
+    let file = object::File::parse(&bytes[..]).ok();
+    let section = file.as_ref().and_then(|file| file.section_by_name(TextMark::SECTION));
+    let text = section.and_then(|section| section.data().ok().map(|data| String::from_utf8_lossy(data).into_owned()));
+    Ok(text.map(|text| TextMark::parse(&text)).unwrap_or_default())
+}
+
+/// The words of `clang-linker-wrapper` with objects that lend replaced by copies in memory, which live as long as the files.
+pub(crate) fn lending_objects(
+    context: &Context,
+    line: &CommandLine,
+) -> Result<Option<(Vec<OsString>, Vec<File>)>, Diagnostic> {
+    let lent: Vec<&str> = context.lent_targets().collect();
+    if lent.is_empty() {
+        return Ok(None);
+    }
+    let (mut words, mut files) = (Vec::new(), Vec::new());
+    for word in line.words() {
+        match lending_copy(word, &lent)? {
+            Some(copy) => {
+                let file = in_memory(&copy).map_err(|error| cannot_write(&error))?;
+                words.push(format!("/proc/self/fd/{}", file.as_raw_fd()).into());
+                files.push(file);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    Ok(Some((words, files)))
+}
+
+/// The object with images for the lent targets; `None` for any other word, and where it has nothing to lend.
+fn lending_copy(word: &OsStr, lent: &[&str]) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let path = Path::new(word);
+    if word.as_bytes().starts_with(b"-") || !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = hotswap_files::open(path)?;
+    let Ok(file) = ElfFile64::<Endianness>::parse(&bytes[..]) else { return Ok(None) };
+    let Some(section) = file.section_by_name(IMAGES) else { return Ok(None) };
+    let content = section.data().map_err(|error| malformed(path, &error))?;
+    let more = lent_images(content, lent).map_err(|error| error.in_file(path))?;
+    if more.is_empty() {
+        return Ok(None);
+    }
+    let table = file.elf_header().e_shoff.get(Endianness::Little) as usize;
+    let header = table + section.index().0 * SECTION_HEADER;
+    Ok(Some(with_section_at_end(&bytes, header, &[content, &more].concat())))
+}
+
+/// Size of a section header, and where its offset and size stand.
+const SECTION_HEADER: usize = 64;
+const OFFSET: usize = 24;
+
+/// A copy of the object whose section lies behind everything else with new content; nothing else moves.
+fn with_section_at_end(object: &[u8], header: usize, content: &[u8]) -> Vec<u8> {
+    let mut copy = object.to_vec();
+    copy.resize(object.len().next_multiple_of(8), 0);
+    let place = [copy.len() as u64, content.len() as u64].map(u64::to_le_bytes).concat();
+    copy.extend_from_slice(content);
+    copy[header + OFFSET..header + OFFSET + place.len()].copy_from_slice(&place);
+    copy
+}
+
+/// Further offload binaries, one for each target that the images' marks allow.
+fn lent_images(mut content: &[u8], lent: &[&str]) -> Result<Vec<u8>, Diagnostic> {
+    let mut more = Vec::new();
+    while !content.is_empty() {
+        let (binary, size) = OffloadBinary::parse(content)?;
+        let images = || binary.images.iter().filter(|image| image.offload_kind == HIP);
+        for target in lent.iter().filter(|target| images().all(|image| image.string("arch") != Some(target))) {
+            let lends = |image: &&OffloadImage<'_>| {
+                let mark = image.string(TextMark::KEY).map(TextMark::parse).unwrap_or_default();
+                mark.source_of(target).is_some_and(|source| image.string("arch") == Some(source))
+            };
+            let Some(image) = images().find(lends).and_then(|image| for_target(image, target)) else { continue };
+            let lent = OffloadBinary { version: binary.version, compressed: false, images: vec![image] };
+            more.extend_from_slice(&lent.to_bytes()?);
+        }
+        content = content.get(size.next_multiple_of(8)..).unwrap_or_default();
+    }
+    Ok(more)
+}
+
+/// The image under the names of another target; from LLVM 24 on the triple names it, too.
+fn for_target<'a>(image: &OffloadImage<'a>, target: &str) -> Option<OffloadImage<'a>> {
+    let (from, to) = (find(image.string("arch")?)?, find(target)?);
+    let mut image = image.clone();
+    for (key, value) in &mut image.strings {
+        match key.as_str() {
+            "arch" => *value = to.name.to_owned(),
+            "triple" => {
+                let [_, own] = from.triples();
+                *value = if *value == own { to.triples()[1].clone() } else { value.clone() };
+            }
+            _ => {}
+        }
+    }
+    Some(image)
+}
+
+fn cannot_write(error: &std::io::Error) -> Diagnostic {
+    Diagnostic::error(codes::CANNOT_WRITE, error.to_string())
+}
+
+fn malformed(path: &Path, error: &object::Error) -> Diagnostic {
+    Diagnostic::error(codes::MALFORMED, error.to_string()).in_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(arch: &str, mark: Option<&str>) -> OffloadImage<'static> {
+        let mut strings = vec![("arch".to_owned(), arch.to_owned())];
+        strings.extend(mark.map(|mark| (TextMark::KEY.to_owned(), mark.to_owned())));
+        OffloadImage { image_kind: 2, offload_kind: HIP, flags: 0, strings, data: b"bitcode!".to_vec().into() }
+    }
+
+    fn lent(images: Vec<OffloadImage<'_>>, targets: &[&str]) -> Vec<String> {
+        let binary = OffloadBinary { version: 2, compressed: false, images }.to_bytes().unwrap();
+        let more = lent_images(&binary, targets).unwrap();
+        let (mut rest, mut found) = (&more[..], Vec::new());
+        while let Ok((binary, size)) = OffloadBinary::parse(rest) {
+            found.extend(binary.images.iter().filter_map(|image| image.string("arch").map(str::to_owned)));
+            rest = &rest[size..];
+        }
+        found
+    }
+
+    #[test]
+    fn only_marked_images_lend_and_only_what_is_missing() {
+        let mark = Some("gfx1031=gfx1030+gfx1032=gfx1031");
+        assert_eq!(lent(vec![image("gfx1030", mark)], &["gfx1031"]), ["gfx1031"]);
+        assert!(lent(vec![image("gfx1030", None)], &["gfx1031"]).is_empty());
+        assert!(lent(vec![image("gfx1030", mark), image("gfx1031", mark)], &["gfx1031"]).is_empty());
+        assert!(lent(vec![image("gfx1030", mark)], &["gfx1032"]).is_empty());
+        assert_eq!(lent(vec![image("gfx1030", mark), image("gfx1031", mark)], &["gfx1031", "gfx1032"]), ["gfx1032"]);
+        let mut named = image("gfx1030", mark);
+        named.strings.push(("triple".into(), "amdgpu10.30-amd-amdhsa".into()));
+        assert_eq!(for_target(&named, "gfx1031").unwrap().string("triple"), Some("amdgpu10.31-amd-amdhsa"));
+    }
+}
