@@ -4,7 +4,10 @@
 
 use hotswap_tests::artifact::{Device, devices};
 use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
+use std::time::Duration;
 
+/// Seven compilations of the largest program, beside other tests.
+const LIMIT: Duration = Duration::from_secs(900);
 const SIBLINGS: &str = "gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036";
 
 /// Name, and the text of a program.
@@ -21,7 +24,8 @@ void use(void *space, size_t &size, int *in, int *out) {
     ),
     (
         "rocPRIM",
-        r"#include <hip/hip_runtime.h>
+        r"#include <cstring>
+#include <hip/hip_runtime.h>
 #include <rocprim/rocprim.hpp>
 void use(void *space, size_t &size, int *in, int *out) {
   (void)rocprim::inclusive_scan(space, size, in, out, 1000, rocprim::plus<int>());
@@ -56,7 +60,7 @@ fn build(bench: &Bench, clang: &Clang, text: &str, words: &[String]) -> Result<(
     scratch.write("a.hip", text);
     let rest = ["-O1", "-w", "-fuse-cuid=none", "-c", "a.hip", "-o", "a.o"].map(str::to_owned);
     let words = [words, &clang.hip, &rest].concat();
-    let ran = Call::new(bench, &scratch.inside, &words).env("HOTSWAP_CLANG", clang.program.clone()).run();
+    let ran = Call::new(bench, &scratch.inside, &words).env("HOTSWAP_CLANG", clang.program.clone()).limit(LIMIT).run();
     if !ran.ok() {
         return Err(ran.brief());
     }

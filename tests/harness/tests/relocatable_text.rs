@@ -2,13 +2,15 @@
 //! is clang's own, by a plan and coalesced; units that do not tell are recorded or refused.
 
 use hotswap_tests::artifact::{Device, devices};
+use hotswap_tests::mode::write_sources;
 use hotswap_tests::{Bench, Call, Clang, Ran, Scratch, parallel, say};
 
 const GPUS: &str = "gfx1030,gfx1031,gfx1032,gfx1036";
 const OTHERS: &str = "gfx1031,gfx1032,gfx1036";
 
 /// Has another text for gfx1031, and calls the other unit.
-const ASKS: &str = r"#define SHARED __attribute__((shared))
+const ASKS: &str = r#"#include "hip.h"
+#define SHARED __attribute__((shared))
 __attribute__((device)) float helper(float x, int n);
 #ifdef __gfx1031__
 #define FACTOR 3
@@ -23,9 +25,10 @@ __attribute__((global)) void ask(float *p, int n) {
   p[i] = helper(s[63 - i], n) * FACTOR;
 }
 int main() {}
-";
+"#;
 /// Asks nothing.
-const SAME: &str = r"__attribute__((device)) __attribute__((noinline)) float deep(float x, int n) {
+const SAME: &str = r#"#include "hip.h"
+__attribute__((device)) __attribute__((noinline)) float deep(float x, int n) {
   float r = 0;
   for (int i = 0; i < n; ++i)
     r += x * i;
@@ -33,7 +36,7 @@ const SAME: &str = r"__attribute__((device)) __attribute__((noinline)) float dee
 }
 __attribute__((device)) float helper(float x, int n) { return deep(x, n) + deep(x + 1, n / 2); }
 __attribute__((global)) void same(float *p, int n) { p[0] = helper(p[0], n); }
-";
+"#;
 
 /// How a build asks for the other GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,7 @@ struct Build<'b> {
 impl<'b> Build<'b> {
     fn new(bench: &'b Bench, clang: &'b Clang) -> Self {
         let scratch = bench.scratch();
+        write_sources(&scratch, false);
         for (name, text) in [("asks", ASKS), ("same", SAME)] {
             scratch.write(&format!("{name}.hip"), text);
         }
@@ -73,7 +77,7 @@ impl<'b> Build<'b> {
             Way::Coalesce => vec![ours(), "-fhotswap-coalesce".to_owned(), format!("--offload-arch={GPUS}")],
         };
         words.extend(self.clang.light());
-        words.extend(["-O2", "-fgpu-rdc"].map(str::to_owned));
+        words.extend(["-O2", "-fPIC", "-fgpu-rdc"].map(str::to_owned));
         words.extend(rest.iter().map(|word| (*word).to_owned()));
         Call::new(self.bench, &self.scratch.inside, &words).env("HOTSWAP_CLANG", self.clang.program.clone()).run()
     }
@@ -155,7 +159,9 @@ impl Build<'_> {
     fn run_foreign(&self) -> Result<String, String> {
         let mut words = vec![self.clang.program.clone(), "--offload-arch=gfx1030".to_owned()];
         words.extend(self.clang.light());
-        words.extend(["-O2", "-fgpu-rdc", "-cuid=same", "-c", "same.hip", "-o", "foreign.o"].map(str::to_owned));
+        words.extend(
+            ["-O2", "-fPIC", "-fgpu-rdc", "-cuid=same", "-c", "same.hip", "-o", "foreign.o"].map(str::to_owned),
+        );
         let ran = Call::new(self.bench, &self.scratch.inside, &words).run();
         if ran.ok() { Ok("foreign.o".to_owned()) } else { Err(ran.brief()) }
     }
