@@ -13,8 +13,9 @@
 //! ([`independence`]).
 //!
 //! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own
-//! configuration files, which can hold words that are not judged here.
+//! configuration files, which can hold words that are not judged here; ours are refused there ([`clang_config`]).
 
+pub mod clang_config;
 pub mod coalesce;
 pub mod command;
 pub mod config;
@@ -27,15 +28,18 @@ pub mod independence;
 pub mod judge;
 pub mod manifest;
 pub mod objects;
+pub mod openmp;
 pub mod options;
 pub mod profile;
 pub mod store;
 pub mod toolchain;
 pub mod words;
 
+use command::Command;
 use exec::{Env, Launch, become_clang};
 use explain::Explanation;
 use find::{Clang, Search};
+use flags::Phase;
 use hotswap_compat::Class;
 use hotswap_plan::words as names;
 use hotswap_report::{Diagnostic, codes};
@@ -110,6 +114,7 @@ impl Call {
 
     fn finish(&self, judgement: &Judgement, settings: &Settings, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
         let clang = self.find_clang(settings)?;
+        self.refuse_hidden_plan(judgement, &clang)?;
         let dry = judgement.explain.is_some() || judgement.command.dry_run;
         let (mut added, env) = match &judgement.decision {
             Decision::WithPlan(plan) => self.join(judgement, plan, &clang, settings, dry)?,
@@ -145,6 +150,22 @@ impl Call {
         }
         judgement.warnings.iter().for_each(|warning| warn(&warning.to_string()));
         Err(become_clang(&launch))
+    }
+
+    /// With a plan the interposer looks at the words that only clang's configuration files hold.
+    fn refuse_hidden_plan(&self, judgement: &Judgement, clang: &Clang) -> Result<(), Diagnostic> {
+        let command = &judgement.command;
+        if !matches!(judgement.decision, Decision::PassThrough(_)) || command.query || !may_link_device_code(command) {
+            return Ok(());
+        }
+        let configured = clang_config::Configured {
+            words: &self.expanded,
+            clang: &clang.path,
+            cxx: self.cxx || judgement.cxx_mode,
+            target: command.target.as_deref(),
+            no_default: env::var_os("CLANG_NO_DEFAULT_CONFIG").is_some_and(|value| !value.is_empty()),
+        };
+        configured.refuse_plan()
     }
 
     fn find_clang(&self, settings: &Settings) -> Result<Clang, Diagnostic> {
@@ -255,6 +276,12 @@ fn interposed(shims: &Path, tools: PathBuf) -> Env {
     ]
 }
 
+/// Whether a device link can happen below the command, by what its own words say.
+fn may_link_device_code(command: &Command) -> bool {
+    let named = !command.archs.is_empty() || command.openmp || command.offload_link;
+    command.phase > Phase::Front && command.has_inputs() && (command.is_hip() || named)
+}
+
 /// Whether words of ours have to go before clang sees them.
 ///
 /// The token stands for words that name a plan. Left where they are, they would be unused in
@@ -264,7 +291,9 @@ fn must_strip(judgement: &Judgement) -> bool {
     let own = judge::own_words(&judgement.command).unwrap_or_default();
     let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
     let has_flag = judgement.command.own.iter().any(|own| options::is_flag(&own.text));
-    has_flag || !(own.is_empty() || has_token)
+    // Nothing of ours is below a link of OpenMP's device code: there the real linker would stop at a token.
+    let left_out = judgement.decision == Decision::PassThrough(openmp::REASON);
+    has_flag || !(own.is_empty() || has_token) || left_out
 }
 
 /// The words without the question, which may stand behind a channel word.
