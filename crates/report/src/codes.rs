@@ -46,6 +46,7 @@ codes! {
     PLAN_CONFLICT = "HS0206", 11, "the command names more than one plan", "give one target one plan";
     UNKNOWN_FAMILY = "HS0207", 11, "a patch family is not known to HotSwap", "see `hotswap families` for the known names";
     OTHER_TARGET = "HS0208", 11, "the code is for another target than the one that is named", "name the target that the code was compiled for";
+    PLAN_NOT_KEPT = "HS0209", 11, "a plan that was linked into the program was not carried out", "link it through hotswap-clang++ with device code that the plan is for, or link it without the plan";
     // 03: input that cannot be read (exit 12)
     NOT_CODE_OBJECT = "HS0301", 12, "the file is not an AMDGPU code object", "check the command that made it";
     MALFORMED = "HS0302", 12, "the input is damaged", "build it again; if another tool reads it, report it";
