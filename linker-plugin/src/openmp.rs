@@ -23,7 +23,8 @@ pub(crate) fn check(context: &Context, plan: &Plan, object: &[u8], path: &Path) 
         return trace::step(context, "keep", path, json!({"why": "no .hip_fatbin"}));
     }
     let what = format!("of {} the plan asks for {}", images.join(", "), lacking.join(", "));
-    let refusal = Diagnostic::error(codes::OPENMP_OFFLOAD, what).in_file(path);
+    let advice = "compile for each GPU by --offload-arch, drop the plan, or set its policy to warn or keep";
+    let refusal = Diagnostic::error(codes::OPENMP_OFFLOAD, what).in_file(path).advise(advice);
     match plan.policy {
         Policy::Error => return Err(refusal),
         Policy::Warn => eprintln!("hotswap-lld: {}", Diagnostic { severity: Severity::Warning, ..refusal }),

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(split_record(&code).unwrap(), (&code[..], None));
         let whole = with_record(&code, b"{}").unwrap();
         assert_eq!(split_record(&whole).unwrap(), (&code[..], Some(&b"{}"[..])));
-        assert!(whole.starts_with(&code) && whole.len() % 8 == 0);
+        assert!(whole.starts_with(&code) && whole.len().is_multiple_of(8));
         // Another one has no place; nor has one where the end is not known.
         assert_eq!(with_record(&whole, b"{}").unwrap_err().code, codes::MALFORMED);
         assert_eq!(with_record(&code[..code.len() - 1], b"{}").unwrap_err().code, codes::MALFORMED);

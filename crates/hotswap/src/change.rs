@@ -14,7 +14,7 @@ mod told;
 
 use crate::cli::{Format, Output};
 use crate::containers::{Done, Job, READ, Work, threads};
-use crate::{Outcome, text};
+use crate::{Outcome, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method};
 use hotswap_report::{Diagnostic, codes};
@@ -202,6 +202,9 @@ impl Common {
             let mut container = Opened::read(found)?;
             let said = step(&mut container)?;
             let (new, expected) = container.into_new()?;
+            if new.is_some() && unsuited::is_fixed(found, &input) {
+                return Err(unsuited::fixed());
+            }
             Ok(Done { new, expected, said })
         });
         let work = work.map_err(in_file)?;

@@ -26,6 +26,18 @@ pub(crate) fn fates(found: &Found<'_>, targets: &[String], file: &[u8]) -> Resul
     Ok(if images.is_empty() { Vec::new() } else { targets.iter().map(fate).collect() })
 }
 
+/// Images of a linked program that another section of it points into.
+pub(crate) fn is_fixed(found: &Found<'_>, file: &[u8]) -> bool {
+    matches!(found.form, Form::OffloadBinary(_)) && linked::is_linked(file)
+}
+
+/// A change to such images.
+pub(crate) fn fixed() -> Diagnostic {
+    let what = "the program's descriptor holds where each of its images begins and ends, so none can change";
+    Diagnostic::error(codes::OPENMP_OFFLOAD, what)
+        .advise("change the objects before the link, or compile the program anew")
+}
+
 /// Nothing in any container of the file can be asked for.
 pub(crate) fn nothing(containers: usize) -> Diagnostic {
     let what = match containers {
