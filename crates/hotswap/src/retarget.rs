@@ -1,8 +1,8 @@
 //! `hotswap retarget`: add targets to what a build has made already.
 //!
 //! Programs, libraries, objects, archives and fat binaries are changed bundle by bundle; a code object on its own is
-//! relabelled. Either targets are named (`--to`), and each bundle takes the best source that it has, or a plan is
-//! followed (`--pairs`, `--plan`), as in the link.
+//! relabelled, with its record behind it. Either targets are named (`--to`), and each bundle takes the best source that
+//! it has, or a plan is followed (`--pairs`, `--plan`), as in the link.
 //!
 //! Invariants: what cannot be made is refused by the policy, with all findings; nothing is written under the policy
 //! `error` then; the output is the same whatever the number of threads.
@@ -15,6 +15,7 @@ use crate::plan::Settings;
 use crate::{Outcome, text, unsuited};
 use clap::Args;
 use hotswap_bundle::{Compression, Draft, Form, Found};
+use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
 use hotswap_files::Input;
 use hotswap_pipeline::{Fate, Request};
@@ -130,7 +131,10 @@ impl Arguments {
             return Err(in_file(unsuited::nothing(work.done.len())));
         }
         let report = Report::new(&work);
-        let problems = report.problems(request.policy, &self.file);
+        let mut problems = report.problems(request.policy, &self.file);
+        if is_code_object(&bytes) {
+            problems.extend(unrecorded(&work).map(in_file));
+        }
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
         let size = if stops { None } else { Some(self.write(&job, &work)?) };
         Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
@@ -174,7 +178,7 @@ impl Arguments {
     /// A code object of its own is written as it is.
     fn write<T>(&self, job: &Job<'_>, work: &Work<'_, T>) -> Result<u64, Diagnostic> {
         match work.only() {
-            Some(relabelled) if hotswap_code_object::is_code_object(job.input) => {
+            Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
                 hotswap_files::replace_like(&self.output, &new, &self.file)?;
                 Ok(new.len() as u64)
@@ -185,6 +189,14 @@ impl Arguments {
 }
 
 type Fates = Vec<(String, Fate)>;
+
+/// The code object was made, and nothing says so in its file.
+fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
+    let made = work.only()?.to_vec();
+    let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
+    let what = "bytes follow the code object that its headers do not name, so its record has no place behind it";
+    lost.then(|| Diagnostic::warning(codes::MALFORMED, what).advise("strip the file first, or build it again"))
+}
 
 /// A code object on its own becomes that of one other target.
 fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {

@@ -8,6 +8,7 @@
 
 use crate::survey;
 use hotswap_bundle::{EntryId, Form, Found, Image, ImageKind, Kind, linked};
+use hotswap_code_object::CodeObject;
 use hotswap_pipeline::Fate;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
@@ -17,6 +18,10 @@ use hotswap_targets::TargetId;
 /// # Errors
 /// A damaged container.
 pub(crate) fn fates(found: &Found<'_>, targets: &[String], file: &[u8]) -> Result<Vec<(String, Fate)>, Diagnostic> {
+    if found.form == Form::Bare {
+        // Damage is the reason that matters.
+        CodeObject::parse(found.bytes)?;
+    }
     let images = device_images(found, file)?;
     let fate = |target: &String| {
         let is_there = images.iter().any(|image| is_for(image, target));

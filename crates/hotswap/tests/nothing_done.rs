@@ -231,6 +231,10 @@ fn a_code_object_on_its_own_keeps_its_record() {
     folder.run("list b").success().stdout(contains("retargeted from gfx1030").count(1).and(contains(id("gfx1031"))));
     folder.run("verify b").success();
     folder.run("inspect b").success().stdout(contains("verified").count(2));
+    // Where other bytes follow, a record has no place, and a warning says so.
+    folder.write("long.co", &[object("gfx1030"), b"more".to_vec()].concat());
+    folder.run("retarget long.co --to gfx1031 -o z.co").success().stderr(contains("its record has no place"));
+    assert_eq!(folder.read("z.co"), [object("gfx1031"), b"more".to_vec()].concat());
     // A byte that changed is seen.
     let mut damaged = made;
     damaged[9] ^= 1;

@@ -16,7 +16,7 @@ use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary}
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{Allow, Available, Selection, Wish, route};
 use hotswap_plan::{Pair, Plan, Policy};
-use hotswap_report::{Diagnostic, EntryRecord, Route};
+use hotswap_report::{Diagnostic, EntryRecord, Route, codes};
 use hotswap_targets::TargetId;
 
 /// What is wanted of every bundle.
@@ -141,14 +141,17 @@ pub fn relabel(bytes: &[u8], target: &str, allow: Allow) -> Result<(Option<Vec<u
     Ok((recorded(&present, &made, allow)?, fate))
 }
 
-/// The code object that was made of another one, with its record.
+/// The code object that was made of another one, with its record, where that has a place behind it.
 fn recorded(present: &[Present<'_>], made: &[Derived], allow: Allow) -> Result<Option<Vec<u8>>, Diagnostic> {
     let Some(entry) = made.last() else { return Ok(None) };
     let mut record = record::build(&Bundle::default(), present, made, &[], &Plan::default(), &|_| ())?;
     record.entries.retain(|row| row.id == entry.id);
     let plan = plan_of(&record.entries, &Request { allow, ..Request::default() });
     (record.plan, record.plan_text) = (plan.hash(), plan.canonical());
-    hotswap_bundle::with_record(&entry.data, record.to_json().as_bytes()).map(Some)
+    match hotswap_bundle::with_record(&entry.data, record.to_json().as_bytes()) {
+        Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.clone())),
+        whole => whole.map(Some),
+    }
 }
 
 /// The code objects to add for one target, one for each set of features that its source comes in.

@@ -14,8 +14,10 @@ pub(super) enum Verb {
     Decompress,
 }
 
-/// Less than this is alignment.
+/// Bundles begin at multiples of it.
 const ALIGNMENT: u64 = 4096;
+/// A linked file is made shorter by 64 KiB and more alone (`hotswap-bundle`), beside what its segments are aligned to.
+const WORTH_MOVING: u64 = 72 << 10;
 
 /// One line on the whole file; `sizes` are those before and now.
 pub(super) fn notice(verb: Verb, work: &Work<'_, Vec<Change>>, sizes: [u64; 2]) -> Option<String> {
@@ -41,13 +43,21 @@ fn unchanged(verb: Verb) -> Option<&'static str> {
 }
 
 /// Why the file did not follow its containers, whose sizes are given.
-fn not_smaller(before: u64, now: u64) -> &'static str {
-    match before.checked_sub(now) {
-        None | Some(0) => "its fat binaries take no less room in this form",
-        Some(saved) if saved < ALIGNMENT => "its fat binaries are aligned to 4096 bytes, and shrank by less",
-        Some(_) => {
-            "its linker (LLD) put code behind the fat binary, whose old place stays as zeros; change it before the link"
+fn not_smaller(before: u64, now: u64) -> String {
+    match before.saturating_sub(now) {
+        0 => "its fat binaries take no less room in this form".to_owned(),
+        saved if saved < ALIGNMENT => {
+            format!("its fat binaries shrank by {saved} bytes, and each begins at a multiple of {ALIGNMENT}")
         }
+        saved if saved < WORTH_MOVING => {
+            format!(
+                "its fat binaries shrank by {saved} bytes, for which nothing is moved in a linked file: they are zeros now"
+            )
+        }
+        saved => format!(
+            "its fat binaries shrank by {saved} bytes, which are zeros now: its linker's layout (LLD's) has other content \
+             behind them; change the objects before the link"
+        ),
     }
 }
 
@@ -57,9 +67,13 @@ mod tests {
 
     #[test]
     fn the_reason_goes_by_what_the_containers_saved() {
-        for (before, now, expected) in
-            [(100, 200, "take no less room"), (9, 9, "take no less room"), (8192, 8000, "aligned"), (99_999, 9, "LLD")]
-        {
+        for (before, now, expected) in [
+            (100, 200, "take no less room"),
+            (9, 9, "take no less room"),
+            (8192, 8000, "192 bytes, and each begins"),
+            (69_720, 16_553, "53167 bytes, for which nothing is moved"),
+            (99_999, 9, "99990 bytes, which are zeros now"),
+        ] {
             assert!(not_smaller(before, now).contains(expected), "{before} {now}");
         }
     }
