@@ -253,10 +253,21 @@ macro(_hotswap_add_manifest)
   if(links)
     set_property(TARGET ${real} APPEND PROPERTY LINK_LIBRARIES ${items})
   else()
-    list(TRANSFORM items REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+    _hotswap_local_interface(local)
+    list(TRANSFORM items REPLACE "(.+)" "$<${local}:\\1>")
     set_property(TARGET ${real} APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${items})
   endif()
 endmacro()
+
+# What is for the targets of this build alone: export(TARGETS) hands BUILD_INTERFACE on to other projects, where neither
+# the manifest's target nor the plan is.
+function(_hotswap_local_interface result)
+  if(CMAKE_VERSION VERSION_LESS 3.26)
+    set(${result} BUILD_INTERFACE PARENT_SCOPE)
+  else()
+    set(${result} BUILD_LOCAL_INTERFACE PARENT_SCOPE)
+  endif()
+endfunction()
 
 macro(_hotswap_add_report)
   if(arg_REPORT)
@@ -267,6 +278,7 @@ macro(_hotswap_add_report)
 endmacro()
 
 macro(_hotswap_finish_later)
+  _hotswap_local_interface(local)
   set_target_properties(${real} PROPERTIES
     HOTSWAP_PLAN "${hash}${arg_PROFILE}"
     HOTSWAP_GPUS "${sources}"
@@ -275,7 +287,7 @@ macro(_hotswap_finish_later)
     HOTSWAP_LAUNCHER "${launcher}"
     HOTSWAP_DEPENDS "${plan_file};${tools};${profile_files}"
     HOTSWAP_FLAGS "${CMAKE_HIP_FLAGS}"
-    HOTSWAP_INTERFACE_WORDS "$<BUILD_INTERFACE:$<$<LINK_LANGUAGE:HIP>:${bracketed}>>")
+    HOTSWAP_INTERFACE_WORDS "$<${local}:$<$<LINK_LANGUAGE:HIP>:${bracketed}>>")
   get_property(scheduled GLOBAL PROPERTY HOTSWAP_TARGETS)
   set_property(GLOBAL APPEND PROPERTY HOTSWAP_TARGETS ${real})
   if(NOT scheduled)

@@ -209,11 +209,11 @@ mod tests {
         for (question, answers, policy, expected) in [
             (&one, &[same.clone()][..], Compile, " | gfx1031 same gfx1030"),
             (&one, &[differs(true)], Compile, "--offload-arch=gfx1031 | gfx1031 compiled - `__gfx1030__` at a.h:7"),
-            (&one, &[differs(true)], Error, "HS0412"),
+            (&one, &[differs(true)], Error, "HS0413"),
             (&one, &[differs(true)], Warn, " | gfx1031 differs gfx1030 `__gfx1030__` at a.h:7 warned"),
-            (&one, &[differs(false)], Compile, "HS0412"),
+            (&one, &[differs(false)], Compile, "HS0413"),
             (&one, &[unknown()], Compile, "--offload-arch=gfx1031 | gfx1031 compiled - why"),
-            (&one, &[unknown()], Error, "HS0412"),
+            (&one, &[unknown()], Error, "HS0413"),
             (&one, &[unknown()], Warn, " | gfx1031 not-checked gfx1030 why warned"),
             (
                 &two,

@@ -102,6 +102,8 @@ pub struct Command {
     pub offload_link: bool,
     /// `-fopenmp`.
     pub openmp: bool,
+    /// Triples that OpenMP offloads to, where they are named.
+    pub openmp_targets: Vec<String>,
     /// The offload driver, if named.
     pub new_driver: Option<bool>,
     /// Bundled device-only output, if named.
@@ -155,6 +157,7 @@ impl Default for Command {
             hip_link: false,
             offload_link: false,
             openmp: false,
+            openmp_targets: Vec::new(),
             new_driver: None,
             bundle: None,
             archs: Vec::new(),
@@ -241,7 +244,8 @@ impl Scan {
             Meaning::Bundle(on) => command.bundle = Some(on),
             Meaning::NewDriver(on) => command.new_driver = Some(on),
             Meaning::OffloadLink => command.offload_link = true,
-            Meaning::OpenMp => command.openmp = true,
+            Meaning::OpenMp(on) => command.openmp = on,
+            Meaning::OpenMpTargets => command.openmp_targets = text().split(',').map(str::to_owned).collect(),
             Meaning::Partial => command.partial = true,
             Meaning::StaticLibrary => command.static_library = true,
             Meaning::EmitLlvm => command.emit_llvm = true,

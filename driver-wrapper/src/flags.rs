@@ -105,8 +105,10 @@ pub enum Meaning {
     NewDriver(bool),
     /// The new driver's device link, whatever the inputs.
     OffloadLink,
-    /// OpenMP may offload, too.
-    OpenMp,
+    /// OpenMP on or off; it may offload, too.
+    OpenMp(bool),
+    /// Triples that OpenMP offloads to.
+    OpenMpTargets,
     /// Partial link.
     Partial,
     /// The output is an archive.
@@ -187,8 +189,8 @@ use Attach::{Alone, Either, Joined, JoinedThenSeparate, Separate};
 use Instrument::{ContextSensitive, Coverage, Frontend, Ir};
 use Meaning::{
     Arch, Bundle, Channel, Counters, DeviceLto, DriverMode, DryRun, EmitLlvm, For, HipLink, Language, Library,
-    LibraryFolder, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, Operand, Partial, Query, Rdc,
-    Relocatable, ResourceFolder, Side, StandardParallel, StaticLibrary, Stop, Target,
+    LibraryFolder, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand, Partial,
+    Query, Rdc, Relocatable, ResourceFolder, Side, StandardParallel, StaticLibrary, Stop, Target,
 };
 
 /// Every flag that is understood.
@@ -247,6 +249,7 @@ pub const FLAGS: &[Flag] = &[
     flag("--offload-host-only", Alone, Side(Scope::Host)),
     flag("--offload-link", Alone, OffloadLink),
     flag("--offload-new-driver", Alone, NewDriver(true)),
+    flag("--offload-targets=", Joined, OpenMpTargets),
     flag("--output", Separate(1), Operand),
     flag("--output-class-directory", Separate(1), Operand),
     flag("--param", Separate(1), Operand),
@@ -348,12 +351,14 @@ pub const FLAGS: &[Flag] = &[
     flag("-fno-cuda-rdc", Alone, Rdc(false)),
     flag("-fno-gpu-rdc", Alone, Rdc(false)),
     flag("-fno-offload-lto", Alone, DeviceLto(false)),
+    flag("-fno-openmp", Alone, OpenMp(false)),
     flag("-fno-profile-generate", Alone, Counters(Ir, false)),
     flag("-fno-profile-instr-generate", Alone, Counters(Frontend, false)),
     flag("-foffload-lto", Alone, DeviceLto(true)),
     flag("-foffload-lto=", Joined, DeviceLto(true)),
-    flag("-fopenmp", Alone, OpenMp),
-    flag("-fopenmp=", Joined, OpenMp),
+    flag("-fopenmp", Alone, OpenMp(true)),
+    flag("-fopenmp-targets=", Joined, OpenMpTargets),
+    flag("-fopenmp=", Joined, OpenMp(true)),
     flag("-fprofile-generate", Alone, Counters(Ir, true)),
     flag("-fprofile-generate=", Joined, Counters(Ir, true)),
     flag("-fprofile-instr-generate", Alone, Counters(Frontend, true)),

@@ -8,6 +8,7 @@
 use crate::coalesce::Coalescing;
 use crate::command::{Command, InputKind, scan};
 use crate::flags::{Phase, Scope};
+use crate::openmp;
 use crate::options::{Id, Settings, is_own, parse_word};
 use crate::profile::Profile;
 use crate::question::{Question, questions};
@@ -175,6 +176,13 @@ fn decide(
     let request = Request::new(&own, &settings);
     if !request.any() {
         return Ok(Decision::PassThrough("no plan is asked for"));
+    }
+    if openmp::offloads(&judgement.command) {
+        let plan = request.plan(find_plan)?;
+        if openmp::lacks_target(&judgement.command, &plan) {
+            judgement.warnings.extend(openmp::refuse(&judgement.command, &plan, request.source())?);
+            return Ok(Decision::PassThrough(openmp::REASON));
+        }
     }
     if let Some(reason) = no_part(&judgement.command, request.source())? {
         return Ok(Decision::PassThrough(reason));

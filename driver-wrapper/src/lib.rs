@@ -13,9 +13,10 @@
 //! ([`source_text`]).
 //!
 //! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own
-//! configuration files, which can hold words that are not judged here.
+//! configuration files, which can hold words that are not judged here; ours are refused there ([`clang_config`]).
 
 pub mod answers;
+pub mod clang_config;
 pub mod coalesce;
 pub mod command;
 pub mod config;
@@ -27,6 +28,7 @@ pub mod flags;
 pub mod judge;
 pub mod manifest;
 pub mod objects;
+pub mod openmp;
 pub mod options;
 pub mod profile;
 pub mod question;
@@ -38,9 +40,11 @@ pub mod units;
 pub mod words;
 
 use answers::Consequences;
+use command::Command;
 use exec::{Env, Launch, become_clang};
 use explain::Explanation;
 use find::{Clang, Search};
+use flags::Phase;
 use hotswap_plan::words as names;
 use hotswap_report::{Diagnostic, codes};
 use judge::{Decision, Explain, Judgement, Query, WithPlan};
@@ -114,6 +118,7 @@ impl Call {
 
     fn finish(&self, judgement: &Judgement, settings: &Settings, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
         let clang = self.find_clang(settings)?;
+        self.refuse_hidden_plan(judgement, &clang)?;
         let dry = judgement.explain.is_some() || judgement.command.dry_run;
         let (mut added, mut env) = match &judgement.decision {
             Decision::WithPlan(plan) => self.join(judgement, plan, &clang, settings, dry)?,
@@ -164,6 +169,22 @@ impl Call {
         }
         judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
         Err(become_clang(&launch))
+    }
+
+    /// With a plan the interposer looks at the words that only clang's configuration files hold.
+    fn refuse_hidden_plan(&self, judgement: &Judgement, clang: &Clang) -> Result<(), Diagnostic> {
+        let command = &judgement.command;
+        if !matches!(judgement.decision, Decision::PassThrough(_)) || command.query || !may_link_device_code(command) {
+            return Ok(());
+        }
+        let configured = clang_config::Configured {
+            words: &self.expanded,
+            clang: &clang.path,
+            cxx: self.cxx || judgement.cxx_mode,
+            target: command.target.as_deref(),
+            no_default: env::var_os("CLANG_NO_DEFAULT_CONFIG").is_some_and(|value| !value.is_empty()),
+        };
+        configured.refuse_plan()
     }
 
     fn find_clang(&self, settings: &Settings) -> Result<Clang, Diagnostic> {
@@ -274,6 +295,12 @@ fn interposed(shims: &Path, tools: PathBuf) -> Env {
     ]
 }
 
+/// Whether a device link can happen below the command, by what its own words say.
+fn may_link_device_code(command: &Command) -> bool {
+    let named = !command.archs.is_empty() || command.openmp || command.offload_link;
+    command.phase > Phase::Front && command.has_inputs() && (command.is_hip() || named)
+}
+
 /// Whether words of ours have to go before clang sees them.
 ///
 /// The token stands for words that name a plan. Left where they are, they would be unused in
@@ -283,7 +310,9 @@ fn must_strip(judgement: &Judgement) -> bool {
     let own = judge::own_words(&judgement.command).unwrap_or_default();
     let has_token = own.iter().any(|(id, _)| *id == Id::Plan);
     let has_flag = judgement.command.own.iter().any(|own| options::is_flag(&own.text));
-    has_flag || !(own.is_empty() || has_token)
+    // Nothing of ours is below a link of OpenMP's device code: there the real linker would stop at a token.
+    let left_out = judgement.decision == Decision::PassThrough(openmp::REASON);
+    has_flag || !(own.is_empty() || has_token) || left_out
 }
 
 /// The words without the question, which may stand behind a channel word.

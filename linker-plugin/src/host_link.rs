@@ -6,12 +6,11 @@
 
 use crate::context::Context;
 use crate::words::CommandLine;
-use crate::{child, fat_binary, trace};
+use crate::{child, fat_binary, openmp};
 use hotswap_bundle::host_object;
 use hotswap_plan::Plan;
 use hotswap_plan::words::{ENV_COMPRESSION_LEVEL, ENV_HOST_LINKER};
 use hotswap_report::{Diagnostic, codes};
-use serde_json::json;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -41,7 +40,7 @@ fn expand_object(context: &Context, plan: &Plan, path: &Path) -> Result<(), Diag
     let object = hotswap_files::open(path)?;
     let level = fat_binary::level_of(env::var_os(ENV_COMPRESSION_LEVEL))?;
     let Some(fat_binary) = host_object::fatbin_of(&object).map_err(|error| error.in_file(path))? else {
-        return trace::step(context, "keep", path, json!({"why": "no .hip_fatbin"}));
+        return openmp::check(context, plan, &object, path);
     };
     let findings = context.text_findings()?;
     let expansion =

@@ -22,6 +22,7 @@ mod counter_names;
 mod device_link;
 mod fat_binary;
 mod host_link;
+mod openmp;
 mod text_mark;
 mod tool;
 mod trace;

@@ -8,9 +8,10 @@
 
 use crate::bytes::{Bytes, shifted};
 use crate::fatbin::{bundle_size, is_bundle, next_start};
+use crate::foreign;
 use crate::image::ImageKind;
 use crate::offload_binary::{self, OffloadBinary};
-use crate::{HashState, ccob, parse_lenient};
+use crate::{HashState, ccob, parse_lenient, split_record};
 use hotswap_report::{Diagnostic, codes};
 use object::read::archive::ArchiveFile;
 use object::{Object, ObjectSection};
@@ -72,7 +73,7 @@ pub struct Image<'a> {
 pub struct Device<'a> {
     /// Images in their order.
     pub images: Vec<Image<'a>>,
-    /// Payload of HotSwap's record block.
+    /// Payload of HotSwap's record block, in a bundle or behind a code object.
     pub record: Option<Bytes<'a>>,
     /// What the hash of a compressed bundle is worth.
     pub hash: HashState,
@@ -145,7 +146,11 @@ impl<'a> Found<'a> {
                 let (binary, _) = OffloadBinary::parse(self.bytes)?;
                 Ok(device(binary.images.into_iter().map(|found| image(found.id(), found.data)).collect()))
             }
-            Form::ObjectVariant | Form::Bare => Ok(device(vec![image(self.id.clone(), Bytes::from(self.bytes))])),
+            Form::ObjectVariant => Ok(device(vec![image(self.id.clone(), Bytes::from(self.bytes))])),
+            Form::Bare => {
+                let (code, record) = split_record(self.bytes)?;
+                Ok(Device { record: record.map(Bytes::from), ..device(vec![image(None, Bytes::from(code))]) })
+            }
         }
     }
 }
@@ -220,7 +225,11 @@ impl<'a> Finder<'_, 'a> {
             _ if is_text_bundle(bytes) => self.refuse("a bundle of text (assembly or source)", place),
             _ => match ImageKind::of(bytes) {
                 ImageKind::CodeObject | ImageKind::DeviceObject => self.add(Form::Bare, bytes, None, place),
-                _ => self.object(bytes, place),
+                // Inside of archives such files are nothing to a linker.
+                _ => match foreign::named(bytes).filter(|_| place.members.is_empty()) {
+                    Some(error) => self.problem(error, place),
+                    None => self.object(bytes, place),
+                },
             },
         }
     }
@@ -270,6 +279,7 @@ impl<'a> Finder<'_, 'a> {
         for member in archive.members() {
             let read = member.and_then(|member| Ok((member.name(), member.data(bytes)?)));
             match read {
+                Ok((foreign::DEBIAN, _)) => return self.problem(foreign::debian_package(), place),
                 Ok((name, data)) => {
                     let mut inner = place.clone();
                     inner.members.push(String::from_utf8_lossy(name).into_owned());

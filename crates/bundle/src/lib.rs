@@ -13,6 +13,7 @@
 //! (`hotswap-code-object`, `hotswap-compat`); kpack archives, which are recognised and refused;
 //! the text form of bundles (assembly, preprocessed source), which holds no code objects.
 
+mod bare;
 mod bundle;
 mod bytes;
 mod ccob;
@@ -23,6 +24,7 @@ mod elf;
 mod embed;
 mod entry_id;
 mod fatbin;
+mod foreign;
 pub mod host_object;
 mod image;
 mod inflate;
@@ -32,6 +34,7 @@ mod plain;
 mod record_block;
 mod zstd_frame;
 
+pub use bare::{split_record, with_record};
 pub use bundle::{Bundle, Entry, HashState, Summary, parse, parse_lenient};
 pub use bytes::Bytes;
 pub use ccob::Compression;

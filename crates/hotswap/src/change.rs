@@ -10,18 +10,20 @@
 
 mod open;
 mod record;
+mod told;
 
 use crate::cli::{Format, Output};
 use crate::containers::{Done, Job, READ, Work, threads};
-use crate::{Outcome, text};
+use crate::{Outcome, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Method};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
-use open::{Change, Opened};
+use open::{Change, NewCode, Opened};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use told::Verb;
 
 /// File, output, and which container.
 #[derive(Debug, Args)]
@@ -100,13 +102,13 @@ type Step<'s> = dyn Fn(&mut Opened<'_>) -> Result<Vec<Change>, Diagnostic> + Syn
 pub(crate) fn add(arguments: &Put) -> Result<Outcome, Diagnostic> {
     let new = arguments.read()?;
     let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.add(name, code)).collect();
-    arguments.common.apply(true, &step, &[])
+    arguments.common.apply(Verb::Put, &step, &[])
 }
 
 pub(crate) fn replace(arguments: &Put) -> Result<Outcome, Diagnostic> {
     let new = arguments.read()?;
     let step = |container: &mut Opened<'_>| new.iter().map(|(name, code)| container.replace(name, code)).collect();
-    arguments.common.apply(true, &step, &[])
+    arguments.common.apply(Verb::Put, &step, &[])
 }
 
 pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
@@ -115,7 +117,7 @@ pub(crate) fn remove(arguments: &Remove) -> Result<Outcome, Diagnostic> {
         wanted.iter().for_each(|wanted| wanted.see(container.had(wanted.name)));
         Ok(arguments.entries.iter().flat_map(|name| container.remove(name)).collect())
     };
-    arguments.common.apply(false, &step, &wanted)
+    arguments.common.apply(Verb::Remove, &step, &wanted)
 }
 
 pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
@@ -127,7 +129,7 @@ pub(crate) fn prune(arguments: &Prune) -> Result<Outcome, Diagnostic> {
         wanted.iter().for_each(|wanted| wanted.see(container.serves(wanted.name)));
         Ok(container.prune(&targets, keeps))
     };
-    arguments.common.apply(false, &step, &wanted)
+    arguments.common.apply(Verb::Remove, &step, &wanted)
 }
 
 /// A name that at least one container must know.
@@ -163,37 +165,36 @@ pub(crate) fn compress(arguments: &Compress) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let how = Compression { version: arguments.header, method, level: arguments.level };
-    arguments.common.apply(false, &|container| container.compress(Some(how)), &[])
+    arguments.common.apply(Verb::Compress, &|container| container.compress(Some(how)), &[])
 }
 
 pub(crate) fn decompress(arguments: &Common) -> Result<Outcome, Diagnostic> {
-    arguments.apply(false, &|container| container.compress(None), &[])
+    arguments.apply(Verb::Decompress, &|container| container.compress(None), &[])
 }
 
 impl Put {
-    /// The entries' names and the bytes of the files.
-    fn read(&self) -> Result<Vec<(String, Vec<u8>)>, Diagnostic> {
+    /// The entries' names and what is in the files.
+    fn read(&self) -> Result<Vec<(String, NewCode)>, Diagnostic> {
         let one = |entry: &String| {
             let (name, file) =
                 entry.split_once('=').filter(|(name, file)| !name.is_empty() && !file.is_empty()).ok_or_else(|| {
                     Diagnostic::error(codes::USAGE, format!("`{entry}` is not of the form ENTRY=CODEOBJECT"))
                 })?;
-            Ok((name.to_owned(), hotswap_files::read(file.as_ref())?))
+            Ok((name.to_owned(), NewCode::read(file.as_ref())?))
         };
         self.entries.iter().map(one).collect()
     }
 }
 
 impl Common {
-    /// `one`: the file must have one container, or one must be named. Nothing is written unless all that is wanted is
-    /// there.
-    fn apply(&self, one: bool, step: &Step<'_>, wanted: &[Wanted<'_>]) -> Result<Outcome, Diagnostic> {
+    /// Nothing is written unless all that is wanted is there.
+    fn apply(&self, verb: Verb, step: &Step<'_>, wanted: &[Wanted<'_>]) -> Result<Outcome, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let input = hotswap_files::open(&self.file)?;
         let (file, output) = (&self.file, &self.output);
         let job = Job { input: &input, file, output, threads: threads(self.jobs), verb: "change", quarters: READ };
         let found = job.containers().map_err(in_file)?;
-        self.check_number(found.len(), one).map_err(in_file)?;
+        self.check_number(found.len(), verb).map_err(in_file)?;
         let work = job.work(found, &|number, found| {
             if self.container.is_some_and(|chosen| chosen != number + 1) {
                 return Ok(Done { new: None, expected: None, said: Vec::new() });
@@ -201,39 +202,45 @@ impl Common {
             let mut container = Opened::read(found)?;
             let said = step(&mut container)?;
             let (new, expected) = container.into_new()?;
+            if new.is_some() && unsuited::is_fixed(found, &input) {
+                return Err(unsuited::fixed());
+            }
             Ok(Done { new, expected, said })
         });
         let work = work.map_err(in_file)?;
         wanted.iter().try_for_each(Wanted::check)?;
         let size = job.write(&work)?;
-        Ok(self.show(&work, [input.len() as u64, size]))
+        Ok(self.show(&work, verb, [input.len() as u64, size]))
     }
 
-    fn check_number(&self, count: usize, one: bool) -> Result<(), Diagnostic> {
+    fn check_number(&self, count: usize, verb: Verb) -> Result<(), Diagnostic> {
         if let Some(number) = self.container.filter(|number| !(1..=count).contains(number)) {
             let what = format!("it has {count} containers and no number {number}");
             return Err(Diagnostic::error(codes::NO_ENTRY, what));
         }
-        if one && count > 1 && self.container.is_none() {
+        // What is put in goes into one container.
+        if verb == Verb::Put && count > 1 && self.container.is_none() {
             let what = format!("it has {count} containers");
             return Err(Diagnostic::error(codes::USAGE, what).advise("name one by --container"));
         }
         Ok(())
     }
 
-    fn show(&self, work: &Work<'_, Vec<Change>>, sizes: [u64; 2]) -> Outcome {
+    fn show(&self, work: &Work<'_, Vec<Change>>, verb: Verb, sizes: [u64; 2]) -> Outcome {
+        let notice = told::notice(verb, work, sizes);
         let changes = work.done.iter().flat_map(|handled| {
             let place = handled.found.place.to_string();
             handled.said.iter().map(move |change| (place.clone(), change))
         });
         if self.format.format == Format::Json {
             let changes: Vec<_> = changes.map(|(place, change)| change.json(&place)).collect();
-            let value =
-                json!({ "schema": 1, "file": self.file.display().to_string(), "changes": changes, "sizes": sizes });
+            let value = json!({ "schema": 1, "file": self.file.display().to_string(), "changes": changes, "sizes": sizes, "notice": notice });
             return text::json(&value).into();
         }
         let lines =
             changes.map(|(place, change)| format!("{}: {}\n", text::plain(&place), text::plain(&change.to_string())));
-        lines.collect::<String>().into()
+        let file = text::plain(&self.file.display().to_string());
+        let notice = notice.map(|notice| format!("{file}: {notice}\n"));
+        lines.chain(notice).collect::<String>().into()
     }
 }

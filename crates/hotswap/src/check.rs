@@ -1,7 +1,8 @@
 //! `hotswap verify`: whether HIP, comgr and LLVM can read what is in a file.
 //!
 //! To what `inspect` checks (records, hashes, targets) come the layout of each bundle: entry IDs, double,
-//! empty and overlapping entries, alignment, the length of the entry table.
+//! empty and overlapping entries, alignment, the length of the entry table; and whether the plans that manifests name
+//! were carried out ([`crate::kept_plans`]).
 
 use crate::cli::{Files, Format};
 use crate::{Outcome, inspect, text};
@@ -37,7 +38,10 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
 fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
     let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
-    let mut problems = inspect::inspect(file, &mut Vec::new())?.problems;
+    let report = inspect::inspect(file, &mut Vec::new())?;
+    let plans = report.broken_plans().into_iter().map(|problem| problem.in_file(file));
+    let mut problems: Vec<Diagnostic> = plans.collect();
+    problems.extend(report.problems);
     for found in &contents.found {
         let place = found.place.to_string();
         let named = |mut problem: Diagnostic| {

@@ -7,7 +7,7 @@
 use crate::cli::{Files, Format};
 use crate::functions;
 use crate::survey::{self, Container, Row};
-use crate::{Outcome, list, text};
+use crate::{Outcome, kept_plans, list, text};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Contents, ImageKind};
 use hotswap_code_object::CodeObject;
@@ -46,6 +46,7 @@ struct ContainerReport {
     headline: String,
     json: Value,
     record: Option<Record>,
+    targets: Vec<String>,
     entries: Vec<EntryReport>,
 }
 
@@ -107,12 +108,16 @@ fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> Containe
     });
     let form = container.found.form;
     let headline = format!("{}: {form}, {} bytes, {images}, {made}", text::plain(&place), container.found.bytes.len());
-    ContainerReport { headline, json: list::container_json(container), record: container.record.clone(), entries }
+    let targets = container.rows.iter().filter_map(|row| row.target.clone()).collect();
+    let record = container.record.clone();
+    ContainerReport { headline, json: list::container_json(container), record, targets, entries }
 }
 
 /// Entries of the record that the bundle does not have.
 fn missing<'a>(container: &'a Container<'_>, record: &'a Record) -> impl Iterator<Item = Diagnostic> + 'a {
-    let is_there = |row: &EntryRecord| container.rows.iter().any(|found| found.image.id.as_ref() == Some(&row.id));
+    let is_there = |row: &EntryRecord| {
+        container.rows.iter().any(|found| found.record.as_ref().is_some_and(|own| own.id == row.id))
+    };
     record.entries.iter().filter(move |row| !is_there(row)).map(|row| {
         Diagnostic::error(codes::MALFORMED, "the record names an entry that the bundle does not have").in_entry(&row.id)
     })
@@ -240,6 +245,13 @@ impl ContainerReport {
 }
 
 impl File {
+    /// What the manifests say and the fat binaries do not.
+    pub(crate) fn broken_plans(&self) -> Vec<Diagnostic> {
+        let records = self.containers.iter().filter_map(|container| container.record.as_ref()).collect();
+        let targets = self.containers.iter().flat_map(|container| &container.targets).map(String::as_str).collect();
+        kept_plans::Present { records, targets }.check(&self.manifests)
+    }
+
     fn text(&self) -> String {
         let mut out = format!("{}:\n", text::plain(&self.name));
         out.extend(self.containers.iter().map(ContainerReport::text));

@@ -118,7 +118,7 @@ fn cells(container: &Container<'_>, row: &Row<'_>, first: bool) -> Vec<String> {
         row.image.data.len().to_string(),
         if first { packed(container) } else { none() },
         row.kernels().map_or_else(none, |count| count.to_string()),
-        text::plain(&if row.record.is_some() { row.route() } else { "unknown".to_owned() }),
+        text::plain(&row.made(container)),
         text::plain(row.image.id.as_deref().unwrap_or("-")),
     ]
 }
@@ -157,11 +157,11 @@ pub(crate) fn container_json(container: &Container<'_>) -> Value {
             HashState::Wrong => "wrong".into(),
         },
         "recorded": container.record.is_some(),
-        "entries": container.rows.iter().map(row_json).collect::<Vec<_>>(),
+        "entries": container.rows.iter().map(|row| row_json(container, row)).collect::<Vec<_>>(),
     })
 }
 
-fn row_json(row: &Row<'_>) -> Value {
+fn row_json(container: &Container<'_>, row: &Row<'_>) -> Value {
     json!({
         "number": row.number,
         "id": row.image.id,
@@ -169,7 +169,7 @@ fn row_json(row: &Row<'_>) -> Value {
         "kind": row.image.kind.to_string(),
         "size": row.image.data.len(),
         "kernels": row.kernels(),
-        "made": if row.record.is_some() { row.route() } else { "unknown".to_owned() },
+        "made": row.made(container),
         "route": row.record.as_ref().map(|record| record.route),
         "source": row.record.as_ref().and_then(|record| record.source.as_ref()),
     })

@@ -16,7 +16,9 @@ mod disasm;
 mod exec;
 mod extract;
 mod functions;
+mod grouped;
 mod inspect;
+mod kept_plans;
 mod list;
 mod plan;
 mod profile;
@@ -26,6 +28,7 @@ mod room;
 mod survey;
 mod tables;
 mod text;
+mod unsuited;
 
 use clap::Parser;
 use hotswap_report::{Diagnostic, codes};
@@ -75,9 +78,9 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         }
         Ok(()) => {}
     }
-    for problem in &outcome.problems {
+    for line in grouped::lines(&outcome.problems) {
         // Names out of files may hold line ends.
-        eprintln!("hotswap: {}", text::plain(&problem.to_string()));
+        eprintln!("hotswap: {}", text::plain(&line));
     }
     let error = outcome.problems.iter().find(|problem| problem.severity == hotswap_report::Severity::Error);
     error.map_or(ExitCode::SUCCESS, |error| ExitCode::from(error.code.exit))

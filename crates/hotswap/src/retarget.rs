@@ -1,8 +1,8 @@
 //! `hotswap retarget`: add targets to what a build has made already.
 //!
 //! Programs, libraries, objects, archives and fat binaries are changed bundle by bundle; a code object on its own is
-//! relabelled. Either targets are named (`--to`), and each bundle takes the best source that it has, or a plan is
-//! followed (`--pairs`, `--plan`), as in the link.
+//! relabelled, with its record behind it. Either targets are named (`--to`), and each bundle takes the best source that
+//! it has, or a plan is followed (`--pairs`, `--plan`), as in the link.
 //!
 //! Invariants: what cannot be made is refused by the policy, with all findings; nothing is written under the policy
 //! `error` then; the output is the same whatever the number of threads.
@@ -12,9 +12,10 @@ mod report;
 use crate::cli::Output;
 use crate::containers::{Done, Job, MAPPED, PACKED, Work, threads};
 use crate::plan::Settings;
-use crate::{Outcome, text};
+use crate::{Outcome, text, unsuited};
 use clap::Args;
 use hotswap_bundle::{Compression, Draft, Form, Found};
+use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
 use hotswap_files::Input;
 use hotswap_pipeline::{Fate, Request};
@@ -113,16 +114,27 @@ impl Arguments {
             .work(containers, &|_, found| match found.form {
                 Form::Bundle | Form::CompressedBundle(_) => {
                     let made = hotswap_pipeline::retarget(found.bytes, &request, &done)?;
-                    Ok(Done { new: made.draft, expected: made.expected, said: made.fates })
+                    let mut said = made.fates;
+                    if !said.iter().any(|(target, _)| request.targets.contains(target)) {
+                        said.extend(unsuited::fates(found, &request.targets, &bytes)?);
+                    }
+                    Ok(Done { new: made.draft, expected: made.expected, said })
                 }
                 Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
                 Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => {
-                    Ok(Done { new: None, expected: None, said: Vec::new() })
+                    let said = unsuited::fates(found, &request.targets, &bytes)?;
+                    Ok(Done { new: None, expected: None, said })
                 }
             })
             .map_err(in_file)?;
+        if work.done.iter().all(|handled| handled.said.is_empty()) {
+            return Err(in_file(unsuited::nothing(work.done.len())));
+        }
         let report = Report::new(&work);
-        let problems = report.problems(request.policy, &self.file);
+        let mut problems = report.problems(request.policy, &self.file);
+        if is_code_object(&bytes) {
+            problems.extend(unrecorded(&work).map(in_file));
+        }
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
         let size = if stops { None } else { Some(self.write(&job, &work)?) };
         Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
@@ -141,14 +153,23 @@ impl Arguments {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
-        let work: Work<'_, Outcome> = job.work(containers, &|_, found| expand(found, &plan)).map_err(in_file)?;
-        self.write(&job, &work)?;
+        let work: Work<'_, Followed> =
+            job.work(containers, &|_, found| expand(found, &plan, &bytes)).map_err(in_file)?;
+        if work.done.iter().all(|handled| !handled.said.has_code) {
+            return Err(in_file(unsuited::nothing(work.done.len())));
+        }
+        let stops = work.done.iter().flat_map(|handled| &handled.said.problems).any(|p| p.severity == Severity::Error);
+        if !stops {
+            self.write(&job, &work)?;
+        }
         let mut outcome = Outcome::default();
         let several = work.done.len() > 1;
         for handled in work.done {
             let place = text::plain(&handled.found.place.to_string());
             let place = if several { format!("{place}: ") } else { String::new() };
-            handled.said.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
+            if !stops {
+                handled.said.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
+            }
             outcome.problems.extend(handled.said.problems);
         }
         Ok(outcome)
@@ -157,7 +178,7 @@ impl Arguments {
     /// A code object of its own is written as it is.
     fn write<T>(&self, job: &Job<'_>, work: &Work<'_, T>) -> Result<u64, Diagnostic> {
         match work.only() {
-            Some(relabelled) if hotswap_code_object::is_code_object(job.input) => {
+            Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
                 hotswap_files::replace_like(&self.output, &new, &self.file)?;
                 Ok(new.len() as u64)
@@ -169,6 +190,14 @@ impl Arguments {
 
 type Fates = Vec<(String, Fate)>;
 
+/// The code object was made, and nothing says so in its file.
+fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
+    let made = work.only()?.to_vec();
+    let lost = hotswap_bundle::split_record(&made).is_ok_and(|(_, record)| record.is_none());
+    let what = "bytes follow the code object that its headers do not name, so its record has no place behind it";
+    lost.then(|| Diagnostic::warning(codes::MALFORMED, what).advise("strip the file first, or build it again"))
+}
+
 /// A code object on its own becomes that of one other target.
 fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
     let [target] = &request.targets[..] else {
@@ -179,18 +208,46 @@ fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Di
     Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
 }
 
-fn expand<'a>(found: &Found<'a>, plan: &Plan) -> Result<Done<'a, Outcome>, Diagnostic> {
-    if matches!(found.form, Form::Bare) {
+/// What became of a plan in one container.
+struct Followed {
+    text: String,
+    problems: Vec<Diagnostic>,
+    /// It has device code of which the plan can ask something.
+    has_code: bool,
+}
+
+fn expand<'a>(found: &Found<'a>, plan: &Plan, file: &[u8]) -> Result<Done<'a, Followed>, Diagnostic> {
+    if matches!(found.form, Form::Bare) && found.bytes.len() == file.len() {
         let what = "it is a code object and no fat binary";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
     }
     let expansion = hotswap_pipeline::expand(found.bytes, plan, &TextFindings::default(), None)?;
+    if expansion.kept.is_some_and(|why| why != hotswap_pipeline::NOTHING_TO_ADD) {
+        return Ok(Done { new: None, expected: None, said: not_followed(found, plan, file)? });
+    }
     let mut text: String = expansion.derived.iter().map(|id| format!("added {id}\n")).collect();
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");
     }
-    let said = Outcome { text, problems: expansion.warnings };
+    let said = Followed { text, problems: expansion.warnings, has_code: true };
     Ok(Done { new: expansion.bytes.map(Draft::from), expected: None, said })
+}
+
+/// A container that nothing can be added to.
+fn not_followed(found: &Found<'_>, plan: &Plan, file: &[u8]) -> Result<Followed, Diagnostic> {
+    let targets: Vec<String> = plan.targets().into_iter().map(str::to_owned).collect();
+    let fates = unsuited::fates(found, &targets, file)?;
+    let has_code = !fates.is_empty();
+    let place = found.place.to_string();
+    let reasons = fates.into_iter().filter_map(|(_, fate)| match fate {
+        Fate::Refused(reasons) => Some(reasons),
+        _ => None,
+    });
+    // One line for the container: the reason is the same for all targets.
+    let reason = reasons.flatten().next().zip(severity(plan.policy));
+    let problems = reason.map(|(reason, severity)| Diagnostic { severity, ..reason }.in_entry(place));
+    let text = if has_code { "unchanged: no target can be added\n" } else { "unchanged: no device code\n" };
+    Ok(Followed { text: text.to_owned(), problems: problems.into_iter().collect(), has_code })
 }
 
 /// How the policy weighs what could not be made.

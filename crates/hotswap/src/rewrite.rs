@@ -14,14 +14,14 @@ mod repro;
 use crate::allocator;
 use crate::containers::{Done, Job, MAPPED, Work, threads};
 use crate::retarget::severity;
-use crate::{Outcome, cli::Format};
+use crate::{Outcome, cli::Format, unsuited};
 use clap::Args;
 use hotswap_adapt::{Order, Prepared, Told};
 use hotswap_bundle::{Form, Found};
 use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_files::{Ahead, How, Input};
-use hotswap_pipeline::Request;
+use hotswap_pipeline::{Fate, Request};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -194,7 +194,8 @@ impl<'t> Task<'t> {
             ..Request::default()
         };
         let done = |part: &[u8]| self.input.release(part);
-        let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| container(found, &request, &done))?;
+        let step = |found: &Found<'t>| container(found, &request, self.input, &done);
+        let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| step(found))?;
         let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
         if objects.is_empty() {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no fat binary in it has a code object"));
@@ -210,13 +211,17 @@ impl<'t> Task<'t> {
 fn container<'a>(
     found: &Found<'a>,
     request: &Request,
+    file: &[u8],
     done: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
+    let place = found.place.to_string();
+    let said = |fates: Vec<(String, Fate)>| -> Vec<Object> {
+        fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect()
+    };
     if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
-        return Ok(Done { new: None, expected: None, said: Vec::new() });
+        return Ok(Done { new: None, expected: None, said: said(unsuited::fates(found, &request.targets, file)?) });
     }
     let made = hotswap_pipeline::retarget(found.bytes, request, done)?;
-    let place = found.place.to_string();
-    let said = made.fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect();
-    Ok(Done { new: made.draft, expected: made.expected, said })
+    let fates = if made.fates.is_empty() { unsuited::fates(found, &request.targets, file)? } else { made.fates };
+    Ok(Done { new: made.draft, expected: made.expected, said: said(fates) })
 }

@@ -26,6 +26,16 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// By what route it came to be, in words. Without any record it was compiled, as far as can be known; where there is
+    /// one and it does not name the entry, nothing is known.
+    pub(crate) fn made(&self, container: &Container<'_>) -> String {
+        match (&self.record, &container.record) {
+            (Some(_), _) => self.route(),
+            (None, Some(_)) => "unknown".to_owned(),
+            (None, None) => "compiled".to_owned(),
+        }
+    }
+
     /// By what route it came to be, in words; empty where no record says so.
     pub(crate) fn route(&self) -> String {
         let Some(record) = &self.record else { return String::new() };
@@ -116,8 +126,9 @@ fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> R
     let images = device.images.into_iter().filter(|image| image.kind != ImageKind::Empty && !is_host(image));
     let rows = images.map(|image| {
         *number += 1;
-        let row =
-            record.iter().flat_map(|record: &Record| &record.entries).find(|row| Some(&row.id) == image.id.as_ref());
+        // A code object on its own has no ID, and its record has one row.
+        let is_of = |row: &&EntryRecord| image.id.as_ref().is_none_or(|id| *id == row.id);
+        let row = record.iter().flat_map(|record: &Record| &record.entries).find(is_of);
         Row { number: *number, target: target(&image), record: row.cloned(), image }
     });
     let rows = rows.collect();
@@ -130,7 +141,8 @@ fn is_host(image: &Image<'_>) -> bool {
     id.is_some_and(|id| *id.kind() == Kind::Host)
 }
 
-fn target(image: &Image<'_>) -> Option<String> {
+/// Target ID of an image, by its entry or by itself.
+pub(crate) fn target(image: &Image<'_>) -> Option<String> {
     match &image.id {
         Some(id) => EntryId::parse(id).ok()?.target().map(str::to_owned),
         None => CodeObject::parse(&image.data).ok().map(|object| object.target_id().to_string()),

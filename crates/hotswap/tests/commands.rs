@@ -49,7 +49,7 @@ fn list_shows_each_image_with_place_and_target() {
     let sizes = [0, 1].map(|index| containers[index]["size"].as_u64().unwrap());
     let plain = containers[0]["uncompressed_size"].as_u64().unwrap();
     assert!(plain > sizes[0] && containers[1]["uncompressed_size"] == sizes[1]);
-    assert_eq!(containers[0]["entries"][0]["made"], "unknown");
+    assert_eq!(containers[0]["entries"][0]["made"], "compiled");
     let headline = format!("a.hipfb: 2 containers, 3 images, {} bytes in {}\n", plain + sizes[1], sizes[0] + sizes[1]);
     let text =
         text.stdout(contains("bitcode").count(3).and(contains("gfx90a:sramecc+:xnack-")).and(contains(headline)));

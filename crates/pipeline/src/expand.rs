@@ -23,6 +23,9 @@ pub struct Expansion {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// [`Expansion::kept`] where the plan's targets are all there, or were left out.
+pub const NOTHING_TO_ADD: &str = "nothing to add";
+
 impl Expansion {
     fn kept(why: &'static str) -> Self {
         Self { bytes: None, derived: Vec::new(), kept: Some(why), warnings: Vec::new() }
@@ -93,7 +96,7 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
     let warnings = if plan.policy == Policy::Warn { refusals.clone() } else { Vec::new() };
     let compiled = present.iter().any(|entry| is_compiled(findings, entry.target.processor.name));
     if derived.is_empty() && refusals.is_empty() && luggage.is_empty() && !compiled {
-        return Ok(Expansion::kept("nothing to add"));
+        return Ok(Expansion::kept(NOTHING_TO_ADD));
     }
     let mut record = record::build(&bundle, &present, &derived, &refusals, plan, &|_| ())?;
     record::note_findings(&mut record, findings);
@@ -104,7 +107,7 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
         bundle.set_compression(Some(Compression { level, ..compression }));
     }
     let bytes = write(bundle, derived, &[], &record)?.map(Written::into_bytes).transpose()?;
-    let kept = (bytes.is_none() || derived_none).then_some("nothing to add");
+    let kept = (bytes.is_none() || derived_none).then_some(NOTHING_TO_ADD);
     Ok(Expansion { bytes, derived: ids, kept, warnings })
 }
 

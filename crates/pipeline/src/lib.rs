@@ -14,7 +14,7 @@ mod expand;
 mod record;
 mod retarget;
 
-pub use expand::{Expansion, expand};
+pub use expand::{Expansion, NOTHING_TO_ADD, expand};
 pub use retarget::{Fate, Request, Retargeted, relabel, retarget};
 
 use hotswap_compat::{Allow, EXPERIMENTAL_ADVICE, Status, Verdict};

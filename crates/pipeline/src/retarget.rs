@@ -16,7 +16,7 @@ use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary}
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{Allow, Available, Selection, Wish, route};
 use hotswap_plan::{Pair, Plan, Policy};
-use hotswap_report::{Diagnostic, EntryRecord, Route};
+use hotswap_report::{Diagnostic, EntryRecord, Route, codes};
 use hotswap_targets::TargetId;
 
 /// What is wanted of every bundle.
@@ -126,17 +126,32 @@ fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'
     derived.iter().filter_map(source).collect()
 }
 
-/// As [`retarget`], for a code object that is in no bundle, and one target: its new bytes, if it was made.
+/// As [`retarget`], for a code object that is in no bundle, and one target: its new bytes with the record behind them, if
+/// it was made.
 ///
 /// # Errors
 /// As for [`retarget`].
 pub fn relabel(bytes: &[u8], target: &str, allow: Allow) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
+    let (bytes, _) = hotswap_bundle::split_record(bytes)?;
     let object = CodeObject::parse(bytes)?;
     let named = object.target_id();
     let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{named}"))?;
-    let present = Present { id, object, target: named, data: bytes, relocatable: None, recompiled: None };
-    let (fate, mut made) = serve(&[present], &[], target, allow)?;
-    Ok((made.pop().map(|entry| entry.data), fate))
+    let present = [Present { id, object, target: named, data: bytes, relocatable: None, recompiled: None }];
+    let (fate, made) = serve(&present, &[], target, allow)?;
+    Ok((recorded(&present, &made, allow)?, fate))
+}
+
+/// The code object that was made of another one, with its record, where that has a place behind it.
+fn recorded(present: &[Present<'_>], made: &[Derived], allow: Allow) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let Some(entry) = made.last() else { return Ok(None) };
+    let mut record = record::build(&Bundle::default(), present, made, &[], &Plan::default(), &|_| ())?;
+    record.entries.retain(|row| row.id == entry.id);
+    let plan = plan_of(&record.entries, &Request { allow, ..Request::default() });
+    (record.plan, record.plan_text) = (plan.hash(), plan.canonical());
+    match hotswap_bundle::with_record(&entry.data, record.to_json().as_bytes()) {
+        Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.clone())),
+        whole => whole.map(Some),
+    }
 }
 
 /// The code objects to add for one target, one for each set of features that its source comes in.

@@ -46,6 +46,7 @@ codes! {
     PLAN_CONFLICT = "HS0206", 11, "the command names more than one plan", "give one target one plan";
     UNKNOWN_FAMILY = "HS0207", 11, "a patch family is not known to HotSwap", "see `hotswap families` for the known names";
     OTHER_TARGET = "HS0208", 11, "the code is for another target than the one that is named", "name the target that the code was compiled for";
+    PLAN_NOT_KEPT = "HS0209", 11, "a plan that was linked into the program was not carried out", "link it through hotswap-clang++ with device code that the plan is for, or link it without the plan";
     // 03: input that cannot be read (exit 12)
     NOT_CODE_OBJECT = "HS0301", 12, "the file is not an AMDGPU code object", "check the command that made it";
     MALFORMED = "HS0302", 12, "the input is damaged", "build it again; if another tool reads it, report it";
@@ -68,7 +69,8 @@ codes! {
     NO_LAYOUT = "HS0409", 13, "the code cannot be laid out anew", "link the code object with -Wl,--emit-relocs from current objects, or report it with the file";
     COUNTERS_NOT_LINKED = "HS0410", 13, "device code with counters cannot be linked this way", "change the command as the message says, or drop the counters";
     COUNTERS_COUNT_NOTHING = "HS0411", 13, "device code gets no counters at this level of optimisation", "optimise more, as the message says";
-    TEXT_DIFFERS = "HS0412", 13, "the source's text depends on the name of the GPU", "compile for the target (--hotswap-names=compile, or --offload-arch), or derive it all the same with --hotswap-names=derive";
+    OPENMP_OFFLOAD = "HS0412", 13, "HotSwap neither makes nor changes device images of OpenMP offload", "compile for each GPU by --offload-arch, or drop the plan";
+    TEXT_DIFFERS = "HS0413", 13, "the source's text depends on the name of the GPU", "compile for the target (--hotswap-names=compile, or --offload-arch), or derive it all the same with --hotswap-names=derive";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

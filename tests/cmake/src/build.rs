@@ -16,9 +16,10 @@ impl Site<'_> {
         self.cmake(&self.project(), compiler, &format!("-DCMAKE_PREFIX_PATH={}", self.prefix), definitions)
     }
 
-    /// The same for a project that uses what was installed, and does not know HotSwap.
+    /// The same for a project that uses what was installed, else what the build tree exports, and does not know HotSwap.
     pub(crate) fn configure_consumer(&self, folder: &str) -> Ran {
-        let installed = format!("-DCMAKE_PREFIX_PATH={}", self.inside("build/installed"));
+        let prefixes = ["build/installed", "build/exported"].map(|prefix| self.inside(prefix)).join(";");
+        let installed = format!("-DCMAKE_PREFIX_PATH={prefixes}");
         let clang = self.unit().setup.clang.program.clone();
         self.cmake(&format!("{}/{folder}", self.project()), Some(clang), &installed, &[])
     }

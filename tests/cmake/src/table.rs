@@ -94,6 +94,9 @@ pub const CASES: &[Case] = &[
     case("export", BOTH, &[
         Configure(&[]), Build, Has("libkernels.a", PAIR), Install, Consumer("consumer"), Has("app", PAIR), Runs("app"), Idle,
     ]),
+    Case { name: "export-build-tree", project: "export", modes: BOTH, needs: Any, steps: &[
+        Configure(&[]), Build, Has("libkernels.a", PAIR), Consumer("consumer"), Has("app", PAIR), Plans("app", 0), Runs("app"), Idle,
+    ] },
     // Changes.
     Case { name: "plan-changes", project: "executable", modes: BOTH, needs: Any, steps: &[
         Configure(&[]), Compiles(&["kernel.hip", "main.cpp"]), Has("app", PAIR),

@@ -1,12 +1,15 @@
 //! A container that can be changed: a bundle or an OffloadBinary.
 
 use super::record;
-use hotswap_bundle::{Bundle, Compression, Draft, EntryId, Form, Found, ImageKind, OffloadBinary, Summary, parse};
+use hotswap_bundle::{
+    Bundle, Compression, Draft, EntryId, Form, Found, ImageKind, OffloadBinary, Summary, parse, split_record,
+};
 use hotswap_code_object::CodeObject;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
 use std::fmt;
+use std::path::Path;
 
 /// What was done to an entry, or to a whole container.
 #[derive(Debug, Clone)]
@@ -30,6 +33,21 @@ impl fmt::Display for Change {
             Some(id) => write!(f, "{} {id}", self.what),
             None => write!(f, "{}: {old} to {new} bytes", self.what),
         }
+    }
+}
+
+/// A code object that is put in, and how HotSwap made it, where it did.
+pub(super) struct NewCode {
+    code: Vec<u8>,
+    record: Option<Record>,
+}
+
+impl NewCode {
+    pub(super) fn read(file: &Path) -> Result<Self, Diagnostic> {
+        let bytes = hotswap_files::read(file)?;
+        let (code, payload) = split_record(&bytes).map_err(|error| error.in_file(file))?;
+        let record = payload.map(record::of_file).transpose().map_err(|error| error.in_file(file))?;
+        Ok(Self { code: code.to_vec(), record })
     }
 }
 
@@ -104,7 +122,7 @@ impl<'a> Opened<'a> {
         self.before.iter().any(|id| covers(&wanted, id) == Some(true))
     }
 
-    pub(super) fn add(&mut self, name: &str, code: &[u8]) -> Result<Change, Diagnostic> {
+    pub(super) fn add(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<Change, Diagnostic> {
         let Content::Bundle(bundle) = &mut self.content else {
             return Err(no_place("an entry of an offload binary needs more than an ID"));
         };
@@ -114,11 +132,11 @@ impl<'a> Opened<'a> {
         }
         check_code(&id, code)?;
         bundle.push(id.clone(), code.to_vec())?;
-        record::put(bundle, &id, code)?;
+        record::put(bundle, &id, code, record.as_ref())?;
         Ok(Change { what: "added", id: Some(id), sizes: [0, code.len() as u64] })
     }
 
-    pub(super) fn replace(&mut self, name: &str, code: &[u8]) -> Result<Change, Diagnostic> {
+    pub(super) fn replace(&mut self, name: &str, NewCode { code, record }: &NewCode) -> Result<Change, Diagnostic> {
         let missing = || Diagnostic::error(codes::NO_ENTRY, format!("nothing is for `{name}`"));
         let ids: Vec<String> = self.ids().into_iter().filter(|id| is_named(id, name)).collect();
         let [id] = &ids[..] else {
@@ -129,7 +147,7 @@ impl<'a> Opened<'a> {
             Content::Bundle(bundle) => {
                 let old = bundle.entry(id).map_or(0, |entry| entry.data.len());
                 bundle.set_data(id, code.to_vec());
-                record::put(bundle, id, code)?;
+                record::put(bundle, id, code, record.as_ref())?;
                 old
             }
             Content::Offload(binary, changed) => {

@@ -1,6 +1,6 @@
 //! HotSwap's record in a bundle follows what the commands do to its entries.
 
-use hotswap_bundle::{Bundle, EntryId};
+use hotswap_bundle::{Bundle, Entry, EntryId};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, codes};
 use hotswap_targets::TargetId;
 use sha2::{Digest, Sha256};
@@ -10,13 +10,42 @@ fn read(bundle: &Bundle<'_>) -> Option<Record> {
     bundle.record().and_then(|payload| Record::from_json(payload).ok())
 }
 
-/// An entry that was put in by hand counts as compiled.
-pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8]) -> Result<(), Diagnostic> {
-    let Some(mut record) = read(bundle) else { return Ok(()) };
+/// The record of what HotSwap made, as a file on its own has it.
+pub(super) fn of_file(payload: &[u8]) -> Result<Record, Diagnostic> {
+    let damaged = |error: serde_json::Error| Diagnostic::error(codes::MALFORMED, format!("HotSwap's record: {error}"));
+    Record::from_json(payload).map_err(damaged)
+}
+
+/// An entry that was put in by hand counts as compiled, unless its file says how it was made.
+pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8], made: Option<&Record>) -> Result<(), Diagnostic> {
+    let begun = || made.filter(|_| bundle.record().is_none()).map(|made| begin(bundle, made));
+    let Some(mut record) = read(bundle).map(Ok).or_else(begun).transpose()? else { return Ok(()) };
+    let compiled = compiled_row(id, code)?;
+    let made = made.and_then(|made| made.entries.iter().find(|row| row.sha256 == compiled.sha256));
+    let row = match made {
+        Some(made) => EntryRecord { id: compiled.id, target: compiled.target, ..made.clone() },
+        None => compiled,
+    };
+    match record.entries.iter_mut().find(|old| old.id == id) {
+        Some(old) => *old = row,
+        None => record.entries.push(row),
+    }
+    bundle.set_record(Some(record.to_json().into_bytes()));
+    Ok(())
+}
+
+/// A record for a bundle that has none, of the plan by which the new entry was made.
+fn begin(bundle: &Bundle<'_>, made: &Record) -> Result<Record, Diagnostic> {
+    let is_device = |entry: &&Entry<'_>| EntryId::parse(&entry.id).is_ok_and(|id| id.target().is_some());
+    let others = bundle.entries().iter().filter(is_device).map(|entry| compiled_row(&entry.id, &entry.data));
+    Ok(Record { entries: others.collect::<Result<_, _>>()?, ..made.clone() })
+}
+
+fn compiled_row(id: &str, code: &[u8]) -> Result<EntryRecord, Diagnostic> {
     let entry = EntryId::parse(id)?;
     let target = entry.target().unwrap_or_default();
     let is_generic = target.parse::<TargetId>().is_ok_and(|target| target.processor.is_generic());
-    let row = EntryRecord {
+    Ok(EntryRecord {
         id: id.to_owned(),
         target: target.to_owned(),
         route: if is_generic { Route::Generic } else { Route::Native },
@@ -28,13 +57,7 @@ pub(super) fn put(bundle: &mut Bundle<'_>, id: &str, code: &[u8]) -> Result<(), 
         text_evidence: None,
         families: Vec::new(),
         code: None,
-    };
-    match record.entries.iter_mut().find(|row| row.id == id) {
-        Some(old) => *old = row,
-        None => record.entries.push(row),
-    }
-    bundle.set_record(Some(record.to_json().into_bytes()));
-    Ok(())
+    })
 }
 
 /// Rows of entries that are no longer there go.

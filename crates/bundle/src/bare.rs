@@ -1,0 +1,106 @@
+//! HotSwap's record behind a code object that is in no container.
+//!
+//! The block of [`crate::record_block`] stands behind the last byte that the ELF file's headers name, at a multiple of 8.
+//! No section or note is added: loaders, comgr and LLVM go by the headers and do not look behind them, so that the code
+//! object before the block is, byte for byte, what it is without it. Tools that write the file anew (`strip`, `objcopy`)
+//! leave the block out.
+//!
+//! Invariant: what is put behind a code object comes off again, and leaves it as it was.
+
+use crate::bytes::{slice, u16_at, u64_at};
+use crate::draft::Draft;
+use crate::elf::Sections;
+use crate::record_block;
+use hotswap_report::{Diagnostic, codes};
+
+/// The code object with the record behind it.
+///
+/// # Errors
+/// [`codes::MALFORMED`] where its headers name bytes that are not there, or where others follow those they name;
+/// [`codes::VERIFY_FAILED`] where it does not read back.
+pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
+    if end(code) != Some(code.len() as u64) {
+        let what = "its headers do not say where the file ends, so a record has no place";
+        return Err(Diagnostic::error(codes::MALFORMED, what));
+    }
+    let mut out = Draft::default();
+    out.push(code);
+    record_block::append(&mut out, payload);
+    let whole = out.to_vec();
+    if split_record(&whole)? != (code, Some(payload)) {
+        return Err(Diagnostic::error(codes::VERIFY_FAILED, "the record behind the code object"));
+    }
+    Ok(whole)
+}
+
+/// The code object without the record, and the record's payload.
+///
+/// # Errors
+/// [`codes::MALFORMED`] or [`codes::UNKNOWN_FORMAT`] for a damaged record.
+pub fn split_record(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), Diagnostic> {
+    let Some(end) = end(bytes) else { return Ok((bytes, None)) };
+    let Some((payload, _)) = record_block::find(bytes, end)? else { return Ok((bytes, None)) };
+    let code = slice(bytes, 0, end).unwrap_or(bytes);
+    Ok((code, slice(bytes, payload.start, payload.end - payload.start)))
+}
+
+/// Offset behind the last byte that the headers of an ELF64 file name; `None` where that is not in the file.
+fn end(bytes: &[u8]) -> Option<u64> {
+    const SEGMENT: u64 = 56;
+    let sections = Sections::read(bytes).ok()?;
+    let (table, count) = (u64_at(bytes, 32)?, u64::from(u16_at(bytes, 56)?));
+    let mut end = sections.end().max(table.checked_add(count * SEGMENT)?);
+    for section in &sections.all {
+        end = end.max(section.range().end);
+    }
+    for segment in 0..count {
+        let at = table + segment * SEGMENT;
+        end = end.max(u64_at(bytes, at + 8)?.checked_add(u64_at(bytes, at + 32)?)?);
+    }
+    (end >= crate::elf::HEADER && end <= bytes.len() as u64).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of a header and one section header that names 5 bytes behind it.
+    fn elf() -> Vec<u8> {
+        let mut file = vec![0; 64 + 64 + 5];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[40..48].copy_from_slice(&64u64.to_le_bytes());
+        file[58] = 64;
+        file[60] = 1;
+        file[64 + 4] = 1;
+        file[64 + 24..64 + 32].copy_from_slice(&128u64.to_le_bytes());
+        file[64 + 32..64 + 40].copy_from_slice(&5u64.to_le_bytes());
+        file
+    }
+
+    #[test]
+    fn a_record_comes_off_and_leaves_the_code_object() {
+        let code = elf();
+        assert_eq!(split_record(&code).unwrap(), (&code[..], None));
+        let whole = with_record(&code, b"{}").unwrap();
+        assert_eq!(split_record(&whole).unwrap(), (&code[..], Some(&b"{}"[..])));
+        assert!(whole.starts_with(&code) && whole.len().is_multiple_of(8));
+        // Another one has no place; nor has one where the end is not known.
+        assert_eq!(with_record(&whole, b"{}").unwrap_err().code, codes::MALFORMED);
+        assert_eq!(with_record(&code[..code.len() - 1], b"{}").unwrap_err().code, codes::MALFORMED);
+        assert_eq!(with_record(b"\x7fELF", b"{}").unwrap_err().code, codes::MALFORMED);
+    }
+
+    #[test]
+    fn damage_is_told_and_nothing_panics() {
+        let whole = with_record(&elf(), b"{\"schema\":1}").unwrap();
+        for cut in 0..whole.len() {
+            // Without the whole block there is no record, or it is damaged.
+            assert!(split_record(&whole[..cut]).is_err() || split_record(&whole[..cut]).unwrap().1.is_none(), "{cut}");
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0xff;
+            let _ = split_record(&damaged);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Diagnostics for people: those that say the same of several places are one line, with the first place and a count.
+//!
+//! A library has hundreds of fat binaries, and what cannot be done is often the same in all of them. JSON has each.
+
+use hotswap_report::Diagnostic;
+
+/// The lines, in the order in which their reasons come first.
+pub(crate) fn lines(problems: &[Diagnostic]) -> Vec<String> {
+    let mut groups: Vec<(&Diagnostic, usize)> = Vec::new();
+    for problem in problems {
+        match groups.iter_mut().find(|(first, _)| is_same(first, problem)) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((problem, 1)),
+        }
+    }
+    let line = |(first, count): (&Diagnostic, usize)| match count {
+        1 => first.to_string(),
+        count => format!("{first} [{count} times; this is the first place]"),
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// The same reason in the same file. Entry, kernel and offset are where it was met.
+fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
+    let reason = |d: &Diagnostic| (d.code.id, d.severity);
+    reason(one) == reason(other)
+        && one.what == other.what
+        && one.advice == other.advice
+        && one.place.file == other.place.file
+        && one.place.mnemonic == other.place.mnemonic
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_report::codes;
+
+    #[test]
+    fn equal_reasons_are_one_line_and_others_keep_theirs() {
+        let refused =
+            |what: &str, entry: &str| Diagnostic::error(codes::NO_ROUTE, what).in_file("a.so").in_entry(entry);
+        let warning = Diagnostic::warning(codes::NO_ROUTE, "no source").in_file("a.so").in_entry("first");
+        let problems = [
+            refused("no source", "first"),
+            refused("another", "first"),
+            refused("no source", "second").at(4),
+            warning.clone(),
+            refused("no source", "third"),
+        ];
+        let lines = lines(&problems);
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert_eq!(lines[0], format!("{} [3 times; this is the first place]", problems[0]));
+        assert_eq!(lines[1..], [problems[1].to_string(), warning.to_string()]);
+        let other = refused("no source", "first");
+        let elsewhere =
+            Diagnostic { place: hotswap_report::Place { file: Some("b.so".into()), ..other.place.clone() }, ..other };
+        assert_eq!(super::lines(&[problems[0].clone(), elsewhere]).len(), 2);
+    }
+}

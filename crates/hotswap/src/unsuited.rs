@@ -1,0 +1,125 @@
+//! Containers of device code that get no further target, and why.
+//!
+//! HotSwap adds targets to bundles that hold linked code objects of HIP. What else has device code is refused by name, so
+//! that no command ends as if it had served it. A target that such a container has already is there.
+//!
+//! Absent on purpose: containers without device code for AMD GPUs, of which nothing can be asked; in linked files, what
+//! is not linked device code: nothing loads it.
+
+use crate::survey;
+use hotswap_bundle::{EntryId, Form, Found, Image, ImageKind, Kind, linked};
+use hotswap_code_object::CodeObject;
+use hotswap_pipeline::Fate;
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::TargetId;
+
+/// What becomes of the targets in a container that nothing can be added to; empty where it has no device code.
+///
+/// # Errors
+/// A damaged container.
+pub(crate) fn fates(found: &Found<'_>, targets: &[String], file: &[u8]) -> Result<Vec<(String, Fate)>, Diagnostic> {
+    if found.form == Form::Bare {
+        // Damage is the reason that matters.
+        CodeObject::parse(found.bytes)?;
+    }
+    let images = device_images(found, file)?;
+    let fate = |target: &String| {
+        let is_there = images.iter().any(|image| is_for(image, target));
+        let refused = || Fate::Refused(vec![reason(found.form, &images)]);
+        (target.clone(), if is_there { Fate::There } else { refused() })
+    };
+    Ok(if images.is_empty() { Vec::new() } else { targets.iter().map(fate).collect() })
+}
+
+/// Images of a linked program that another section of it points into.
+pub(crate) fn is_fixed(found: &Found<'_>, file: &[u8]) -> bool {
+    matches!(found.form, Form::OffloadBinary(_)) && linked::is_linked(file)
+}
+
+/// A change to such images.
+pub(crate) fn fixed() -> Diagnostic {
+    let what = "the program's descriptor holds where each of its images begins and ends, so none can change";
+    Diagnostic::error(codes::OPENMP_OFFLOAD, what)
+        .advise("change the objects before the link, or compile the program anew")
+}
+
+/// Nothing in any container of the file can be asked for.
+pub(crate) fn nothing(containers: usize) -> Diagnostic {
+    let what = match containers {
+        1 => "its one container holds no code for an AMD GPU".to_owned(),
+        count => format!("none of its {count} containers holds code for an AMD GPU"),
+    };
+    Diagnostic::error(codes::NOT_FOUND, what).advise("see `hotswap list` for what is in it")
+}
+
+fn device_images<'a>(found: &Found<'a>, file: &[u8]) -> Result<Vec<Image<'a>>, Diagnostic> {
+    let images = found.read()?.images.into_iter();
+    let is_linked = linked::is_linked(file);
+    let is_device = |image: &Image<'_>| {
+        let counts = match image.kind {
+            ImageKind::CodeObject => true,
+            ImageKind::DeviceObject | ImageKind::Bitcode | ImageKind::SpirV => !is_linked,
+            ImageKind::Empty | ImageKind::OtherElf | ImageKind::Container | ImageKind::Unknown => false,
+        };
+        counts && image.id.as_deref().is_none_or(is_amdgpu)
+    };
+    Ok(images.filter(is_device).collect())
+}
+
+fn is_amdgpu(id: &str) -> bool {
+    let Ok(id) = EntryId::parse(id) else { return false };
+    let is_gpu = ["amdgcn", "amdgpu", "spirv"].iter().any(|arch| id.triple().starts_with(arch));
+    is_gpu && *id.kind() != Kind::Host
+}
+
+fn is_for(image: &Image<'_>, wanted: &str) -> bool {
+    let target = survey::target(image).and_then(|target| target.parse::<TargetId>().ok());
+    image.kind == ImageKind::CodeObject && target.is_some_and(|target| target.processor.name == wanted)
+}
+
+fn is_openmp(image: &Image<'_>) -> bool {
+    let id = image.id.as_deref().and_then(|id| EntryId::parse(id).ok());
+    id.is_some_and(|id| *id.kind() == Kind::OpenMp)
+}
+
+fn reason(form: Form, images: &[Image<'_>]) -> Diagnostic {
+    let no_place = |what: String, advice: &str| Diagnostic::error(codes::NO_PLACE, what).advise(advice);
+    let list = list(images);
+    let is_linked = images.iter().any(|image| image.kind == ImageKind::CodeObject);
+    match form {
+        _ if is_linked && images.iter().all(is_openmp) => {
+            let what = format!("the program's descriptor names each of its OpenMP images ({list})");
+            Diagnostic::error(codes::OPENMP_OFFLOAD, what).advise("compile the program for each GPU by --offload-arch")
+        }
+        Form::Bare => no_place(
+            format!("a {list} on its own inside of an archive has no room for another target"),
+            "unpack the archive, and change its members",
+        ),
+        _ if !is_linked => no_place(
+            format!("its device code is not linked yet ({list})"),
+            "link it with a plan (hotswap-clang++), or retarget what is linked from it",
+        ),
+        Form::OffloadBinary(_) => no_place(
+            format!("an offload binary gets no further images ({list})"),
+            "extract its code objects, and bundle them with clang-offload-bundler",
+        ),
+        Form::Bundle | Form::CompressedBundle(_) | Form::ObjectVariant => {
+            no_place(format!("it has no code object of HIP ({list})"), "see `hotswap list` for what is in it")
+        }
+    }
+}
+
+/// Kind and target of each image, those of one kind together.
+fn list(images: &[Image<'_>]) -> String {
+    let mut kinds: Vec<(ImageKind, Vec<String>)> = Vec::new();
+    for image in images {
+        let target = survey::target(image).unwrap_or_else(|| "an unnamed target".to_owned());
+        match kinds.iter_mut().find(|(kind, _)| *kind == image.kind) {
+            Some((_, targets)) if targets.contains(&target) => {}
+            Some((_, targets)) => targets.push(target),
+            None => kinds.push((image.kind, vec![target])),
+        }
+    }
+    let kinds = kinds.iter().map(|(kind, targets)| format!("{kind} for {}", targets.join(", ")));
+    kinds.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,171 @@
+//! A plan in one of clang's own configuration files (`--config`, `clang++.cfg` beside clang), which HotSwap does not take.
+//!
+//! The words there reach the device linker, but nothing of ours is below a command whose own words hold no plan, so that
+//! the real linker would stop at them without a way out. Here they are found before clang runs.
+//!
+//! Files are searched where clang 22 to 24 search them: named ones by their path or in the folders of
+//! `--config-user-dir=`, `--config-system-dir=` and of clang, default ones by the names of driver and triple in these
+//! folders. `@file` in them is relative to the file.
+//!
+//! Absent on purpose: folders that were set when clang was built (Debian's has none); what other words there mean.
+
+use crate::options::is_own;
+use hotswap_report::{Diagnostic, codes};
+use std::env::consts::ARCH;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Files that name files that name files; more is no real configuration.
+const DEPTH: usize = 4;
+
+/// Where a command's configuration files are.
+#[derive(Debug)]
+pub struct Configured<'a> {
+    /// The command's words, response files expanded.
+    pub words: &'a [OsString],
+    /// The real clang.
+    pub clang: &'a Path,
+    /// The C++ driver runs.
+    pub cxx: bool,
+    /// `--target`, where it is named.
+    pub target: Option<&'a str>,
+    /// `CLANG_NO_DEFAULT_CONFIG` is set.
+    pub no_default: bool,
+}
+
+impl Configured<'_> {
+    /// Refuses words of ours in these files.
+    ///
+    /// # Errors
+    /// [`codes::BAD_CONFIG`] naming the file and the word.
+    pub fn refuse_plan(&self) -> Result<(), Diagnostic> {
+        self.files().iter().try_for_each(|file| search(file, 0))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let folders = self.folders();
+        let named = self.values("--config").into_iter();
+        let mut files: Vec<PathBuf> = named.filter_map(|name| find(&folders, &name)).collect();
+        let off = self.no_default || self.words.iter().any(|word| word == "--no-default-config");
+        if !off {
+            files.extend(self.default_names().iter().filter_map(|name| find(&folders, OsStr::new(name))));
+        }
+        files
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        let named = self.values("--config-user-dir").into_iter().chain(self.values("--config-system-dir"));
+        let clang = fs::canonicalize(self.clang).unwrap_or_else(|_| self.clang.to_owned());
+        named.map(PathBuf::from).chain(clang.parent().map(Path::to_owned)).collect()
+    }
+
+    /// Values of an option that is written `--name=V` or `--name V`.
+    fn values(&self, name: &str) -> Vec<OsString> {
+        let mut values = Vec::new();
+        let mut words = self.words.iter();
+        while let Some(word) = words.next() {
+            match word.as_bytes().strip_prefix(name.as_bytes()) {
+                Some([]) => values.extend(words.next().cloned()),
+                Some([b'=', value @ ..]) => values.push(OsStr::from_bytes(value).to_owned()),
+                _ => {}
+            }
+        }
+        values
+    }
+
+    fn default_names(&self) -> Vec<String> {
+        let mode = if self.cxx { "clang++" } else { "clang" };
+        let triples = match self.target {
+            Some(target) => vec![target.to_owned()],
+            None => ["pc-linux-gnu", "unknown-linux-gnu", "linux-gnu"].map(|rest| format!("{ARCH}-{rest}")).to_vec(),
+        };
+        let named = triples.iter().flat_map(|triple| [format!("{triple}-{mode}.cfg"), format!("{triple}.cfg")]);
+        named.chain([format!("{mode}.cfg")]).collect()
+    }
+}
+
+/// A name with a folder is a path, any other one is looked for in the folders.
+fn find(folders: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(name.into());
+    }
+    folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// A file that cannot be read is clang's to judge.
+fn search(file: &Path, depth: usize) -> Result<(), Diagnostic> {
+    let Ok(bytes) = fs::read(file) else { return Ok(()) };
+    let is_comment = |line: &&[u8]| line.trim_ascii_start().starts_with(b"#");
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !is_comment(line));
+    for word in lines.flat_map(|line| line.split(|byte| byte.is_ascii_whitespace())) {
+        let quotes = |byte: &u8| matches!(*byte, b'\'' | b'"');
+        let start = word.iter().take_while(|byte| quotes(byte)).count();
+        let word = OsStr::from_bytes(&word[start..]);
+        if is_own(word) {
+            return Err(refusal(file, word));
+        }
+        if let Some(name) = word.as_bytes().strip_prefix(b"@").filter(|_| depth < DEPTH) {
+            search(&file.with_file_name(OsStr::from_bytes(name)), depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn refusal(file: &Path, word: &OsStr) -> Diagnostic {
+    let what = format!("`{}` stands in a configuration file of clang, where HotSwap takes no words", word.display());
+    Diagnostic::error(codes::BAD_CONFIG, what).in_file(file).advise(
+        "write it on the command line, or as `retarget = \"…\"` into HotSwap's own config.toml (--hotswap-help)",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Name and content of a file beside clang, words of a command, and whether they are refused.
+    const TABLE: &[(&str, &str, &str, bool)] = &[
+        ("clang++.cfg", "-Xoffload-linker --hotswap-plan=1", "", true),
+        ("clang++.cfg", "# --hotswap-plan=1\n-O2", "", false),
+        ("clang++.cfg", "-O2\n  -Xoffload-linker '--hotswap-retarget=a=>b'", "", true),
+        ("clang++.cfg", "-fhotswap-coalesce", "", true),
+        ("clang.cfg", "-fhotswap-coalesce", "", false),
+        ("clang++.cfg", "-fhotswap-coalesce", "--no-default-config", false),
+        ("mine.cfg", "-fhotswap-coalesce", "", false),
+        ("mine.cfg", "-fhotswap-coalesce", "--config=mine.cfg", true),
+        ("mine.cfg", "-fhotswap-coalesce", "--config mine.cfg", true),
+        ("mine.cfg", "-fhotswap-coalesce", "--no-default-config --config=@/mine.cfg", true),
+        ("mine.cfg", "-fhotswap-coalesce", "--config=@/other.cfg", false),
+        ("t-clang++.cfg", "-fhotswap-coalesce", "--target=t", true),
+        ("t.cfg", "-fhotswap-coalesce", "--target=t", true),
+        ("sub/clang++.cfg", "-fhotswap-coalesce", "--config-user-dir=@/sub", true),
+    ];
+
+    #[test]
+    fn words_are_found_where_clang_reads_them() {
+        for (name, content, words, refused) in TABLE {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, content).unwrap();
+            let words = words.replace('@', &dir.path().display().to_string());
+            let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+            let target = words.iter().find_map(|word| word.to_str()?.strip_prefix("--target="));
+            let clang = dir.path().join("clang++");
+            let found = Configured { words: &words, clang: &clang, cxx: true, target, no_default: false }.refuse_plan();
+            assert_eq!(found.is_err(), *refused, "{name} {content} {words:?}: {found:?}");
+            assert!(found.is_ok() || found.unwrap_err().place.file.as_ref() == Some(&file));
+        }
+    }
+
+    #[test]
+    fn files_that_are_named_in_a_file_are_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("clang.cfg"), "-O2 @more").unwrap();
+        fs::write(dir.path().join("more"), "@more -Xoffload-linker --hotswap-policy=keep").unwrap();
+        let clang = dir.path().join("clang");
+        let found = Configured { words: &[], clang: &clang, cxx: false, target: None, no_default: false }.refuse_plan();
+        assert_eq!(found.unwrap_err().code, codes::BAD_CONFIG);
+    }
+}

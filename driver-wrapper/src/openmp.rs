@@ -1,0 +1,69 @@
+//! OpenMP offload, which no plan serves.
+//!
+//! OpenMP's device images are linked by `clang-linker-wrapper` and named one by one in the program's descriptor
+//! (`__tgt_bin_desc`), which HotSwap does not extend. So a plan for such a command is refused, or left out with a warning,
+//! and no manifest names it.
+//!
+//! Absent on purpose: OpenMP on the host alone (`-fopenmp` without a GPU), and HIP sources that use it; objects with
+//! OpenMP device code in a link that does not say so (the interposer refuses them where they are linked).
+
+use crate::command::Command;
+use crate::flags::{Phase, Scope};
+use crate::judge::Source;
+use hotswap_plan::{Plan, Policy};
+use hotswap_report::{Diagnostic, Severity, codes};
+
+/// Why such a command passes through.
+pub const REASON: &str = "OpenMP offload: no plan serves it";
+
+/// Whether the command compiles or links code for a GPU by OpenMP. Clang 22 to 24 take `--offload-arch` for OpenMP only
+/// where nothing is HIP.
+pub fn offloads(command: &Command) -> bool {
+    let makes_code = command.phase > Phase::Front && command.scope != Scope::Host && command.has_inputs();
+    let named =
+        command.openmp_targets.iter().any(|triple| triple.starts_with("amdgcn") || triple.starts_with("amdgpu"));
+    makes_code && !command.query && command.openmp && (named || !(command.is_hip() || command.archs.is_empty()))
+}
+
+/// Whether the plan asks for a GPU that the command does not compile for.
+pub fn lacks_target(command: &Command, plan: &Plan) -> bool {
+    let compiled = |target: &&str| command.archs.iter().any(|arch| arch.split(':').next() == Some(target));
+    !plan.targets().iter().all(compiled) || plan.pairs.is_empty() && !plan.is_empty()
+}
+
+/// What is said about the plan by its policy. A plan of the environment is for every command, so it stops none of these.
+///
+/// # Errors
+/// [`codes::OPENMP_OFFLOAD`] for a plan that the command line asks for, under the policy `error`.
+pub fn refuse(command: &Command, plan: &Plan, source: Source) -> Result<Option<Diagnostic>, Diagnostic> {
+    let refusal = refusal(command, plan, source);
+    match (plan.policy, source) {
+        (Policy::Keep, _) => Ok(None),
+        (Policy::Warn, _) | (Policy::Error, Source::Ambient) => {
+            Ok(Some(Diagnostic { severity: Severity::Warning, ..refusal }))
+        }
+        (Policy::Error, _) => Err(refusal),
+    }
+}
+
+fn refusal(command: &Command, plan: &Plan, source: Source) -> Diagnostic {
+    let words = match (&command.openmp_targets[..], &command.archs[..]) {
+        ([], archs) => format!("-fopenmp --offload-arch={}", archs.join(",")),
+        (triples, _) => format!("-fopenmp-targets={}", triples.join(",")),
+    };
+    let from = match source {
+        Source::Token | Source::Words => "the command line",
+        Source::Ambient => "the environment or of a configuration file",
+    };
+    let pairs: Vec<String> = plan.pairs.iter().map(|pair| format!("{}=>{}", pair.source, pair.target)).collect();
+    let what = format!(
+        "`{words}` makes device images of OpenMP, and the plan of {from} ({}) is not carried out",
+        pairs.join(", ")
+    );
+    let mut wanted: Vec<&str> = command.archs.iter().map(String::as_str).collect();
+    wanted.extend(plan.targets());
+    wanted.dedup();
+    let advice =
+        format!("compile for each GPU (--offload-arch={}), or drop the plan for this command", wanted.join(","));
+    Diagnostic::error(codes::OPENMP_OFFLOAD, what).advise(advice)
+}
