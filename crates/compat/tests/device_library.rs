@@ -30,7 +30,8 @@ for file in "$LIBRARY"/oclc_isa_version_*.bc; do
 done
 "#;
 
-/// What a function asks about the number: a comparison with the constants that it has.
+/// What a function asks about the number: a comparison with the constants that it has. For a `switch`: what was added to the
+/// number, and each case with the place of the first case that leads to the same label.
 type Question = (String, Vec<i64>);
 
 /// Questions by function; the error names a use that is none.
@@ -94,8 +95,14 @@ fn statements(text: &str) -> Vec<String> {
 fn switch(line: &str, numbers: &BTreeMap<&str, i64>) -> Option<Question> {
     let value = line.strip_prefix("switch i32 ")?.split(',').next()?;
     let added = numbers.get(value)?;
-    let cases = line.split("i32 ").skip(2).filter_map(|case| case.split(',').next()?.parse::<i64>().ok());
-    Some(("switch".to_owned(), std::iter::once(*added).chain(cases).collect()))
+    let case = |text: &str| {
+        let (number, label) = text.split_once(", label ")?;
+        Some((number.parse::<i64>().ok()?, label.split([' ', ',', ']']).next()?.to_owned()))
+    };
+    let cases: Vec<(i64, String)> = line.split("i32 ").skip(2).filter_map(case).collect();
+    let first = |label: &str| cases.iter().position(|(_, other)| other == label).unwrap_or_default() as i64;
+    let constants = cases.iter().flat_map(|(number, label)| [*number, first(label)]);
+    Some(("switch".to_owned(), std::iter::once(*added).chain(constants).collect()))
 }
 
 type Comparison = fn(i64, i64) -> bool;
@@ -114,7 +121,7 @@ fn answer((kind, constants): &Question, number: u32) -> i64 {
     let number = i64::from(number);
     match COMPARISONS.iter().find(|(known, _)| known == kind) {
         Some((_, compare)) => i64::from(compare(number + constants[1], constants[0])),
-        None => constants[1..].iter().copied().find(|case| *case == number + constants[0]).unwrap_or(-1),
+        None => constants[1..].chunks(2).find(|case| case[0] == number + constants[0]).map_or(-1, |case| case[1]),
     }
 }
 
