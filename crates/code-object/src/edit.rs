@@ -1,14 +1,17 @@
-//! Changes to the label of a code object: header flags, ABI version, the target's name in the note.
+//! Changes to the label of a code object: header flags, ABI version, the target's name in the note, its number in the
+//! constant of ROCm's device library.
 //!
 //! Everything else stays; the caller reads the result again with [`CodeObject::parse`], which checks
 //! that header and note agree, and compares by [`crate::same_but_for_label`].
 
 use crate::CodeObject;
+use crate::isa_version;
 use crate::object_file::{ABI_VERSION, E_FLAGS};
 use crate::patch::Patch;
 use crate::relabel;
 use crate::target_text::TargetText;
 use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Processor;
 
 /// A changed copy of a code object.
 #[derive(Debug)]
@@ -17,13 +20,15 @@ pub struct Edit<'o, 'a> {
     flags: u32,
     abi_version: u8,
     note: Patch,
+    /// Where the constants of the device library are, and their new number.
+    isa_versions: Vec<(usize, u32)>,
 }
 
 impl<'o, 'a> Edit<'o, 'a> {
     /// A copy without a change.
     pub fn new(object: &'o CodeObject<'a>) -> Self {
         let note = Patch::none(object.bytes().len());
-        Self { object, flags: object.e_flags(), abi_version: object.abi_version(), note }
+        Self { object, flags: object.e_flags(), abi_version: object.abi_version(), note, isa_versions: Vec::new() }
     }
 
     /// Replaces `e_flags`.
@@ -55,6 +60,18 @@ impl<'o, 'a> Edit<'o, 'a> {
         Ok(())
     }
 
+    /// Puts the number of `target` into every `__oclc_ISA_version`; how many there are. None has to change where both
+    /// processors have the same number.
+    ///
+    /// # Errors
+    /// [`codes::NOT_SAFE`] where something may be the constant and nothing proves it; the copy is unchanged then.
+    pub fn set_isa_version(&mut self, target: &Processor) -> Result<usize, Diagnostic> {
+        let places = isa_version::places(self.object, target)?;
+        let number = target.isa_version().unwrap_or_default();
+        self.isa_versions = places.into_iter().map(|at| (at, number)).collect();
+        Ok(self.isa_versions.len())
+    }
+
     /// The changed file.
     pub fn finish(self) -> Vec<u8> {
         let old = self.object.bytes().to_vec();
@@ -64,6 +81,9 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// What is new in the changed file.
     pub fn patch(self) -> Patch {
         let mut patch = self.note;
+        for (at, number) in self.isa_versions {
+            patch.put(at, number.to_le_bytes().to_vec());
+        }
         if self.flags != self.object.e_flags() {
             patch.put(E_FLAGS, self.flags.to_le_bytes().to_vec());
         }

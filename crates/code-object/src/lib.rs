@@ -7,7 +7,7 @@
 //! is called, in files that may contradict themselves.
 //!
 //! Invariants: a [`CodeObject`] borrows the file and copies none of it; an [`Edit`] changes the
-//! label and nothing else, which [`same_but_for_label`] checks, and without a change gives the file back
+//! label (with the number of the GPU in `__oclc_ISA_version`) and nothing else, which [`same_but_for_label`] checks, and without a change gives the file back
 //! byte for byte; no input makes reading panic; every failure names an offset.
 //!
 //! Absent on purpose: instructions (code is never walked), code object V2.
@@ -17,6 +17,7 @@ mod descriptor;
 mod edit;
 mod elf;
 pub mod image;
+mod isa_version;
 pub mod kernel_descriptor;
 mod metadata;
 mod msgpack;

@@ -11,8 +11,10 @@
 //! | `.dynsym`, `.dynstr`, `.hash`, `.gnu.hash` behind the note | place alone, up to the next section |
 //! | their rows and their `DT_*` entries | addresses and offsets, which must lead to them |
 //! | behind the old end | the note alone |
+//! | `__oclc_ISA_version`, by symbol | the number of each file's own target |
 
 use crate::descriptor::MANY;
+use crate::elf::Kind;
 use crate::note::respelled;
 use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
 use crate::patch::{Patch, Piece};
@@ -72,7 +74,9 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Resu
 
 /// The bytes are the same but for what follows from another name of the target.
 fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Result<(), String> {
+    let numbers = numbers(old, new)?;
     let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
+    allowed.extend(numbers.iter().cloned());
     if old.note().target.len() == new.note().target.len() {
         allowed.extend(old.note().target_ranges.iter().cloned());
         check(old.bytes().len() == new.bytes().len(), "its size")?;
@@ -82,7 +86,7 @@ fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Res
     let expected = respelled(old.bytes(), &was.area, was.align, old.note(), new.note().target);
     let is_expected = expected.is_ok_and(|pieces| are_joined(&pieces, old.bytes(), (new.bytes(), &is.area), known));
     check(is_expected, "a note's header or padding")?;
-    sections(old, new, &was, known)?;
+    sections(old, new, &was, &numbers, known)?;
     segments(old, new, &was)?;
     allowed.push(was.area.clone());
     allowed.extend(was.segments.iter().map(|index| row(segment_row(old, *index), 8..48)));
@@ -142,15 +146,26 @@ fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
 }
 
 /// All sections with their names, kinds and contents, but for the note and for addresses in `.dynamic`.
-fn sections(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, known: Known<'_>) -> Result<(), String> {
+fn sections(
+    old: &CodeObject<'_>,
+    new: &CodeObject<'_>,
+    was: &Place,
+    numbers: &[Range<usize>],
+    known: Known<'_>,
+) -> Result<(), String> {
     check(old.sections().len() == new.sections().len(), "the number of sections")?;
     for (index, (one, other)) in old.sections().iter().zip(new.sections()).enumerate() {
         let is_note = was.section == Some(index);
         let alloc = if is_note { u64::from(elf::SHF_ALLOC) } else { 0 };
         let fields = (one.name, one.kind, one.link, one.info, one.align, one.flags & !alloc)
             == (other.name, other.kind, other.link, other.info, other.align, other.flags & !alloc);
-        let is_known = one.range == other.range && known.keeps(&one.range);
-        let content = is_known || old.bytes()[one.range.clone()] == new.bytes()[other.range.clone()];
+        let in_place = one.range == other.range;
+        let is_known = in_place && known.keeps(&one.range);
+        let has_number =
+            in_place && numbers.iter().any(|number| one.range.start <= number.start && number.end <= one.range.end);
+        let content = is_known
+            || old.bytes()[one.range.clone()] == new.bytes()[other.range.clone()]
+            || has_number && between(old, new, one.range.clone(), numbers.to_vec(), known).is_ok();
         let may_differ = is_note || one.kind == elf::SHT_DYNAMIC && one.range == other.range;
         check(fields && (content || may_differ), &format!("section `{}`", one.name))?;
     }
@@ -195,17 +210,59 @@ fn moved(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, is: &Place) ->
     Ok(allowed)
 }
 
+/// Words of the device library's constant: each must be the number of its file's own target, or that of the new one in both.
+fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
+    let number = |object: &CodeObject<'_>| object.target_id().processor.isa_version();
+    let (was, is) = (number(old), number(new));
+    if was == is {
+        return Ok(Vec::new());
+    }
+    let (elf, mut found) = (new.elf(), Vec::new());
+    let visit = |symbol: crate::elf::Symbol<'_>| {
+        if symbol.name.split('.').next() == Some("__oclc_ISA_version") {
+            found.push(match elf.kind {
+                Kind::Linked => elf.file_range(symbol.value, 4),
+                Kind::Relocatable => elf.section_range(symbol.section, symbol.value, 4),
+            });
+        }
+        Ok(())
+    };
+    elf.for_symbols_of_size(4, visit).map_err(|error| error.what)?;
+    let value = |object: &CodeObject<'_>, range: &Range<usize>| {
+        let word = object.bytes().get(range.clone())?.try_into().ok()?;
+        Some(u32::from_le_bytes(word))
+    };
+    let right = |range: &Range<usize>| {
+        let (before, after) = (value(old, range), value(new, range));
+        after.is_some() && after == is && (before == was || before == is)
+    };
+    let ranges: Option<Vec<_>> = found.into_iter().collect();
+    let ranges = ranges.filter(|ranges| ranges.iter().all(right));
+    ranges.ok_or_else(|| "the number in `__oclc_ISA_version` is not the target's".to_owned())
+}
+
 /// Every byte up to the old end outside of the allowed ranges.
 fn bytes(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
+    allowed: Vec<Range<usize>>,
+    known: Known<'_>,
+) -> Result<(), String> {
+    between(old, new, 0..old.bytes().len().min(new.bytes().len()), allowed, known)
+}
+
+/// Every byte of a range outside of the allowed ones.
+fn between(
+    old: &CodeObject<'_>,
+    new: &CodeObject<'_>,
+    whole: Range<usize>,
     mut allowed: Vec<Range<usize>>,
     known: Known<'_>,
 ) -> Result<(), String> {
-    let end = old.bytes().len().min(new.bytes().len());
+    let end = whole.end;
     allowed.push(end..end);
     allowed.sort_by_key(|range| range.start);
-    let mut at = 0;
+    let mut at = whole.start;
     for range in allowed {
         let outside = at..range.start.clamp(at, end);
         if !known.keeps(&outside) && old.bytes()[outside.clone()] != new.bytes()[outside.clone()] {

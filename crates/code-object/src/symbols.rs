@@ -24,7 +24,7 @@ use crate::elf::{Elf, Kind, Section};
 use crate::note::Note;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{EFlags, Processor, TargetId, by_mach};
-use object::elf::{PF_X, PT_LOAD, SHT_NOBITS};
+use object::elf::{PF_X, PT_LOAD, SHT_NOBITS, STT_OBJECT};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -125,6 +125,30 @@ impl<'a> CodeMap<'a> {
         let sections = found.into_iter().map(|found| found.section).collect();
         Self { kind: elf.kind, machine, processor: by_mach(machine), target_id, sections, problems }
     }
+}
+
+/// A symbol that is defined in a file.
+pub(crate) struct Defined<'a> {
+    pub(crate) name: Cow<'a, str>,
+    address: u64,
+    size: u64,
+    /// Whether it stands for data.
+    pub(crate) is_data: bool,
+}
+
+impl Defined<'_> {
+    /// Whether its bytes include that address.
+    pub(crate) fn covers(&self, address: u64) -> bool {
+        address.checked_sub(self.address).is_some_and(|distance| distance < self.size)
+    }
+}
+
+/// The symbols of all tables; damaged ones are left out.
+pub(crate) fn defined<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
+    table::read(elf, &mut Vec::new()).into_iter().map(|row| {
+        let is_data = row.kind == STT_OBJECT;
+        Defined { name: row.name, address: row.value, size: row.size, is_data }
+    })
 }
 
 /// The sections with their names, and what was left out.

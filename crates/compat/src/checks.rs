@@ -17,6 +17,7 @@ mod lds;
 mod matrix_waits;
 pub(crate) mod reading;
 mod same_instructions;
+mod small_floats;
 pub(crate) mod stretches;
 mod user_sgprs16;
 mod vgpr_fit;
@@ -128,6 +129,7 @@ pub(crate) struct Rule {
 /// The rules that a check means for the pair; none where it does not matter to the target.
 pub(crate) fn rules(check: Check, pair: &Pair) -> Vec<Rule> {
     match check {
+        Check::SameInstructions => small_floats::rule(pair).into_iter().collect(),
         Check::D16Loads => d16_loads::rule(pair).into_iter().collect(),
         Check::ImageSampling => image_sampling::rule(pair).into_iter().collect(),
         Check::Exports => exports::rule(pair).into_iter().collect(),

@@ -85,6 +85,8 @@ const GFX11: &str =
 const TO_115: &str = "RDNA 3.5 has all opcodes of RDNA 3 and none of its hazards, but orders exports and, without gfx1153, accelerates \
      point sampling; compute code has neither (0 of 918,000 instructions of Debian's libraries)";
 const GFX115: &str = "LLVM's feature lists differ in point sampling and the number of vector registers only";
+const LARGE115: &str =
+    "1536 vector registers against 1024, otherwise equal; users report crashes of kernels that were tuned for gfx1151";
 const RAW_GFX11: &str = "opcodes and encodings are equal; the generic target has 1024 vector registers and heeds what each processor that it \
      covers needs, point sampling of gfx1150 to gfx1152 excepted";
 
@@ -159,12 +161,14 @@ pub const MATRIX: &[Row] = &[
     row(&["gfx1101"], &["gfx11-generic"], Conditional(&[CodeObjectVersion, VgprFit, UserSgprs16, SameInstructions, ImageSampling, Exports]), RAW_GFX11),
     row(&["gfx1150", "gfx1152"], &["gfx1150", "gfx1152", "gfx1153"], Identical(&[]), BYTES),
     row(&["gfx1153"], &["gfx1150", "gfx1152"], Identical(&[ImageSampling]), SAMPLES),
-    row(&["gfx1150", "gfx1152"], &["gfx1151", "gfx1154"], Conditional(&[SameInstructions]), GFX115),
+    row(&["gfx1150", "gfx1152"], &["gfx1151"], Conditional(&[SameInstructions]), GFX115),
+    row(&["gfx1150", "gfx1152"], &["gfx1154"], Conditional(&[SameInstructions]), GFX115),
     row(&["gfx1153"], &["gfx1154"], Conditional(&[SameInstructions]), "LLVM's feature lists are equal; gfx1154 is new in LLVM 23"),
     row(&["gfx1154"], &["gfx1153"], Conditional(&[SameInstructions]), "LLVM's feature lists are equal; gfx1154 is new in LLVM 23"),
     row(&["gfx1154"], &["gfx1150", "gfx1151", "gfx1152"], Conditional(&[SameInstructions, ImageSampling]), GFX115),
     row(&["gfx1153"], &["gfx1151"], Conditional(&[SameInstructions, ImageSampling]), GFX115),
-    row(&["gfx1151"], &["gfx1150", "gfx1152", "gfx1153", "gfx1154"], Conditional(&[VgprFit, SameInstructions]), "1536 vector registers against 1024, otherwise equal; users report crashes of kernels that were tuned for gfx1151"),
+    row(&["gfx1151"], &["gfx1150", "gfx1152", "gfx1153"], Conditional(&[VgprFit, SameInstructions]), LARGE115),
+    row(&["gfx1151"], &["gfx1154"], Conditional(&[VgprFit, SameInstructions]), LARGE115),
     row(SMALL35, &["gfx1101", "gfx1103"], Conditional(&[SameInstructions, Hazards]), TO_110),
     row(SMALL35, &["gfx1100", "gfx1102"], Conditional(&[UserSgprs16, SameInstructions, Hazards]), TO_110),
     row(&["gfx1151"], &["gfx1101"], Conditional(&[SameInstructions, Hazards]), TO_110),

@@ -60,6 +60,8 @@ struct Row {
 
 const BYTES: &str = "byte oracle: the relabelled object is clang's own object for the target, for clang 22, 23 and 24";
 const CODE: &str = "code oracle: clang's instructions for both are equal on the test corpus, for clang 22, 23 and 24";
+const SETTINGS: &str = "settings oracle: with the source's settings of what they differ in, clang's code for the target is the source's on the test \
+     corpus, for clang 22, 23 and 24; the pair's checks ask whether these settings matter";
 const STEPPING: &str = "code oracle: LLVM 24 reads every instruction of the result, and its own code for the target has no longer distances; \
      not run on hardware of that stepping";
 const MODEL: &str = "no oracle: safe by LLVM's model of the hardware";
@@ -104,14 +106,22 @@ const ROWS: &[Row] = &[
     validated(&["gfx1102"], &["gfx11-generic"], CODE),
     validated(RDNA4, &["gfx12-generic"], CODE),
     rewritten(&["gfx1250"], &["gfx1250-strict"], STEPPING),
+    validated(&["gfx1102"], &["gfx1103", "gfx1101", "gfx1100"], SETTINGS),
+    validated(&["gfx1103"], &["gfx1101"], SETTINGS),
+    validated(&["gfx1101"], &["gfx1103"], SETTINGS),
+    validated(&["gfx1100"], &["gfx1101", "gfx1102", "gfx1103", "gfx11-generic"], SETTINGS),
+    validated(GFX1150, &["gfx1151"], SETTINGS),
+    validated(&["gfx1151"], GFX1150, SETTINGS),
+    validated(&["gfx942"], &["gfx950"], SETTINGS),
     experimental(GFX1010, GFX1011),
     experimental(GFX1011, GFX1010),
     experimental(GFX1011, &["gfx10-1-generic"]),
-    experimental(RDNA3, RDNA3),
-    experimental(&["gfx1103", "gfx1101", "gfx1100"], &["gfx11-generic"]),
-    experimental(GFX1150, &["gfx1151", "gfx1154"]),
+    experimental(&["gfx1103"], &["gfx1102", "gfx1100"]),
+    experimental(&["gfx1101"], &["gfx1102", "gfx1100"]),
+    experimental(&["gfx1103", "gfx1101"], &["gfx11-generic"]),
+    experimental(GFX1150, &["gfx1154"]),
     experimental(&["gfx1154"], &["gfx1150", "gfx1151", "gfx1152", "gfx1153"]),
-    experimental(&["gfx1151"], &["gfx1150", "gfx1152", "gfx1153", "gfx1154"]),
+    experimental(&["gfx1151"], &["gfx1154"]),
     experimental(RDNA3, RDNA35),
     experimental(RDNA35, RDNA3),
     experimental(RDNA35, &["gfx11-generic"]),
@@ -122,7 +132,6 @@ const ROWS: &[Row] = &[
     experimental(&["gfx904"], &["gfx906", "gfx908", "gfx9-generic"]),
     experimental(&["gfx906"], &["gfx908", "gfx904", "gfx900", "gfx902", "gfx909", "gfx90c", "gfx9-generic"]),
     experimental(&["gfx908"], &["gfx906", "gfx904", "gfx900", "gfx902", "gfx909", "gfx90c", "gfx9-generic"]),
-    experimental(&["gfx942"], &["gfx950"]),
     experimental(&["gfx950"], &["gfx9-4-generic", "gfx942"]),
     experimental(RDNA1, RDNA2),
     experimental(RDNA1, &["gfx10-3-generic"]),

@@ -157,7 +157,10 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "gfx1032 gfx1030", "best", Alias("gfx1030")),
         ("gfx1031", "gfx1032 gfx1100", "best", Alias("gfx1032")),
         ("gfx11-generic", "gfx1100 gfx1102", "best", Alias("gfx1102")),
-        ("gfx11-generic", "gfx1100 gfx1103", "+best", Alias("gfx1103")),
+        ("gfx11-generic", "gfx1100 gfx1103", "+best", Alias("gfx1100")),
+        ("gfx11-generic", "gfx1101 gfx1103", "+best", Alias("gfx1103")),
+        ("gfx1103", "gfx1100 gfx1101 gfx1102", "best", Alias("gfx1102")),
+        ("gfx1103", "gfx1100 gfx1101", "best", Alias("gfx1101")),
         ("gfx10-3-generic", "gfx1010 gfx1032", "+best", Alias("gfx1032")),
         ("gfx9-generic", "gfx906 gfx90c", "+best", Alias("gfx90c")),
         ("gfx1152", "gfx1100 gfx1102 gfx1151 gfx1153", "+best", Alias("gfx1153")),
@@ -181,7 +184,7 @@ fn the_truth_table_of_routes() {
         ("gfx1031", "", "gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "from nothing: gfx1030=>gfx1031: there is no code object")),
         ("gfx1031", "gfx900:xnack+", "gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "cannot be made from gfx900:xnack+: ")),
         ("gfx1031", "gfx1100", "gfx1100=>gfx1031 gfx1030=>gfx1031", Refused(codes::NO_ROUTE, "encode instructions differently; gfx1030=>gfx1031")),
-        ("gfx1103", "gfx1100", "gfx1100=>gfx1103", Refused(codes::PAIR_REFUSED, "gfx1100=>gfx1103 is experimental")),
+        ("gfx1150", "gfx1100", "gfx1100=>gfx1150", Refused(codes::PAIR_REFUSED, "gfx1100=>gfx1150 is experimental")),
         ("gfx1010", "gfx1030", "+gfx1030=>gfx1010", Refused(codes::PAIR_REFUSED, "scratch encodings")),
         ("gfx1100", "gfx1150 gfx1103", "+best", Alias("gfx1103")),
         ("gfx1100", "gfx1150", "+best", Alias("gfx1150")),
@@ -192,7 +195,7 @@ fn the_truth_table_of_routes() {
         ("gfx9999", "gfx1030", "best", Refused(codes::UNKNOWN_TARGET, "`gfx9999` is no known")),
         ("gfx1031", "", "best", Refused(codes::NO_ROUTE, "gfx1031 cannot be made from nothing: it is made from gfx1030, gfx1032, ")),
         ("gfx1031", "gfx900 gfx1100", "best", Refused(codes::NO_ROUTE, "RDNA 2) encode instructions differently; code for gfx1100 cannot serve gfx1031")),
-        ("gfx1103", "gfx900 gfx1102", "best", Refused(codes::PAIR_REFUSED, "gfx1102=>gfx1103 is experimental, which was not allowed; code for gfx900")),
+        ("gfx1150", "gfx900 gfx1102", "best", Refused(codes::PAIR_REFUSED, "gfx1102=>gfx1150 is experimental, which was not allowed; code for gfx900")),
         ("gfx942", "gfx90a", "+best", Refused(codes::NO_ROUTE, "from gfx90a: it is made from gfx950; code for gfx90a cannot serve gfx942: v_mac_f32")),
         ("gfx90a", "gfx908", "+best", Refused(codes::NO_ROUTE, "from gfx908: no pair makes it; code for gfx908 cannot serve gfx90a: gfx90a needs even")),
     ];
@@ -236,7 +239,7 @@ fn a_missing_source_is_advised_by_name() {
 
 #[test]
 fn an_experimental_pair_says_how_to_allow_it() {
-    let error = Diagnostic::from(routed("gfx1103", "gfx1102", "best").unwrap_err());
+    let error = Diagnostic::from(routed("gfx1150", "gfx1102", "best").unwrap_err());
     assert!(error.advice.unwrap().contains("--allow-experimental"));
 }
 

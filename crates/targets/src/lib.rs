@@ -9,6 +9,7 @@
 //! itself (`hotswap-code-object`).
 
 mod capability;
+mod device_library;
 mod flags;
 mod hardware;
 mod limits;

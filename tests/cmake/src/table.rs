@@ -17,11 +17,11 @@ const GFX1030: &str = "gfx1030";
 const PAIR: &[&str] = &[GFX1030, "gfx1031"];
 const OTHER_PLAN: &[&str] = &["-DRETARGET=gfx1030=>gfx1032,gfx1036"];
 const ALLOWED: &[&str] =
-    &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1103", "-DALLOW=ALLOW_EXPERIMENTAL"];
+    &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1150", "-DALLOW=ALLOW_EXPERIMENTAL"];
 /// Two siblings, one of which a source asks for by its name, and a GPU without any.
 const SIBLINGS: &str = "-DCMAKE_HIP_ARCHITECTURES=gfx1030;gfx1031;gfx1100";
 const SIBLING_GPUS: &[&str] = &["gfx1030", "gfx1031", "gfx1100"];
-const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1103"];
+const EXPERIMENTAL: &[&str] = &["-DCMAKE_HIP_ARCHITECTURES=gfx1102", "-DRETARGET=gfx1102=>gfx1150"];
 const OTHER_GPUS: &[&str] = &[GFX1030, "gfx1032", "gfx1036"];
 
 /// Build, look into `app`, run it, build again.
@@ -132,8 +132,8 @@ pub const CASES: &[Case] = &[
         Configure(&["-DPOLICY=keep", "-DRETARGET=gfx1030=>gfx1031 gfx1010=>gfx1013"]), Build, Has("app", PAIR), Idle,
     ] },
     Case { name: "experimental", project: "executable", modes: &[Found], needs: Any, steps: &[
-        Refused(EXPERIMENTAL, "gfx1102=>gfx1103 is experimental, which was not allowed"),
-        Configure(ALLOWED), Build, Has("app", &["gfx1102", "gfx1103"]), Idle,
+        Refused(EXPERIMENTAL, "gfx1102=>gfx1150 is experimental, which was not allowed"),
+        Configure(ALLOWED), Build, Has("app", &["gfx1102", "gfx1150"]), Idle,
     ] },
     // `kernel.hip` is compiled once for both siblings, `asks.hip` for each of them.
     Case { name: "coalesce", project: "coalesce", modes: ALL, needs: Any, steps: &[

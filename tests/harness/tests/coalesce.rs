@@ -79,7 +79,16 @@ fn cases() -> Vec<Case> {
             ..plain.clone()
         },
         Case { name: "two classes", gpus: MIXED, derived: &["gfx900", "gfx1036"], ..plain.clone() },
-        Case { name: "HIP's headers", headers: true, ..plain },
+        Case { name: "HIP's headers", headers: true, ..plain.clone() },
+        Case { name: "HIP's headers, unoptimised", headers: true, words: &["-O0"], ..plain.clone() },
+        Case {
+            name: "HIP's headers, unoptimised, two classes",
+            headers: true,
+            words: &[],
+            gpus: MIXED,
+            derived: &["gfx900", "gfx1036"],
+            ..plain
+        },
         case("asks for one", "\n#ifdef __gfx1031__\n__device__ int only = 1;\n#endif\n", NOT_1031),
         case("asks for the source", "\n#ifdef __gfx1030__\n__device__ int only = 1;\n#endif\n", NOT_1031),
         case("compares the name", COMPARES_NAME, NOT_1031),

@@ -1,9 +1,17 @@
 //! The golden oracle on programs with HIP's headers and the device libraries: the code object of a sibling, retargeted by
 //! the command, is byte for byte what clang makes for the target. Programs are those of `examples`, and one that
 //! uses what needs the host: `printf`, `assert`, memory from the heap.
+//!
+//! Code of -O0 asks the device library for the number of the GPU while it runs, so every pair meets every clang there, and at
+//! one level of optimisation by turns. With `HOTSWAP_TEST_GOLDEN=all` each ordered pair of identical siblings meets every
+//! clang, every level and every program.
 
 use hotswap_tests::{Bench, Call, Clang, Scratch, parallel, say};
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Asks for all combinations.
+const ENV_ALL: &str = "HOTSWAP_TEST_GOLDEN";
 
 const PAIRS: &[(&str, &str)] = &[
     ("gfx900", "gfx90c"),
@@ -13,6 +21,17 @@ const PAIRS: &[(&str, &str)] = &[
     ("gfx1150", "gfx1153"),
     ("gfx1200", "gfx1201"),
 ];
+
+const GROUPS: &[&[&str]] = &[
+    &["gfx900", "gfx902", "gfx909", "gfx90c"],
+    &["gfx1010", "gfx1013"],
+    &["gfx1011", "gfx1012"],
+    &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"],
+    &["gfx1150", "gfx1152", "gfx1153"],
+    &["gfx1200", "gfx1201"],
+];
+
+const LEVELS: &[&str] = &["-O0", "-O1", "-O2", "-O3"];
 
 const HOST_CALLS: &str = r#"#include <hip/hip_runtime.h>
 #include <cassert>
@@ -48,36 +67,92 @@ fn sources() -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
-/// A code object of one source for one target, by one clang.
-fn compile(bench: &Bench, clang: &Clang, scratch: &Scratch, target: &str) -> Result<Vec<u8>, String> {
-    let file = format!("{target}.co");
-    let arch = format!("--offload-arch={target}");
-    let words =
-        [&arch, "-O2", "--offload-device-only", "--no-gpu-bundle-output", "-fuse-cuid=none", "x.hip", "-o", &file];
-    let words = [vec![clang.program.clone()], clang.hip.clone(), words.map(str::to_owned).to_vec()].concat();
-    let ran = Call::new(bench, &scratch.inside, &words).run();
-    if ran.ok() { Ok(scratch.read(&file)) } else { Err(ran.brief()) }
+/// One program, one compiler, one level, and what is made of what.
+struct Case<'a> {
+    clang: &'a Clang,
+    source: &'a (&'static str, Vec<u8>),
+    level: &'static str,
+    pairs: Vec<(&'static str, &'static str)>,
 }
 
-fn judge(bench: &Bench, clang: &Clang, (name, text): &(&str, Vec<u8>), pair: (&str, &str)) -> Result<usize, String> {
-    let scratch = bench.scratch();
-    ["gemm.h", "epilogue.h"].into_iter().for_each(|name| scratch.write(name, example(&format!("gemm/{name}"))));
-    scratch.write("x.hip", text);
-    let (source, target) = pair;
-    let told = |error| format!("clang {} {name} {source}=>{target}: {error}", clang.version);
-    compile(bench, clang, &scratch, source).map_err(told)?;
-    let native = compile(bench, clang, &scratch, target).map_err(told)?;
+/// Each pair with each clang at -O0 and at another level, the sources and levels by turns: all sources meet every clang.
+fn some<'a>(bench: &'a Bench, sources: &'a [(&'static str, Vec<u8>)]) -> Vec<Case<'a>> {
+    let mut cases = Vec::new();
+    for (turn, clang) in bench.clangs.iter().enumerate() {
+        for (number, pair) in PAIRS.iter().enumerate() {
+            let levels = [LEVELS[0], LEVELS[1 + (turn + number) % (LEVELS.len() - 1)]];
+            for (step, level) in levels.into_iter().enumerate() {
+                let source = &sources[(turn * 2 + number + step) % sources.len()];
+                cases.push(Case { clang, source, level, pairs: vec![*pair] });
+            }
+        }
+    }
+    cases
+}
+
+/// All there is: a case for each group.
+fn all<'a>(bench: &'a Bench, sources: &'a [(&'static str, Vec<u8>)]) -> Vec<Case<'a>> {
+    let mut cases = Vec::new();
+    for clang in &bench.clangs {
+        for (source, level) in sources.iter().flat_map(|source| LEVELS.iter().map(move |level| (source, *level))) {
+            for group in GROUPS {
+                let with = |one: &'static str| group.iter().filter(move |other| **other != one).map(move |o| (one, *o));
+                let pairs = group.iter().flat_map(|one| with(one)).collect();
+                cases.push(Case { clang, source, level, pairs });
+            }
+        }
+    }
+    cases
+}
+
+impl Case<'_> {
+    /// Clang's own code object for one target.
+    fn compile(&self, bench: &Bench, scratch: &Scratch, target: &str) -> Result<Vec<u8>, String> {
+        let file = format!("{target}.co");
+        let arch = format!("--offload-arch={target}");
+        let device = ["--offload-device-only", "--no-gpu-bundle-output", "-fuse-cuid=none", "x.hip", "-o"];
+        let words = [&[&arch, self.level], &device[..], &[&file]].concat();
+        let words = words.into_iter().map(str::to_owned).collect();
+        let words = [vec![self.clang.program.clone()], self.clang.hip.clone(), words].concat();
+        let ran = Call::new(bench, &scratch.inside, &words).run();
+        if ran.ok() { Ok(scratch.read(&file)) } else { Err(ran.brief()) }
+    }
+
+    /// Sizes of the code objects that are clang's own, or what is wrong.
+    fn judge(&self, bench: &Bench) -> Result<Vec<usize>, String> {
+        let scratch = bench.scratch();
+        ["gemm.h", "epilogue.h"].into_iter().for_each(|name| scratch.write(name, example(&format!("gemm/{name}"))));
+        scratch.write("x.hip", &self.source.1);
+        let mut clangs = BTreeMap::new();
+        let mut sizes = Vec::new();
+        for (source, target) in &self.pairs {
+            let name = self.source.0;
+            let told =
+                |error| format!("clang {} {} {name} {source}=>{target}: {error}", self.clang.version, self.level);
+            for one in [source, target] {
+                if !clangs.contains_key(one) {
+                    clangs.insert(*one, self.compile(bench, &scratch, one).map_err(told)?);
+                }
+            }
+            sizes.push(retargeted(bench, &scratch, (source, target), &clangs[target]).map_err(told)?);
+        }
+        Ok(sizes)
+    }
+}
+
+/// Retargets, and compares with clang's own.
+fn retargeted(bench: &Bench, scratch: &Scratch, (source, target): (&str, &str), own: &[u8]) -> Result<usize, String> {
     let file = format!("{source}.co");
     let words = [&bench.installed("bin/hotswap"), "retarget", &file, "--to", target, "-o", "made.co"];
     let ran = Call::new(bench, &scratch.inside, &words).run();
     if !ran.ok() {
-        return Err(told(ran.brief()));
+        return Err(ran.brief());
     }
     let made = scratch.read("made.co");
-    let differing = made.iter().zip(&native).filter(|(one, other)| one != other).count();
-    match made == native {
+    let differing = made.iter().zip(own).filter(|(one, other)| one != other).count();
+    match made == own {
         true => Ok(made.len()),
-        false => Err(told(format!("{} and {} bytes, {differing} differ", made.len(), native.len()))),
+        false => Err(format!("{} and {} bytes, {differing} differ", made.len(), own.len())),
     }
 }
 
@@ -85,18 +160,14 @@ fn judge(bench: &Bench, clang: &Clang, (name, text): &(&str, Vec<u8>), pair: (&s
 fn programs_with_headers_are_what_clang_compiles_itself() {
     let Some(bench) = Bench::ready("golden programs") else { return };
     let sources = sources();
-    // Each pair with each clang, the sources by turns: all of them meet every clang.
-    let cases = bench.clangs.iter().enumerate().flat_map(|(turn, clang)| {
-        let sources = &sources;
-        PAIRS
-            .iter()
-            .enumerate()
-            .map(move |(number, pair)| (clang, &sources[(turn * 2 + number) % sources.len()], *pair))
-    });
-    let cases: Vec<_> = cases.collect();
-    let results = parallel(&cases, |(clang, source, pair)| judge(&bench, clang, source, *pair));
-    let bytes: usize = results.iter().flatten().sum();
+    let cases = match std::env::var(ENV_ALL).as_deref() {
+        Ok("all") => all(&bench, &sources),
+        _ => some(&bench, &sources),
+    };
+    let results = parallel(&cases, |case| case.judge(&bench));
+    let equal: Vec<usize> = results.iter().flatten().flatten().copied().collect();
     let wrong: Vec<_> = results.iter().filter_map(|result| result.as_ref().err().cloned()).collect();
-    say(&format!("golden programs: {} code objects, {bytes} bytes, equal clang's own", cases.len() - wrong.len()));
+    let bytes: usize = equal.iter().sum();
+    say(&format!("golden programs: {} code objects, {bytes} bytes, equal clang's own", equal.len()));
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }

@@ -9,6 +9,9 @@ KERNEL dot(const int *x, int *y) { y[ID] = __builtin_amdgcn_sdot4(x[ID], x[ID + 
 typedef float float4v __attribute__((ext_vector_type(4)));
 KERNEL matrix(const float *x, float4v *y) { y[ID] = __builtin_amdgcn_mfma_f32_16x16x4f32(x[ID], x[ID + 1], y[ID], 0, 0, 0); }
 #endif
+#ifdef SMALL
+KERNEL small(const int *x, float *y) { y[ID] = __builtin_amdgcn_cvt_f32_fp8(x[ID], 0); }
+#endif
 #ifdef ROOT
 KERNEL root(const float *x, float *y) { y[ID] = __builtin_amdgcn_rsqf(x[ID]); }
 #endif

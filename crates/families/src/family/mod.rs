@@ -10,6 +10,7 @@ mod f8f6f4_wrap;
 mod flat_scratch_base;
 mod machine_flags;
 mod mode_setreg;
+mod oclc_isa_version;
 mod target_note;
 mod tensor_mask;
 mod vop3px2_src2;

@@ -38,7 +38,7 @@ A row is what the code was compiled for, a column what it is wanted for.
 | sign | meaning |
 | --- | --- |
 | **=** | identical: the compiler makes the same code for both; a star means: if the object passes checks |
-| **v** | validated: the compiler's code for both is equal on the test corpus; applied if the object passes checks |
+| **v** | validated: the compiler's code for both is equal on the test corpus, at least once it is told the settings that the checks ask about; applied if the object passes checks |
 | **r** | rewritten: the compiler's code differs; HotSwap changes instructions, distances and waits, or refuses |
 | e | experimental: safe if the object passes checks, by the tables alone; applied with `--allow-experimental` |
 | . | unsafe |

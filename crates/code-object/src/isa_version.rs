@@ -1,0 +1,186 @@
+//! `__oclc_ISA_version`: the constant with the number of the GPU ([`Processor::isa_version`]), which ROCm's device library
+//! defines in each unit that uses it.
+//!
+//! Optimised code has no trace of it, because each question about it has its answer in the code by then. Code of -O0 loads
+//! it while it runs. Clang emits it as a local symbol of 4 bytes in read-only data; units that are linked as bitcode have
+//! one each, with a suffix in the name.
+//!
+//! A symbol alone proves nothing: files are stripped, and a linker that merges constants gives one place to several. So each
+//! aligned word of read-only data that holds the source's number counts, and must be one of these:
+//!
+//! | the word | is |
+//! |---|---|
+//! | has symbols of that name alone | the constant |
+//! | has one of that name and another one | refused: both would change |
+//! | has another symbol | data of the program |
+//! | has no symbol, and no instruction has its address | data of the program: code reads the constant by its own address |
+//! | has no symbol, and code may have its address | refused: it may be the constant of a stripped file |
+//!
+//! Absent on purpose: numbers that the compiler computed with. The library compares its constant and does nothing else with
+//! it (a test reads the library's bitcode), and answers depend on bounds that no instruction tells.
+
+use crate::elf::{Elf, Kind, Section};
+use crate::object_file::CodeObject;
+use crate::symbols::{Defined, defined};
+use hotswap_report::{Diagnostic, codes};
+use hotswap_targets::Processor;
+use object::elf;
+use std::ops::Range;
+
+const NAME: &str = "__oclc_ISA_version";
+const SIZE: usize = 4;
+/// From the literal with the distance back to the program counter that it is added to: `s_add_u32` directly behind
+/// `s_getpc_b64`, or with one or two instructions between them (sign extension, waits).
+const BACK: [u64; 3] = [4, 8, 12];
+
+/// Whether a symbol of that name is the constant.
+fn is_constant(name: &str) -> bool {
+    name.strip_prefix(NAME).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
+}
+
+/// Offsets in the file of the constants to change, so that code for the processor of `object` becomes code for `target`;
+/// none where both have the same number.
+///
+/// # Errors
+/// `NOT_SAFE`, with the offset: see the module.
+pub(crate) fn places(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<usize>, Diagnostic> {
+    let source = object.target_id().processor;
+    let (own, wanted) = (source.isa_version(), target.isa_version());
+    if own == wanted {
+        return Ok(Vec::new());
+    }
+    let constants = constants(object)?;
+    let refuse = |at: usize, what: String| Diagnostic::error(codes::NOT_SAFE, what).at(at as u64);
+    if let Some(at) = constants.first().filter(|_| own.is_none() || wanted.is_none()) {
+        let unknown = if own.is_none() { source.name } else { target.name };
+        return Err(refuse(*at, format!("the number of {unknown} in ROCm's device library is not known")));
+    }
+    let Some((own, wanted)) = own.zip(wanted) else { return Ok(Vec::new()) };
+    let mut places = Vec::new();
+    for at in constants {
+        match word(object.bytes(), at) {
+            Some(value) if value == own => places.push(at),
+            Some(value) if value == wanted => {}
+            value => {
+                let value = value.unwrap_or_default();
+                return Err(refuse(at, format!("`{NAME}` is {value}, which is not {source} ({own})"))
+                    .advise("compile the source again: this object was made by hand or by an older HotSwap"));
+            }
+        }
+    }
+    alone(object, &places, own).map(|()| places)
+}
+
+/// Places of the symbols of that name, each once.
+fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
+    let elf = object.elf();
+    let mut found = Vec::new();
+    elf.for_symbols_of_size(SIZE as u64, |symbol| {
+        if is_constant(symbol.name) {
+            let range = match elf.kind {
+                Kind::Linked => elf.file_range(symbol.value, SIZE as u64),
+                Kind::Relocatable => elf.section_range(symbol.section, symbol.value, SIZE as u64),
+            };
+            let range = range.filter(|range| data(elf).any(|(_, data)| holds(&data, range)));
+            let outside = || {
+                let what = format!("`{}` is not in read-only data", symbol.name);
+                Diagnostic::error(codes::NOT_SAFE, what).at(symbol.offset as u64)
+            };
+            found.push(range.ok_or_else(outside)?.start);
+        }
+        Ok(())
+    })?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// No word that is or may be the constant is anything else or left out.
+fn alone(object: &CodeObject<'_>, places: &[usize], own: u32) -> Result<(), Diagnostic> {
+    let elf = object.elf();
+    if elf.kind == Kind::Relocatable {
+        // Nothing is merged and nothing is stripped before the link, and relocations hold the addresses.
+        return Ok(());
+    }
+    let words: Vec<(usize, u64)> = words(elf, own).collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    let symbols: Vec<Defined<'_>> = defined(elf).filter(|symbol| !is_constant(&symbol.name)).collect();
+    let other = |address: u64| symbols.iter().find(|symbol| symbol.is_data && symbol.covers(address));
+    let mut nameless = Vec::new();
+    for (at, address) in words {
+        match (places.contains(&at), other(address)) {
+            (true, Some(other)) => {
+                let what = format!("`{NAME}` and `{}` are one constant, because the linker merged them", other.name);
+                return Err(Diagnostic::error(codes::NOT_SAFE, what).at(at as u64));
+            }
+            (false, None) => nameless.push((address, at)),
+            _ => {}
+        }
+    }
+    nameless.sort_unstable();
+    let Some(at) = referred(elf, &nameless) else { return Ok(()) };
+    let source = object.target_id().processor;
+    let what = format!(
+        "code reads the number of {source} ({own}) from a place without a symbol: it may be `{NAME}`, by which code of -O0 \
+         asks for the GPU"
+    );
+    Err(Diagnostic::error(codes::NOT_SAFE, what)
+        .at(at as u64)
+        .advise("make it from the file before it was stripped, or compile with -O1 or more, or for the target"))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// Address and place of what is read-only data; without sections, the segments that cannot be written or executed.
+fn data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<usize>)> + 'e> {
+    let changing = u64::from(elf::SHF_WRITE | elf::SHF_EXECINSTR);
+    let is_data = move |section: &&Section<'_>| {
+        section.kind == elf::SHT_PROGBITS
+            && section.flags & u64::from(elf::SHF_ALLOC) != 0
+            && section.flags & changing == 0
+    };
+    if elf.sections.is_empty() {
+        let read_only =
+            elf.segments.iter().filter(|one| one.kind == elf::PT_LOAD && one.flags & (elf::PF_W | elf::PF_X) == 0);
+        return Box::new(read_only.map(|segment| (segment.address, segment.range.clone())));
+    }
+    Box::new(elf.sections.iter().filter(is_data).map(|section| (section.address, section.range.clone())))
+}
+
+/// The aligned words of read-only data with that value: offset and address.
+fn words<'e>(elf: &'e Elf<'_>, value: u32) -> impl Iterator<Item = (usize, u64)> + 'e {
+    data(elf).flat_map(move |(address, range)| {
+        let first = (address.next_multiple_of(SIZE as u64) - address) as usize;
+        let bytes = elf.data.get(range.start + first..range.end).unwrap_or_default();
+        let found = bytes.chunks_exact(SIZE).enumerate().filter(move |(_, word)| **word == value.to_le_bytes());
+        found.map(move |(number, _)| (range.start + first + number * SIZE, address + (first + number * SIZE) as u64))
+    })
+}
+
+/// The place of the first of these words (address and offset, sorted) whose address code may have.
+fn referred(elf: &Elf<'_>, words: &[(u64, usize)]) -> Option<usize> {
+    if words.is_empty() {
+        return None;
+    }
+    let segments = elf.segments.iter().filter(|one| one.kind == elf::PT_LOAD && one.flags & elf::PF_X != 0);
+    let literals = segments.flat_map(|segment| {
+        let bytes = elf.data.get(segment.range.clone()).unwrap_or_default();
+        bytes.chunks_exact(SIZE).zip((segment.address..).step_by(SIZE))
+    });
+    literals
+        .flat_map(|(literal, address)| {
+            let distance = i64::from(i32::from_le_bytes([literal[0], literal[1], literal[2], literal[3]]));
+            BACK.map(|back| address.wrapping_sub(back).wrapping_add_signed(distance))
+        })
+        .find_map(|address| words.binary_search_by_key(&address, |word| word.0).ok())
+        .and_then(|number| words.get(number))
+        .map(|(_, at)| *at)
+}

@@ -1,0 +1,25 @@
+//! Numbers of eight bits. `gfx942` reads and writes FP8 and BF8 without infinities and negative zero (FNUZ), `gfx950` as the
+//! Open Compute Project has them (OCP): the same instructions, with other numbers for the same bits. HIP's headers choose
+//! the format by the name of the GPU (`HIP_FP8_TYPE_FNUZ`, `HIP_FP8_TYPE_OCP`).
+
+use super::{Pair, Rule};
+use crate::Check;
+use hotswap_isa::Entry;
+
+/// Who has which. The generic target of both has no such instruction.
+const FORMATS: &[(&str, &str)] = &[("gfx942", "FNUZ"), ("gfx950", "OCP")];
+
+pub(super) fn rule(pair: &Pair) -> Option<Rule> {
+    let format = |name: &str| FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format);
+    let (source, target) = (pair.source.processor, pair.target.processor);
+    let (one, other) = (format(source.name)?, format(target.name)?);
+    (one != other).then(|| Rule {
+        check: Check::SameInstructions,
+        concerns: has_small_floats,
+        why: format!("the code is for eight-bit floats of the format {one}; {target} has {other}"),
+    })
+}
+
+fn has_small_floats(entry: Entry) -> bool {
+    ["fp8", "bf8"].iter().any(|part| entry.mnemonic().contains(part))
+}

@@ -1,0 +1,22 @@
+//! `oclc_isa_version`: `__oclc_ISA_version`, the constant by which code of -O0 asks ROCm's device library for its GPU, says
+//! the target's number.
+//!
+//! Clang writes that number into its own object for the target, so the copy would differ from it in this alone. Where a word
+//! may be the constant and nothing proves it, the copy is refused (`hotswap-code-object` says when).
+
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_code_object::{CodeObject, Edit};
+use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_oclc_isa_version_patch(registry: &mut Registry) {
+    registry.bind(slot::OCLC_ISA_VERSION, Apply::CodeObject(apply));
+}
+
+fn apply(_: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+    Ok(edit.set_isa_version(target.processor)? as u64)
+}
