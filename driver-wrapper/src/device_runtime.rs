@@ -1,7 +1,7 @@
 //! The device profile runtime: made once for each compiler by that compiler, then found.
 //!
 //! Instrumented AMDGPU code of clang 23 and later calls functions of a library that distributions do
-//! not build. Bitcode can only be read by the LLVM that wrote it, so it cannot be shipped: the
+//! not build; that of clang 22 sometimes does, and needs its bounds table ([`crate::profile`]). Bitcode can only be read by the LLVM that wrote it, so it cannot be shipped: the
 //! sources (`profile-runtime/*.c`) are in this program, and the user's clang compiles them at first use.
 //!
 //! Invariants: the file's name is a hash of the compiler (path, time, size) and of the sources; a
@@ -28,6 +28,7 @@ const MEMBERS: &[(&str, &str, &[&str])] = &[
         &["__llvm_profile_sections", "__llvm_profile_sampling_gpu", "__llvm_profile_instrument_gpu"],
     ),
     ("version.o", include_str!("../profile-runtime/version.c"), &["__llvm_profile_raw_version"]),
+    ("timestamp.o", include_str!("../profile-runtime/timestamp.c"), &["__llvm_profile_set_timestamp"]),
 ];
 
 /// Words for bitcode of no processor and no code object version, from nothing but clang's own headers.

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, iter};
@@ -46,10 +46,27 @@ pub struct Launch {
 /// # Errors
 /// Returns only if that fails: [`codes::RECURSION`], or [`codes::NO_CLANG`] with the reason.
 pub fn become_clang(launch: &Launch) -> Diagnostic {
+    match with_clang(launch, |command| Err::<(), _>(command.exec())) {
+        Ok(()) => Diagnostic::error(codes::INTERNAL, "a process that became another goes on"),
+        Err(error) => error,
+    }
+}
+
+/// Runs the real compiler as a child, with this process's streams; its exit code, or 128 and the number of the signal
+/// that ended it.
+///
+/// # Errors
+/// As for [`become_clang`].
+pub fn run_clang(launch: &Launch) -> Result<i32, Diagnostic> {
+    let status = with_clang(launch, Command::status)?;
+    Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+}
+
+fn with_clang<T>(launch: &Launch, start: impl Fn(&mut Command) -> io::Result<T>) -> Result<T, Diagnostic> {
     let depth = depth();
     if depth >= DEPTH {
         let what = format!("{} starts hotswap-clang again", launch.program.display());
-        return Diagnostic::error(codes::RECURSION, what);
+        return Err(Diagnostic::error(codes::RECURSION, what));
     }
     let run = |words: Vec<OsString>| {
         if launch.verbose {
@@ -63,22 +80,17 @@ pub fn become_clang(launch: &Launch) -> Diagnostic {
                 None => command.env_remove(name),
             };
         }
-        command.exec()
+        start(&mut command)
     };
     let failed = |error: io::Error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(&launch.program);
-    let words = match plain(&launch.words) {
-        Ok(words) => words,
-        Err(error) => return failed(error),
-    };
-    let error = run(words.clone());
-    // What we added was too much for the system; clang takes any number of words from a file.
-    if error.kind() == io::ErrorKind::ArgumentListTooLong {
-        return match unnamed_file(&words) {
-            Ok(word) => failed(run(vec![word])),
-            Err(error) => failed(error),
-        };
+    let words = plain(&launch.words).map_err(failed)?;
+    match run(words.clone()) {
+        // What we added was too much for the system; clang takes any number of words from a file.
+        Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
+            run(vec![unnamed_file(&words).map_err(failed)?]).map_err(failed)
+        }
+        result => result.map_err(failed),
     }
-    failed(error)
 }
 
 fn depth() -> u32 {

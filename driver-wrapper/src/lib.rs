@@ -20,6 +20,7 @@ pub mod clang_config;
 pub mod coalesce;
 pub mod command;
 pub mod config;
+pub mod counters_lost;
 pub mod device_runtime;
 pub mod exec;
 pub mod explain;
@@ -31,6 +32,8 @@ pub mod objects;
 pub mod openmp;
 pub mod options;
 pub mod profile;
+pub mod profile_names;
+pub mod profile_use;
 pub mod question;
 pub mod relocatable;
 pub mod source_text;
@@ -168,7 +171,10 @@ impl Call {
             explanation.text().lines().for_each(warn);
         }
         judgement.warnings.iter().chain(&asked.warnings).for_each(|warning| warn(&warning.to_string()));
-        Err(become_clang(&launch))
+        match profile_use::Used::of(&judgement.command, &self.expanded) {
+            Some(used) => used.run(launch, warn),
+            None => Err(become_clang(&launch)),
+        }
     }
 
     /// With a plan the interposer looks at the words that only clang's configuration files hold.
@@ -217,12 +223,17 @@ impl Call {
         dry: bool,
         warn: &dyn Fn(&str),
     ) -> Result<Added, Diagnostic> {
-        let Some(profile) = &judgement.profile else { return Ok(Added::default()) };
+        let names = profile_names::stable(&judgement.command, &self.expanded);
+        let Some(profile) = &judgement.profile else {
+            counters_lost::look(&judgement.command).iter().for_each(|lost| warn(&lost.to_string()));
+            return Ok(Added { front: names, ..Added::default() });
+        };
         let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let toolchain = Toolchain::new(&clang.path, named);
         let limit = profile.limit(&judgement.command, &self.expanded, &toolchain)?;
         limit.iter().for_each(|limit| warn(&limit.to_string()));
-        let front = profile.front(&judgement.command, &self.expanded, &toolchain, dry)?;
+        let mut front = profile.front(&judgement.command, &self.expanded, &toolchain, dry)?;
+        front.extend(names);
         let mut added = Added { front, ..Added::default() };
         if profile.has_one_symbol(&judgement.command, &toolchain)? {
             let shims = shims(self.prefix.as_deref().unwrap_or(Path::new("/")))?;

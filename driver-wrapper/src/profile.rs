@@ -32,6 +32,10 @@ const WITH_RUNTIME: u32 = 23;
 const ATOMIC: &str = "-instrprof-atomic-counter-update-all";
 /// lld: counters of the optimiser, put in when it compiles bitcode.
 const LINK_TIME_COUNTERS: &str = "--lto-cs-profile-generate";
+/// Words of code that notes when functions ran first.
+const TEMPORAL: &[&str] = &["-ftemporal-profile", "-pgo-temporal-instrumentation"];
+/// The bounds table of the device profile runtime.
+const TABLE: &str = "__llvm_profile_sections";
 /// The last clang that has the old offload driver.
 const OLD_DRIVER: u32 = 23;
 /// Places below clang's resource folder where a distribution may have a device profile runtime,
@@ -98,6 +102,7 @@ impl Profile {
             let old = || Ok(!toolchain.new_driver(command.new_driver)?);
             if major < WITH_RUNTIME {
                 front.extend(self.without_runtime(words));
+                front.extend(self.with_table(command, words, toolchain, major, dry)?);
             } else {
                 front.extend(sampling(words));
                 front.extend(self.with_runtime(command, words, toolchain, major, dry)?);
@@ -164,6 +169,34 @@ impl Profile {
             front.extend(["-Xarch_device".into(), "-mllvm=-disable-vp".into()]);
         }
         front
+    }
+
+    /// Clang 22 needs the runtime in two cases. When relocatable device code is optimised in the device link, its version
+    /// variable goes, by which counters are known as the optimiser's, unless the bounds table refers to it. And
+    /// code of -ftemporal-profile calls a function of it, which lld only keeps for callers that are bitcode, too.
+    fn with_table(
+        &self,
+        command: &Command,
+        words: &[OsString],
+        toolchain: &Toolchain<'_>,
+        major: u32,
+        dry: bool,
+    ) -> Result<Vec<OsString>, Diagnostic> {
+        let is_temporal = TEMPORAL.iter().any(|word| names(words, word));
+        if !self.device.by_optimiser() || !(command.rdc || is_temporal) {
+            return Ok(Vec::new());
+        }
+        let mut front = self.with_runtime(command, words, toolchain, major, dry)?;
+        front.extend(["-Xoffload-linker".into(), format!("--undefined={TABLE}").into()]);
+        if command.rdc || !command.links_device_code() {
+            return Ok(front);
+        }
+        if command.device_lto == Some(false) {
+            let what = "-ftemporal-profile with -fno-offload-lto, for clang 22";
+            return Err(Diagnostic::error(codes::COUNTERS_NOT_LINKED, what).advise("drop -fno-offload-lto"));
+        }
+        front.extend(command.device_lto.is_none().then(|| "-foffload-lto".into()));
+        Ok(front)
     }
 
     fn with_runtime(

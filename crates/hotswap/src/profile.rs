@@ -13,8 +13,8 @@ mod tools;
 
 use crate::Outcome;
 use crate::cli::Output;
-use clap::{Args, Subcommand};
-use hotswap_report::{Diagnostic, codes};
+use clap::{Args, Subcommand, ValueEnum};
+use hotswap_report::{Diagnostic, Severity, codes};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
@@ -36,6 +36,30 @@ pub(crate) struct Profiles {
     /// Folder with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
     #[arg(long, value_name = "FOLDER")]
     llvm_bin: Vec<PathBuf>,
+    /// Damaged profiles: `any` is an error, `all` or `warn` leave them out with a warning while one is sound. Empty
+    /// ones, as programs leave that end early, are left out always
+    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
+    failure_mode: FailureMode,
+}
+
+/// As in llvm-profdata.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailureMode {
+    #[default]
+    Any,
+    All,
+    Warn,
+}
+
+impl FailureMode {
+    /// The word for llvm-profdata.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Any => "--failure-mode=any",
+            Self::All => "--failure-mode=all",
+            Self::Warn => "--failure-mode=warn",
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -109,25 +133,72 @@ pub(crate) struct Profile {
 /// Ends of names by which profiles are found in folders.
 const EXTENSIONS: [&str; 2] = ["profraw", "profdata"];
 
+/// Profiles that were found, and what of them was left out.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) problems: Vec<Diagnostic>,
+}
+
 /// Reads the files, and those of folders, in the order of their names.
-fn gather(files: &[PathBuf], target: Option<&str>) -> Result<Vec<Profile>, Diagnostic> {
+fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
+    let target = which.target.as_deref();
     let mut paths = Vec::new();
     for file in files {
         if file.is_dir() { paths.extend(of_folder(file)?) } else { paths.push(file.clone()) }
     }
-    let profiles = paths.into_iter().map(|path| (target_of(&path), path));
-    let wanted = profiles.filter(|(found, _)| target.is_none_or(|target| target == found));
-    let profiles = wanted.map(|(target, path)| read(path, target)).collect::<Result<Vec<_>, _>>()?;
-    if profiles.is_empty() {
-        let what = match target {
-            Some(target) => format!("no profile of {target} is there"),
-            None => "no profile is there".to_owned(),
-        };
-        let at = files.first().map_or(Path::new(""), PathBuf::as_path);
-        let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working folder";
-        return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(at).advise(advice));
+    let named = paths.into_iter().map(|path| (target_of(&path), path));
+    let wanted = named.filter(|(found, _)| target.is_none_or(|target| target == found));
+    let (mut profiles, mut problems, mut empty) = (Vec::new(), Vec::new(), Vec::new());
+    for (target, path) in wanted {
+        match read(path, target) {
+            Ok(Content::Profile(profile)) => profiles.push(profile),
+            Ok(Content::Nothing(path)) => empty.push(path),
+            Err(damage) if damage.code != codes::MALFORMED || which.failure_mode == FailureMode::Any => {
+                return Err(damage);
+            }
+            Err(damage) => problems.push(left_out(damage)),
+        }
     }
-    Ok(profiles)
+    if profiles.is_empty() {
+        return Err(nothing(files, target, &empty, problems));
+    }
+    problems.extend(say_empty(&empty));
+    Ok(Gathered { profiles, problems })
+}
+
+/// Why there is no profile to work with.
+fn nothing(files: &[PathBuf], target: Option<&str>, empty: &[PathBuf], problems: Vec<Diagnostic>) -> Diagnostic {
+    if let Some(path) = empty.first() {
+        let what = "the file is empty: the program ended before it wrote its counters";
+        let advice = "a program that is aborted leaves an empty file; run it until its end";
+        return Diagnostic::error(codes::MALFORMED, what).in_file(path).advise(advice);
+    }
+    if let Some(damage) = problems.into_iter().next() {
+        let advice = "no profile is sound; run the program again";
+        return Diagnostic { severity: Severity::Error, ..damage }.advise(advice);
+    }
+    let what = match target {
+        Some(target) => format!("no profile of {target} is there"),
+        None => "no profile is there".to_owned(),
+    };
+    let at = files.first().map_or(Path::new(""), PathBuf::as_path);
+    let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working folder";
+    Diagnostic::error(codes::NO_PROFILE, what).in_file(at).advise(advice)
+}
+
+fn left_out(damage: Diagnostic) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..damage }.advise("it is left out, as --failure-mode says")
+}
+
+/// Each host that is aborted leaves an empty file, which LLVM's tools take for no counters at all.
+fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
+    let first = empty.first()?;
+    let what = match empty.len() {
+        1 => "the file is empty and left out: its program ended before it wrote its counters".to_owned(),
+        count => format!("{count} files are empty and left out: their programs ended before they wrote their counters"),
+    };
+    Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(first))
 }
 
 fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
@@ -151,12 +222,23 @@ fn target_of(path: &Path) -> String {
     if first.starts_with("gfx") && name.contains('.') { first.to_owned() } else { "host".to_owned() }
 }
 
-fn read(path: PathBuf, target: String) -> Result<Profile, Diagnostic> {
+/// What a file holds.
+enum Content {
+    Profile(Profile),
+    /// It is empty.
+    Nothing(PathBuf),
+}
+
+fn read(path: PathBuf, target: String) -> Result<Content, Diagnostic> {
     let bytes = hotswap_files::open(&path)?;
+    if bytes.is_empty() {
+        return Ok(Content::Nothing(path));
+    }
     let parts = if raw::is_merged(&bytes) { None } else { Some(raw::parts(&bytes)) };
     let parts = parts.transpose().map_err(|why| {
-        let advice = "llvm-profdata would reject the whole file; leave it out, or run the program again";
+        let advice =
+            "llvm-profdata would reject the whole file; leave it out (--failure-mode=all), or run the program again";
         Diagnostic::error(codes::MALFORMED, why).in_file(&path).advise(advice)
     })?;
-    Ok(Profile { path, target, parts })
+    Ok(Content::Profile(Profile { path, target, parts }))
 }

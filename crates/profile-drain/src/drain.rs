@@ -5,6 +5,7 @@
 use crate::capture::{self, Loaded, Refusal, TABLE_SIZE, capture};
 use crate::elf::{Blocks, File};
 use crate::hsa::{self, Agent, Hsa, Segment};
+use crate::images::Scope;
 use crate::libc::{OwnMemory, host_name, process_id, say, variable};
 use crate::memory::List;
 use crate::name::{self, Path, Process};
@@ -20,11 +21,13 @@ pub struct Shared {
     said: List<u64>,
     /// Whether an exit handler drained with success.
     exit_was_drained: bool,
+    /// Whether the program's own exit handler drained: what other images counted since, they read when they go.
+    pub is_ending: bool,
 }
 
 impl Shared {
     /// Nothing drained yet.
-    pub const EMPTY: Self = Self { store: Store::EMPTY, said: List::EMPTY, exit_was_drained: false };
+    pub const EMPTY: Self = Self { store: Store::EMPTY, said: List::EMPTY, exit_was_drained: false, is_ending: false };
 }
 
 /// Why a drain runs.
@@ -34,15 +37,19 @@ pub enum Occasion {
     Exit,
     /// The program asks for it.
     Call,
+    /// The host's runtime of an image writes its own profile.
+    Host,
     /// Code objects are about to be destroyed: the caller knows that their work is done.
     Unload,
+    /// A fat binary goes. What started last, maybe by the destructor of a global object, may still run.
+    Unregister,
 }
 
 /// Where the host's profile goes, as far as this image knows.
 #[derive(Default)]
 pub struct HostName {
     /// The pattern of the command line.
-    pub pattern: Option<Text<1024>>,
+    pub pattern: Option<Path>,
     /// The file that the host's runtime will write, if it is there and says so.
     pub file: Option<Path>,
     /// The number of the process when this image came into it: the host's runtime does not notice a fork.
@@ -56,7 +63,7 @@ struct Log<'a> {
     lost: u32,
 }
 
-type Line = Text<1024>;
+type Line = Text<8192>;
 
 impl Log<'_> {
     /// Something is lost.
@@ -81,9 +88,9 @@ impl Log<'_> {
     }
 }
 
-/// Drains everything; how many things were lost.
-pub fn drain(shared: &mut Shared, occasion: Occasion, host: &HostName) -> u32 {
-    let verbose = variable::<8>(c"HOTSWAP_PROFILE_VERBOSE").is_some_and(|value| value.bytes() != b"0");
+/// Drains all code objects of the scope; how many things were lost.
+pub fn drain(shared: &mut Shared, occasion: Occasion, scope: &Scope, host: &HostName) -> u32 {
+    let verbose = variable::<8>(c"HOTSWAP_PROFILE_VERBOSE").is_some_and(|value| !matches!(value.bytes(), b"" | b"0"));
     let mut log = Log { said: &mut shared.said, verbose, lost: 0 };
     let hsa = match Hsa::find() {
         Ok(hsa) => hsa,
@@ -92,7 +99,7 @@ pub fn drain(shared: &mut Shared, occasion: Occasion, host: &HostName) -> u32 {
             return log.lost;
         }
     };
-    collect(&hsa, &mut shared.store, occasion, &mut log);
+    collect(&hsa, &mut shared.store, (occasion, scope), &mut log);
     write(&mut shared.store, host, &mut log);
     if occasion == Occasion::Exit && log.lost == 0 {
         shared.exit_was_drained = true;
@@ -119,8 +126,11 @@ fn no_hsa(log: &mut Log<'_>, refusal: hsa::Refusal, occasion: Occasion, exit_was
     }
 }
 
-fn collect(hsa: &Hsa, store: &mut Store, occasion: Occasion, log: &mut Log<'_>) {
-    let count = |segments: &hsa::Segments| segments.iter().count() as u64;
+type Order<'a> = (Occasion, &'a Scope);
+
+fn collect(hsa: &Hsa, store: &mut Store, (occasion, scope): Order<'_>, log: &mut Log<'_>) {
+    let wanted = |segment: &Segment| scope.holds(segment.file.map(|(start, _)| start));
+    let count = |segments: &hsa::Segments| segments.iter().filter(wanted).count() as u64;
     let segments = hsa.segments().inspect(|segments| {
         if occasion != Occasion::Unload && count(segments) > 0 {
             hsa::finish_work();
@@ -137,10 +147,10 @@ fn collect(hsa: &Hsa, store: &mut Store, occasion: Occasion, log: &mut Log<'_>) 
         }
     };
     log.note(|line| {
-        line.number(count(&segments)).push(b" segments of code are loaded");
+        line.number(count(&segments)).push(b" segments of code are looked at");
     });
     let mut agents = List::EMPTY;
-    for segment in segments.iter() {
+    for segment in segments.iter().filter(wanted) {
         match agent(hsa, segment.agent, &mut agents) {
             Ok(Some(agent)) => collect_one(hsa, store, segment, agent, log),
             Ok(None) => {}
@@ -244,12 +254,19 @@ fn is_told(file: &Path, pattern: &[u8], process: Process<'_>, host: &HostName) -
     file.bytes() != name::expand(pattern, Process { id: host.first_process, ..process }, 0).bytes()
 }
 
+/// The pattern of the host's file. As in LLVM's runtime, one that needs a folder that is not there counts for nothing.
+fn pattern(host: &HostName, has_temporary: bool) -> Path {
+    let variable = variable::<4096>(c"LLVM_PROFILE_FILE").filter(|pattern| !pattern.bytes().is_empty());
+    let pattern = variable.or(host.pattern).unwrap_or(Path::new(name::DEFAULT));
+    if !has_temporary && name::needs_temporary(pattern.bytes()) { Path::new(name::DEFAULT) } else { pattern }
+}
+
 fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
-    let (name, temporary) = (host_name(), variable::<1024>(c"TMPDIR").unwrap_or_default());
+    let (name, temporary) = (host_name(), variable::<4096>(c"TMPDIR"));
+    let pattern = pattern(host, temporary.is_some());
+    let pattern = pattern.bytes();
+    let temporary = temporary.unwrap_or_default();
     let process = Process { id: process_id(), host: name.bytes(), temporary: temporary.bytes() };
-    let variable = variable::<1024>(c"LLVM_PROFILE_FILE");
-    let pattern = variable.or(host.pattern);
-    let pattern = pattern.as_ref().map_or(name::DEFAULT, Text::bytes);
     let merge = name::merges(pattern);
     let told = host.file.as_ref().filter(|file| !merge && is_told(file, pattern, process, host));
     // Then each code has its own file; otherwise small profiles share one.
@@ -263,6 +280,12 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
             Some(file) => file,
             None => own.insert(name::expand(pattern, process, device.content)),
         };
+        if expanded.bytes() == name::NOWHERE {
+            log.note(|line| {
+                line.push(b"/dev/null: nothing is written");
+            });
+            return;
+        }
         if store.is_written(volume, expanded) {
             continue;
         }
@@ -274,7 +297,8 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
         if let (Ok(Written::Taken), Some(device)) = (written, store.device(volume)) {
             path = name::beside(expanded.bytes(), device, Some(process.id));
             log.note(|line| {
-                line.push(b"a file of other code, or without locks, cannot be added to; instead: ").push(path.bytes());
+                line.push(b"a link, a file of other code, or one without locks cannot be added to; instead: ")
+                    .push(path.bytes());
             });
             written = store.write(volume, &path, expanded, process.id).map(|()| Written::Yes);
         }

@@ -7,33 +7,46 @@
 
 use crate::drain::{self, HostName, Occasion, Shared};
 use crate::hsa;
-use crate::libc::{Untouched, dlsym, notes, pause, process_id, say, thread_id};
+use crate::images::{self, Range, Scope};
+use crate::libc::{Untouched, dlsym, is_secure, notes, pause, process_id, say, thread_id};
+use crate::memory::List;
 use crate::name::Path;
+use crate::stack;
 use crate::symbols::WRAPPED;
-use crate::text::Text;
 use core::arch::global_asm;
+use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Raised with every change of [`State`] or of what it holds: copies of different layouts must not meet.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
 /// What the copies share, and who uses it.
 struct State {
     owner: AtomicUsize,
+    /// The process that the state is of. A fork without handlers (`_Fork`, `clone`) leaves its parent's here.
+    process: AtomicU64,
     /// HSA was up when this process was forked: its GPUs belong to the parent.
     is_inherited: AtomicBool,
     shared: Shared,
 }
 
-/// Points to the state as soon as one of the copies made it.
-static SLOT: AtomicPtr<State> = AtomicPtr::new(null_mut());
-/// Our exit handler ran: what is unregistered now was drained just before.
+/// What other copies see of this one.
+#[repr(C)]
+struct Slot {
+    /// Points to the state as soon as one of the copies made it.
+    state: AtomicPtr<State>,
+    /// HSA was there before this image, so it goes after it: the image's own exit handler comes in time.
+    is_early: AtomicBool,
+}
+
+static SLOT: Slot = Slot { state: AtomicPtr::new(null_mut()), is_early: AtomicBool::new(false) };
+/// Whether this copy is in the program itself.
+static IS_PROGRAM: AtomicBool = AtomicBool::new(false);
+/// Our exit handler ran.
 static IS_LEAVING: AtomicBool = AtomicBool::new(false);
-/// HSA was there before us, so it goes after us.
-static IS_EARLY: AtomicBool = AtomicBool::new(false);
 /// The process that this image was loaded in.
 static FIRST_PROCESS: AtomicUsize = AtomicUsize::new(0);
 
@@ -79,56 +92,84 @@ unsafe extern "C" {
 static CONSTRUCTOR: extern "C" fn() = construct;
 
 extern "C" fn construct() {
-    let _untouched = Untouched::begin();
-    let is_program = find_state();
-    IS_EARLY.store(hsa::is_loaded(), Ordering::Relaxed);
-    FIRST_PROCESS.store(process_id() as usize, Ordering::Relaxed);
+    // Without memory for a stack there is none for a state; the program's own stack is large here.
+    if stack::run(set_up).is_none() {
+        set_up();
+    }
     // SAFETY: the handlers live as long as the image; libc forgets them when it is unloaded.
     unsafe {
         atexit(on_exit);
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     }
-    if is_program && !IS_EARLY.load(Ordering::Relaxed) {
+    if IS_PROGRAM.load(Ordering::Relaxed) && !SLOT.is_early.load(Ordering::Relaxed) {
         drain_before_late_libraries();
     }
 }
 
-/// Takes over the state of an earlier copy, or makes one; whether this copy is in the program itself.
-fn find_state() -> bool {
-    let mut found: *mut State = null_mut();
-    let mut is_program = false;
-    notes(b"HotSwap\0", 16, &mut |program, content| {
+fn set_up() {
+    let _untouched = Untouched::begin();
+    find_state();
+    SLOT.is_early.store(hsa::is_loaded(), Ordering::Relaxed);
+    FIRST_PROCESS.store(process_id() as usize, Ordering::Relaxed);
+}
+
+/// Visits all copies of this layout: the image, its slot.
+fn copies(mut visit: impl FnMut(Range, bool, &Slot)) {
+    notes(b"HotSwap\0", 16, &mut |image, content| {
         // SAFETY: a note of our name and size: two words, of which only four bytes are aligned.
         let (layout, distance) =
             unsafe { (content.cast::<u64>().read_unaligned(), content.add(8).cast::<isize>().read_unaligned()) };
-        if layout != LAYOUT {
-            return;
+        if layout == LAYOUT {
+            let slot = content.wrapping_add(8).wrapping_offset(distance).cast::<Slot>();
+            // SAFETY: a note of this layout points to the slot of its image, which is loaded; its constructor may not
+            // have run yet, then the slot holds null.
+            visit(Range { start: image.start, end: image.end }, image.is_program, unsafe { &*slot });
         }
-        let slot = content.wrapping_add(8).wrapping_offset(distance).cast::<AtomicPtr<State>>();
-        is_program |= program && core::ptr::eq(slot, &raw const SLOT);
-        // SAFETY: a note of this layout points to the slot of its image, which is loaded; its constructor may not
-        // have run yet, then the slot holds null.
-        let state = unsafe { &*slot }.load(Ordering::Acquire);
+    });
+}
+
+/// Takes over the state of an earlier copy, or makes one.
+fn find_state() {
+    let mut found: *mut State = null_mut();
+    copies(|_, is_program, slot| {
+        if is_program && core::ptr::eq(slot, &raw const SLOT) {
+            IS_PROGRAM.store(true, Ordering::Relaxed);
+        }
         if found.is_null() {
-            found = state;
+            found = slot.state.load(Ordering::Acquire);
         }
     });
     if found.is_null() {
         found = make_state();
     }
-    SLOT.store(found, Ordering::Release);
-    is_program
+    SLOT.state.store(found, Ordering::Release);
 }
 
 fn make_state() -> *mut State {
     // SAFETY: calloc may be called with any size; the place is aligned for every type here.
     let place = unsafe { crate::libc::calloc(1, size_of::<State>()) }.cast::<State>();
     if !place.is_null() {
-        let state = State { owner: AtomicUsize::new(0), is_inherited: AtomicBool::new(false), shared: Shared::EMPTY };
+        let (owner, process) = (AtomicUsize::new(0), AtomicU64::new(process_id()));
+        let state = State { owner, process, is_inherited: AtomicBool::new(false), shared: Shared::EMPTY };
         // SAFETY: room for a state, not yet used.
         unsafe { place.write(state) };
     }
     place
+}
+
+/// What a copy drains when its image goes. The program's does all. A library's leaves to other copies what is theirs,
+/// so that many libraries do not each read the code of all; where it is known that those copies come in time.
+fn own_scope() -> Scope {
+    if IS_PROGRAM.load(Ordering::Relaxed) {
+        return Scope::All;
+    }
+    let mut others = List::EMPTY;
+    copies(|image, _, slot| {
+        if !core::ptr::eq(slot, &raw const SLOT) && slot.is_early.load(Ordering::Relaxed) {
+            others.push(image);
+        }
+    });
+    Scope::Without(others)
 }
 
 /// Libraries that are opened later take their things down before `atexit` handlers of the program run; what
@@ -145,7 +186,7 @@ fn drain_before_late_libraries() {
 
 /// The state, once nobody else uses it; null where there is none, or where this thread uses it already.
 fn acquire() -> *mut State {
-    let state = SLOT.load(Ordering::Acquire);
+    let state = SLOT.state.load(Ordering::Acquire);
     if state.is_null() {
         return null_mut();
     }
@@ -171,6 +212,9 @@ fn release(state: *mut State) {
 /// Runs something with the state, unless this process must leave the GPUs alone.
 fn with_state<R>(run: impl FnOnce(&mut Shared) -> R) -> Option<R> {
     let _untouched = Untouched::begin();
+    if is_foreign() {
+        return None;
+    }
     let state = acquire();
     if state.is_null() {
         return None;
@@ -182,13 +226,58 @@ fn with_state<R>(run: impl FnOnce(&mut Shared) -> R) -> Option<R> {
     result
 }
 
-fn drain_now(occasion: Occasion) -> c_int {
-    if SLOT.load(Ordering::Acquire).is_null() {
-        let _untouched = Untouched::begin();
-        say(b"hotswap-profile-drain: warning: there is no memory: the device profiles of this process are lost\n");
+/// Whether the state is of another process: of the parent, which had no chance to tell whether its GPUs were in use.
+/// Nothing of it may change, since the memory may be the parent's own.
+fn is_foreign() -> bool {
+    let state = SLOT.state.load(Ordering::Acquire);
+    // SAFETY: not null, so made by `make_state`, and never freed.
+    !state.is_null() && unsafe { &*(&raw const (*state).process) }.load(Ordering::Relaxed) != process_id()
+}
+
+const NO_MEMORY: &[u8] =
+    b"hotswap-profile-drain: warning: there is no memory: the device profiles of this process are lost\n";
+const FOREIGN: &[u8] =
+    b"hotswap-profile-drain: warning: this process was forked without fork handlers (_Fork, clone), \
+and HSA may be its parent's: its own device code, if it ran any, has no profile; fork with fork()\n";
+
+fn drain_now(occasion: Occasion, scope: impl FnOnce() -> Scope) -> c_int {
+    let drained = stack::run(|| drain_here(occasion, scope));
+    drained.unwrap_or_else(|| {
+        static WAS_SAID: AtomicBool = AtomicBool::new(false);
+        say_once(&WAS_SAID, NO_MEMORY);
+        -1
+    })
+}
+
+fn say_once(was_said: &AtomicBool, message: &[u8]) {
+    if !was_said.swap(true, Ordering::Relaxed) {
+        say(message);
+    }
+}
+
+/// On our own stack.
+fn drain_here(occasion: Occasion, scope: impl FnOnce() -> Scope) -> c_int {
+    let _untouched = Untouched::begin();
+    if SLOT.state.load(Ordering::Acquire).is_null() {
+        static WAS_SAID: AtomicBool = AtomicBool::new(false);
+        say_once(&WAS_SAID, NO_MEMORY);
         return -1;
     }
-    let lost = with_state(|shared| drain::drain(shared, occasion, &host_name()));
+    if is_foreign() {
+        if !matches!(occasion, Occasion::Unload | Occasion::Unregister) && hsa::is_initialised() {
+            static WAS_SAID: AtomicBool = AtomicBool::new(false);
+            say_once(&WAS_SAID, FOREIGN);
+        }
+        return 0;
+    }
+    let scope = scope();
+    let is_program = IS_PROGRAM.load(Ordering::Relaxed);
+    let lost = with_state(|shared| {
+        if matches!(occasion, Occasion::Exit | Occasion::Host) && shared.is_ending && !is_program {
+            return 0; // the program's handler has read all
+        }
+        drain::drain(shared, occasion, &scope, &host_name())
+    });
     if lost.unwrap_or(0) == 0 { 0 } else { -1 }
 }
 
@@ -202,7 +291,10 @@ fn host_name() -> HostName {
     if pattern != 0 {
         // SAFETY: `__llvm_profile_filename` is a text with its zero that the compiler wrote.
         let text = unsafe { CStr::from_ptr(pattern as *const c_char) }.to_bytes();
-        name.pattern = (!text.is_empty()).then(|| Text::new(text));
+        name.pattern = (!text.is_empty()).then(|| Path::new(text));
+    }
+    if is_secure() {
+        return name; // the host's runtime believes the user's environment
     }
     // SAFETY: the linker bound `__llvm_profile_get_filename`, a function of this type, or zero: `None`.
     if let Some(get) = unsafe { transmute::<usize, Option<GetFileName>>(get) } {
@@ -220,14 +312,16 @@ fn host_name() -> HostName {
 }
 
 extern "C" fn on_exit() {
-    drain_now(Occasion::Exit);
+    drain_now(Occasion::Exit, own_scope);
     IS_LEAVING.store(true, Ordering::Relaxed);
+    if IS_PROGRAM.load(Ordering::Relaxed) {
+        with_state(|shared| shared.is_ending = true);
+    }
 }
 
+/// Other threads may still run, so this is not the last look.
 extern "C" fn on_thread_exit(_: *mut c_void) {
-    if hsa::is_loaded() {
-        drain_now(Occasion::Exit);
-    }
+    stack::run(|| if hsa::is_loaded() { drain_here(Occasion::Exit, || Scope::All) } else { 0 });
 }
 
 /// Whether this copy took the lock for a fork.
@@ -236,15 +330,19 @@ static HOLDS: AtomicBool = AtomicBool::new(false);
 static WAS_UP: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn before_fork() {
-    let _untouched = Untouched::begin();
-    let state = acquire();
+    let state = if is_foreign() { null_mut() } else { acquire() };
     HOLDS.store(!state.is_null(), Ordering::Relaxed);
-    WAS_UP.store(!state.is_null() && hsa::is_initialised(), Ordering::Relaxed);
+    let look = || {
+        let _untouched = Untouched::begin();
+        hsa::is_initialised()
+    };
+    // Where it cannot be found out, the child leaves the GPUs alone.
+    WAS_UP.store(!state.is_null() && stack::run(look).unwrap_or(true), Ordering::Relaxed);
 }
 
 extern "C" fn after_fork_in_parent() {
     if HOLDS.swap(false, Ordering::Relaxed) {
-        release(SLOT.load(Ordering::Acquire));
+        release(SLOT.state.load(Ordering::Acquire));
     }
 }
 
@@ -252,12 +350,14 @@ extern "C" fn after_fork_in_child() {
     if !HOLDS.swap(false, Ordering::Relaxed) {
         return;
     }
-    let state = SLOT.load(Ordering::Acquire);
+    let state = SLOT.state.load(Ordering::Acquire);
     // SAFETY: `before_fork` made this thread the owner, and the child has no other thread.
     let (inherited, shared) = unsafe { (&*(&raw const (*state).is_inherited), &mut *(&raw mut (*state).shared)) };
     if WAS_UP.load(Ordering::Relaxed) {
         inherited.store(true, Ordering::Relaxed);
     }
+    // SAFETY: as above.
+    unsafe { &*(&raw const (*state).process) }.store(process_id(), Ordering::Relaxed);
     // What the parent counted is the parent's to write.
     *shared = Shared::EMPTY;
     release(state);
@@ -267,13 +367,13 @@ extern "C" fn after_fork_in_child() {
 /// -1 where something was lost; a warning on standard error says what.
 #[unsafe(no_mangle)]
 pub extern "C" fn hotswap_profile_drain() -> c_int {
-    drain_now(Occasion::Call)
+    drain_now(Occasion::Call, || Scope::All)
 }
 
-/// LLVM's host runtime asks for the profiles of devices when it writes its own.
+/// LLVM's host runtime of an image asks for the profiles of devices when it writes its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn __llvm_profile_hip_collect_device_data() -> c_int {
-    drain_now(Occasion::Call)
+    drain_now(Occasion::Host, own_scope)
 }
 
 /// Registrations of LLVM's host code: what HSA has loaded needs none. Arguments are not looked at.
@@ -303,9 +403,9 @@ fn pass_on(name: &CStr, argument: usize) -> u32 {
 }
 
 fn destroy(name: &CStr, argument: usize) -> u32 {
-    drain_now(Occasion::Unload);
+    drain_now(Occasion::Unload, || Scope::All);
     let result = pass_on(name, argument);
-    with_state(drain::forget_destroyed);
+    stack::run(|| with_state(drain::forget_destroyed));
     result
 }
 
@@ -333,11 +433,65 @@ pub extern "C" fn hsa_shut_down() -> u32 {
     destroy(c"hsa_shut_down", 0)
 }
 
-/// `void __hipUnregisterFatBinary(void **)`: before our exit handler where the archive is not the last input.
+/// Fat binaries of this image: HIP's handle, and where the bundle begins.
+struct Registered {
+    is_taken: AtomicBool,
+    list: UnsafeCell<List<(usize, usize)>>,
+}
+
+// SAFETY: the list is only reached through `with`, by one thread at a time.
+unsafe impl Sync for Registered {}
+
+static REGISTERED: Registered = Registered { is_taken: AtomicBool::new(false), list: UnsafeCell::new(List::EMPTY) };
+
+impl Registered {
+    fn with<R>(&self, use_it: impl FnOnce(&mut List<(usize, usize)>) -> R) -> R {
+        while self.is_taken.swap(true, Ordering::Acquire) {
+            pause(0);
+        }
+        // SAFETY: this thread set the flag, and nobody else looks until it is taken back.
+        let result = use_it(unsafe { &mut *self.list.get() });
+        self.is_taken.store(false, Ordering::Release);
+        result
+    }
+}
+
+/// `void **__hipRegisterFatBinary(const void *wrapper)`: notes which bundle the handle is of.
+#[unsafe(no_mangle)]
+pub extern "C" fn __hipRegisterFatBinary(wrapper: *const u8) -> usize {
+    type Register = unsafe extern "C" fn(*const u8) -> usize;
+    /// `HIPF`, little endian.
+    const MAGIC: u32 = 0x4849_5046;
+    // SAFETY: null is RTLD_DEFAULT, and our own function is hidden from it; null becomes `None`.
+    let register: Option<Register> = unsafe { transmute(dlsym(null_mut(), c"__hipRegisterFatBinary".as_ptr())) };
+    // SAFETY: the real function, with the argument that it was called with.
+    let Some(handle) = register.map(|register| unsafe { register(wrapper) }) else { return 0 };
+    // SAFETY: HIP has just read the same 16 bytes: magic, version, pointer to the bundle.
+    let (magic, bundle) = unsafe { (wrapper.cast::<u32>().read(), wrapper.add(8).cast::<usize>().read()) };
+    if magic == MAGIC {
+        // Without memory the image's code objects are looked at all.
+        REGISTERED.with(|list| list.push((handle, bundle)).is_some());
+    }
+    handle
+}
+
+/// The code objects of a fat binary; what is known of all where it is not known where they lie.
+fn scope_of(handle: usize) -> Scope {
+    let bundle = REGISTERED.with(|list| {
+        let place = list.iter().position(|(own, _)| *own == handle)?;
+        list.swap_remove(place)
+    });
+    bundle.and_then(|(_, start)| images::bundle(start)).map_or_else(own_scope, Scope::Only)
+}
+
+/// `void __hipUnregisterFatBinary(void **)`: before our exit handler where the archive is not the last input, else
+/// after it, when destructors of global objects may have launched more.
 #[unsafe(no_mangle)]
 pub extern "C" fn __hipUnregisterFatBinary(handle: usize) -> u32 {
-    if IS_LEAVING.load(Ordering::Relaxed) {
-        return pass_on(c"__hipUnregisterFatBinary", handle);
+    drain_now(Occasion::Unregister, || scope_of(handle));
+    let result = pass_on(c"__hipUnregisterFatBinary", handle);
+    if !IS_LEAVING.load(Ordering::Relaxed) {
+        stack::run(|| with_state(drain::forget_destroyed));
     }
-    destroy(c"__hipUnregisterFatBinary", handle)
+    result
 }

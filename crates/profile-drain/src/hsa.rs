@@ -20,6 +20,8 @@ type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> Status;
 type AgentInfo = unsafe extern "C" fn(u64, u32, *mut [u8; 256]) -> Status;
 type GetSymbol = unsafe extern "C" fn(u64, *const c_char, *const u64, *mut u64) -> Status;
 type SymbolInfo = unsafe extern "C" fn(u64, u32, *mut [u8; 256]) -> Status;
+type Visit = unsafe extern "C" fn(u64, *mut c_void) -> Status;
+type Iterate = unsafe extern "C" fn(Visit, *mut c_void) -> Status;
 type Descriptors = unsafe extern "C" fn(*mut u8, *mut usize) -> Status;
 
 const SUCCESS: Status = 0;
@@ -71,6 +73,7 @@ pub struct Hsa {
     get_symbol: Option<GetSymbol>,
     symbol_info: Option<SymbolInfo>,
     descriptors: Descriptors,
+    iterate: Option<Iterate>,
     _library: Library,
 }
 
@@ -142,6 +145,7 @@ impl Hsa {
         let agent_info = function!(library, c"hsa_agent_get_info", AgentInfo)?;
         let get_symbol = function!(library, c"hsa_executable_get_symbol_by_name", GetSymbol).ok();
         let symbol_info = function!(library, c"hsa_executable_symbol_get_info", SymbolInfo).ok();
+        let iterate = function!(library, c"hsa_iterate_agents", Iterate).ok();
         let shut_down = function!(library, c"hsa_shut_down", NoWords)?;
         let init = function!(library, c"hsa_init", NoWords)?;
         let mut table = [0usize; 2];
@@ -153,7 +157,7 @@ impl Hsa {
         let descriptors = descriptors.ok_or(Refusal::Function(c"query_segment_descriptors"))?;
         // SAFETY: HSA is up, so this only counts one more user; `drop` takes it back.
         check(c"hsa_init", unsafe { init() })?;
-        Ok(Self { shut_down, copy, agent_info, get_symbol, symbol_info, descriptors, _library: library })
+        Ok(Self { shut_down, copy, agent_info, get_symbol, symbol_info, descriptors, iterate, _library: library })
     }
 
     /// All loaded segments of all GPUs.
@@ -188,10 +192,28 @@ impl Hsa {
             return Ok(None);
         }
         let name = self.agent_value(agent, AGENT_INFO_NAME)?;
-        let node = self.agent_value(agent, AGENT_INFO_NODE)?;
-        let mut made = Agent { processor: [0; 64], node: crate::elf::word::<4>(&node, 0) as u32 };
+        let node = match self.agent_value(agent, AGENT_INFO_NODE) {
+            Ok(node) => crate::elf::word::<4>(&node, 0) as u32,
+            Err(refusal) => self.number(agent).ok_or(refusal)?,
+        };
+        let mut made = Agent { processor: [0; 64], node };
         let _ = put(&mut made.processor, 0, name.get(..63).unwrap_or_default());
         Ok(Some(made))
+    }
+
+    /// The number of an agent among all, which is that of its node wherever each node has one agent.
+    fn number(&self, agent: u64) -> Option<u32> {
+        unsafe extern "C" fn visit(agent: u64, search: *mut c_void) -> Status {
+            // SAFETY: `number` passes its own search, and waits for the end of the calls.
+            let search = unsafe { &mut *search.cast::<(u64, u32, bool)>() };
+            search.2 |= search.0 == agent;
+            search.1 += u32::from(!search.2);
+            SUCCESS
+        }
+        let mut search = (agent, 0u32, false);
+        // SAFETY: HSA calls the visitor for each agent before it returns.
+        let status = unsafe { (self.iterate?)(visit, (&raw mut search).cast()) };
+        (status == SUCCESS && search.2).then_some(search.1)
     }
 
     fn agent_value(&self, agent: u64, what: u32) -> Result<[u8; 256], Refusal> {

@@ -19,12 +19,14 @@ pub mod elf;
 #[cfg(hotswap_archive)]
 mod entry;
 pub mod hsa;
+pub mod images;
 pub mod layout;
 pub mod libc;
 pub mod memory;
 pub mod name;
 pub mod raw;
 pub mod record;
+pub mod stack;
 pub mod store;
 pub mod symbols;
 pub mod text;

@@ -20,6 +20,7 @@ unsafe extern "C" {
     fn close(file: c_int) -> c_int;
     fn flock(file: c_int, operation: c_int) -> c_int;
     fn fstat(file: c_int, into: *mut [u64; 32]) -> c_int;
+    fn getauxval(what: usize) -> usize;
     fn getenv(name: *const c_char) -> *const c_char;
     fn gethostname(into: *mut u8, size: usize) -> c_int;
     fn getpid() -> c_int;
@@ -37,6 +38,7 @@ unsafe extern "C" {
     fn sigismember(set: *const SignalSet, signal: c_int) -> c_int;
     fn sigpending(set: *mut SignalSet) -> c_int;
     fn sigtimedwait(set: *const SignalSet, info: *mut c_void, time: *const [i64; 2]) -> c_int;
+    fn syscall(number: isize, ...) -> isize;
     fn unlink(path: *const u8) -> c_int;
     fn usleep(microseconds: u32) -> c_int;
     fn write(file: c_int, from: *const u8, size: usize) -> isize;
@@ -83,6 +85,16 @@ const O_RDWR: c_int = 2;
 const O_CREAT: c_int = 0o100;
 const O_EXCL: c_int = 0o200;
 const O_CLOEXEC: c_int = 0o2_000_000;
+#[cfg(target_arch = "aarch64")]
+const O_NOFOLLOW: c_int = 0o100_000;
+#[cfg(not(target_arch = "aarch64"))]
+const O_NOFOLLOW: c_int = 0o400_000;
+#[cfg(target_arch = "aarch64")]
+const SYS_GETTID: isize = 178;
+#[cfg(not(target_arch = "aarch64"))]
+const SYS_GETTID: isize = 186;
+/// The program has rights that its user has not.
+const AT_SECURE: usize = 23;
 const LOCK_EX: c_int = 2;
 const EINTR: c_int = 4;
 const SIGPIPE: c_int = 13;
@@ -100,6 +112,8 @@ pub struct Errno(pub c_int);
 pub const NOT_THERE: Errno = Errno(2);
 /// ENAMETOOLONG.
 pub const TOO_LONG: Errno = Errno(36);
+/// ELOOP: a symbolic link, which is not followed.
+pub const IS_LINK: Errno = Errno(40);
 
 /// The names that people know, for messages.
 const ERRORS: &[(c_int, &[u8])] = &[
@@ -115,6 +129,7 @@ const ERRORS: &[(c_int, &[u8])] = &[
     (28, b"no space left on device"),
     (30, b"read-only file system"),
     (36, b"file name too long"),
+    (40, b"it is a symbolic link"),
     (122, b"disk quota exceeded"),
 ];
 
@@ -195,16 +210,24 @@ pub fn say(message: &[u8]) {
     unsafe { write(2, message.as_ptr(), message.len()) };
 }
 
-/// A variable of the environment; empty is as good as not set.
+/// Whether the program runs with rights that its user has not (setuid): the user's environment says nothing then.
+pub fn is_secure() -> bool {
+    // SAFETY: always possible.
+    unsafe { getauxval(AT_SECURE) != 0 }
+}
+
+/// A variable of the environment. There is none where the program has more rights than its user.
 pub fn variable<const N: usize>(name: &CStr) -> Option<Text<N>> {
+    if is_secure() {
+        return None;
+    }
     // SAFETY: a text with its zero. The result is copied at once, as later calls may change the environment.
     let value = unsafe { getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }
     // SAFETY: not null, so a text with its zero, which stays where it is as long as nobody changes it.
-    let value = unsafe { CStr::from_ptr(value) }.to_bytes();
-    (!value.is_empty()).then(|| Text::new(value))
+    Some(Text::new(unsafe { CStr::from_ptr(value) }.to_bytes()))
 }
 
 /// The number of this process.
@@ -246,7 +269,7 @@ impl Drop for File {
 /// How a file is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum Open {
-    /// For reading and locking; made where it is not there.
+    /// For reading and locking; made where it is not there. A symbolic link is an error.
     Shared,
     /// For writing; must not be there yet.
     New,
@@ -259,7 +282,7 @@ impl File {
             return Err(TOO_LONG);
         }
         let flags = match how {
-            Open::Shared => O_RDWR | O_CREAT,
+            Open::Shared => O_RDWR | O_CREAT | O_NOFOLLOW,
             Open::New => O_WRONLY | O_CREAT | O_EXCL,
         };
         // SAFETY: a text with its zero, and the mode that O_CREAT asks for.
@@ -372,8 +395,9 @@ impl Image for OwnMemory {
         let to = Part { start: into.as_mut_ptr(), size: into.len() };
         let part = Part { start: from as *const u8, size: into.len() };
         // SAFETY: the kernel writes to `to` only, which is a slice that nobody else uses; `part` is read by the
-        // kernel, which says EFAULT where nothing is there.
-        let read = unsafe { process_vm_readv(getpid(), &to, 1, &part, 1, 0) };
+        // kernel, which says EFAULT where nothing is there. Named by its thread: a process whose first thread has
+        // ended has no memory under its own number.
+        let read = unsafe { process_vm_readv(syscall(SYS_GETTID) as c_int, &to, 1, &part, 1, 0) };
         usize::try_from(read) == Ok(into.len()) || read_through_proc(from, into)
     }
 }
@@ -381,7 +405,8 @@ impl Image for OwnMemory {
 /// Where containers forbid `process_vm_readv`.
 fn read_through_proc(from: usize, into: &mut [u8]) -> bool {
     // SAFETY: a text with its zero; no file is made.
-    let Ok(memory) = Errno::check(unsafe { open(c"/proc/self/mem".as_ptr().cast(), O_CLOEXEC) }).map(File) else {
+    let Ok(memory) = Errno::check(unsafe { open(c"/proc/thread-self/mem".as_ptr().cast(), O_CLOEXEC) }).map(File)
+    else {
         return false;
     };
     let Ok(offset) = i64::try_from(from) else { return false };
@@ -446,8 +471,19 @@ extern "C" fn is_library(info: *const PhdrInfo, _: usize, data: *mut c_void) -> 
     1
 }
 
-/// What [`notes`] calls: whether the image is the program itself, and a pointer to the note's content.
-pub type NoteVisitor<'a> = &'a mut dyn FnMut(bool, *const u8);
+/// A program or library in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadedImage {
+    /// Whether it is the program itself.
+    pub is_program: bool,
+    /// Its first address.
+    pub start: usize,
+    /// The address behind it.
+    pub end: usize,
+}
+
+/// What [`notes`] calls with each image that has the note, and a pointer to the note's content.
+pub type NoteVisitor<'a> = &'a mut dyn FnMut(LoadedImage, *const u8);
 
 struct Notes<'a> {
     name: &'a [u8],
@@ -466,13 +502,17 @@ extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) ->
     // SAFETY: the loader's entry is valid during the call, and `data` is what `notes` passed.
     let (info, notes) = unsafe { (&*info, &mut *data.cast::<Notes<'_>>()) };
     // SAFETY: the program has no name, or an empty one.
-    let program = info.name.is_null() || unsafe { *info.name } == 0;
+    let is_program = info.name.is_null() || unsafe { *info.name } == 0;
     if info.headers.is_null() {
         return 0;
     }
     // SAFETY: the loader's table has `count` program headers.
     let headers = unsafe { core::slice::from_raw_parts(info.headers, usize::from(info.count)) };
     let loaded = |header: &ProgramHeader| Span { address: header.address, size: header.memory_size };
+    let ends = headers.iter().filter(|header| header.kind == PT_LOAD).filter_map(|header| loaded(header).end());
+    let begins = headers.iter().filter(|header| header.kind == PT_LOAD).map(|header| header.address);
+    let at = |address: Option<u64>| info.base.wrapping_add(address.unwrap_or(0) as usize);
+    let image = LoadedImage { is_program, start: at(begins.min()), end: at(ends.max()) };
     for header in headers.iter().filter(|header| header.kind == PT_NOTE) {
         let mut loads = headers.iter().filter(|header| header.kind == PT_LOAD);
         if !loads.any(|load| loaded(load).holds(header.address, header.memory_size)) {
@@ -481,12 +521,12 @@ extern "C" fn visit_notes(info: *const PhdrInfo, _: usize, data: *mut c_void) ->
         let start = (info.base.wrapping_add(header.address as usize)) as *const u8;
         // SAFETY: the segment is in a loaded part of an image, which the loader's lock keeps loaded.
         let bytes = unsafe { core::slice::from_raw_parts(start, header.memory_size as usize) };
-        visit_segment(bytes, program, notes);
+        visit_segment(bytes, image, notes);
     }
     0
 }
 
-fn visit_segment(bytes: &[u8], program: bool, notes: &mut Notes<'_>) {
+fn visit_segment(bytes: &[u8], image: LoadedImage, notes: &mut Notes<'_>) {
     let mut rest = bytes;
     while let Some((head, after)) = rest.split_at_checked(12) {
         let size = |at| crate::elf::word::<4>(head, at) as usize;
@@ -494,7 +534,7 @@ fn visit_segment(bytes: &[u8], program: bool, notes: &mut Notes<'_>) {
         let Some((name, after)) = after.split_at_checked(aligned(size(0))) else { return };
         let Some((content, after)) = after.split_at_checked(aligned(size(4)).min(after.len())) else { return };
         if name.get(..size(0)) == Some(notes.name) && size(4) == notes.size as usize {
-            (notes.visit)(program, content.as_ptr());
+            (notes.visit)(image, content.as_ptr());
         }
         rest = after;
     }

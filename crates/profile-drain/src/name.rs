@@ -11,6 +11,9 @@ pub type Path = Text<4096>;
 /// LLVM's default.
 pub const DEFAULT: &[u8] = b"default.profraw";
 
+/// The host's file for who wants none.
+pub const NOWHERE: &[u8] = b"/dev/null";
+
 /// What patterns are expanded with.
 #[derive(Debug, Clone, Copy)]
 pub struct Process<'a> {
@@ -41,6 +44,11 @@ pub fn merges(pattern: &[u8]) -> bool {
 /// Whether its meaning depends on the code that a profile is of.
 pub fn names_content(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_) | Specifier::Build))
+}
+
+/// Whether it names the folder for temporary files.
+pub fn needs_temporary(pattern: &[u8]) -> bool {
+    specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Temporary))
 }
 
 enum Specifier {

@@ -9,7 +9,7 @@
 use crate::capture::Capture;
 use crate::elf::Sections;
 use crate::layout;
-use crate::libc::{Errno, File, NOT_THERE, Open, make_folders, remove_file, rename_file};
+use crate::libc::{Errno, File, IS_LINK, NOT_THERE, Open, make_folders, remove_file, rename_file};
 use crate::memory::{Bytes, List, put};
 use crate::name::{Device, Path};
 use crate::raw::{Fixed, add, fnv, shrinks, subtract};
@@ -397,10 +397,15 @@ fn open(path: &Path, how: Open) -> Result<File, Errno> {
 }
 
 /// The file, locked, and its size. A writer puts a new file in the place of the one that it had locked: who
-/// waited for the old one starts again. `None` where the file system has no locks: nothing can be added safely.
+/// waited for the old one starts again. `None` where the file system has no locks, or for a
+/// symbolic link: nothing can be added safely.
 fn lock(path: &Path) -> Result<Option<(File, u64)>, Errno> {
     loop {
-        let file = open(path, Open::Shared)?;
+        let file = match open(path, Open::Shared) {
+            // What it leads to is not ours to make, or to replace.
+            Err(IS_LINK) => return Ok(None),
+            file => file?,
+        };
         let is_locked = file.lock().is_ok();
         let [device, number, size] = file.status()?;
         if !is_locked {

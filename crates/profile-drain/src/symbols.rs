@@ -23,6 +23,8 @@ pub const WRAPPED: &[(&str, u32)] = &[
     ("hipModuleUnload", 302),
     ("hipLibraryUnload", 302),
     ("__hipUnregisterFatBinary", 0),
+    // Destroys nothing, and says which code objects the other one will.
+    ("__hipRegisterFatBinary", 0),
     // HSA_STATUS_ERROR
     ("hsa_executable_destroy", 0x1000),
     ("hsa_shut_down", 0x1000),
@@ -30,10 +32,10 @@ pub const WRAPPED: &[(&str, u32)] = &[
 
 /// What the object may leave undefined: libc, the loader, and what the host's profile runtime may define.
 pub const UNDEFINED: &[&str] = &[
+    "_GLOBAL_OFFSET_TABLE_",
     "__errno_location",
     "__llvm_profile_filename",
     "__llvm_profile_get_filename",
-    "_GLOBAL_OFFSET_TABLE_",
     "atexit",
     "bcmp",
     "calloc",
@@ -45,6 +47,7 @@ pub const UNDEFINED: &[&str] = &[
     "flock",
     "free",
     "fstat",
+    "getauxval",
     "getenv",
     "gethostname",
     "getpid",
@@ -53,6 +56,9 @@ pub const UNDEFINED: &[&str] = &[
     "memmove",
     "memset",
     "mkdir",
+    "mmap",
+    "mprotect",
+    "munmap",
     "open",
     "pread",
     "process_vm_readv",
@@ -63,11 +69,14 @@ pub const UNDEFINED: &[&str] = &[
     "rename",
     "sched_yield",
     "sigaddset",
+    "sigaltstack",
     "sigemptyset",
+    "sigfillset",
     "sigismember",
     "sigpending",
     "sigtimedwait",
     "strlen",
+    "syscall",
     "unlink",
     "usleep",
     "write",

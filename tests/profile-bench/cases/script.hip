@@ -1,7 +1,7 @@
 // A program that does what its words say, in their order; its exit code is 7.
 //
-// device N · launch · sync · load FILE · go · unload · drain · open LIBRARY · call · close · fork ... end
-// thread-exit · _exit · clock
+// device N · launch · sync · load FILE · go · unload · drain · open LIBRARY · call · close
+// fork ... end · _Fork ... end · SYS_fork ... end · thread-exit · main-ends · _exit · clock
 #include "hip.h"
 
 __attribute__((device, noinline)) float scale(float factor, float value) {
@@ -19,6 +19,8 @@ void *dlopen(const char *, int);
 void *dlsym(void *, const char *);
 int dlclose(void *);
 int fork(void);
+__attribute__((weak)) int _Fork(void);
+long syscall(long, ...);
 int wait(int *);
 int strcmp(const char *, const char *);
 int atoi(const char *);
@@ -26,9 +28,20 @@ void exit(int);
 void _exit(int);
 int pthread_create(unsigned long *, const void *, void *(*)(void *), void *);
 int pause(void);
+int usleep(unsigned);
+__attribute__((noreturn)) void pthread_exit(void *);
 int clock_gettime(int, long *);
 int dprintf(int, const char *, ...);
 __attribute__((weak)) int hotswap_profile_drain(void);
+}
+
+// For an object beside this one.
+extern "C" void launch_saxpy(void) { saxpy<<<1, 64>>>(64, 2, 0, 0); }
+
+static void *leave_late(void *) {
+  usleep(50000); // the first thread has ended
+  exit(7);
+  return 0;
 }
 
 static void *leave(void *) {
@@ -56,8 +69,8 @@ int main(int count, char **words) {
     if (!strcmp(word, "open") && !(library = dlopen(words[++at], 1))) return 97;
     if (!strcmp(word, "call")) ((void (*)(void))dlsym(library, "plugin_launch"))();
     if (!strcmp(word, "close")) dlclose(library);
-    if (!strcmp(word, "fork")) {
-      child = fork() == 0;
+    if (!strcmp(word, "fork") || !strcmp(word, "_Fork") || !strcmp(word, "SYS_fork")) {
+      child = (word[0] == 'f' ? fork() : word[0] == '_' ? _Fork() : (int)syscall(57)) == 0;
       while (!child && strcmp(words[at], "end")) at++;
       if (!child) wait(0);
     }
@@ -68,6 +81,7 @@ int main(int count, char **words) {
       dprintf(2, "[clock] %ld.%09ld main\n", time[0], time[1]);
     }
     if (!strcmp(word, "_exit")) _exit(7);
+    if (!strcmp(word, "main-ends") && !pthread_create(&thread, 0, leave_late, 0)) pthread_exit(0);
     if (!strcmp(word, "thread-exit") && !pthread_create(&thread, 0, leave, 0)) for (;;) pause();
   }
   return 7;

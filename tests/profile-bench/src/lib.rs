@@ -32,6 +32,9 @@ const FILES: &[(&str, &str)] = &[
     ("large.hip", include_str!("../cases/large.hip")),
     ("late.c", include_str!("../cases/late.c")),
     ("direct.c", include_str!("../cases/direct.c")),
+    ("small.c", include_str!("../cases/small.c")),
+    ("quiet.hip", include_str!("../cases/quiet.hip")),
+    ("leaving.cpp", include_str!("../cases/leaving.cpp")),
 ];
 
 /// What a build instruments.

@@ -123,6 +123,48 @@ fn what_llvm_would_reject_is_refused_by_name() {
 }
 
 #[test]
+fn empty_profiles_are_left_out_and_damaged_ones_on_request() {
+    let Some(bench) = Bench::new("profile tools, empty and damaged profiles") else { return };
+    let version = bench.work.versions[0];
+    script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app"));
+    bench.start("good", "", "$B/app");
+    let newest = "head -c 200 good/default.profraw >cut/cut.profraw";
+    script(
+        &bench,
+        version,
+        &format!(
+            "mkdir empty cut bad; cp good/*.profraw empty; cp good/*.profraw cut; {newest}; cp cut/cut.profraw bad
+            : >empty/a.profraw; : >empty/b.profraw"
+        ),
+    );
+    for (words, exit, text) in [
+        ("merge empty -o x", 0, "2 files are empty and left out"),
+        ("show empty", 0, "2 files are empty and left out"),
+        ("show empty --functions", 0, "2 files are empty and left out"),
+        ("report app --profile empty", 0, "2 files are empty and left out"),
+        ("merge empty/a.profraw good -o x", 0, "the file is empty and left out"),
+        ("merge empty/?.profraw -o x", 12, "the file is empty"),
+        ("merge cut -o x", 12, "the file ends too early"),
+        ("merge cut -o x --failure-mode any", 12, "the file ends too early"),
+        ("merge cut -o x --failure-mode all", 0, "left out, as --failure-mode says"),
+        ("merge cut -o x --failure-mode=warn", 0, "left out, as --failure-mode says"),
+        ("report app --profile cut --failure-mode=all", 0, "100.00%"),
+        ("show cut --failure-mode=all", 0, "gfx90a"),
+        ("merge bad -o x --failure-mode all", 12, "no profile is sound"),
+        ("merge bad -o x --failure-mode warn", 12, "no profile is sound"),
+        ("merge cut -o x --failure-mode none", 2, "--failure-mode"),
+    ] {
+        let said = script(&bench, version, &format!("rm -f x; profile {words} 2>&1 && echo '? 0' || echo '?' $?"));
+        assert!(said.contains(text) && said.trim().ends_with(&format!("? {exit}")), "{words}: {said}");
+        assert_eq!(bench.work.path("x").exists(), exit == 0 && words.contains("-o x"), "{words}");
+        if exit == 0 && words.contains("-o x") {
+            let counts = script(&bench, version, "llvm-profdata-$V show --all-functions --counts x");
+            assert!(counts.contains("_Z5saxpyifPKfPf"), "{words}: {counts}");
+        }
+    }
+}
+
+#[test]
 fn profiles_of_several_llvms_become_one() {
     let Some(bench) = Bench::new("profile tools, several LLVMs") else { return };
     for &version in &bench.work.versions {

@@ -5,7 +5,7 @@
 
 use super::raw::Kind;
 use super::tools::{self, Llvm};
-use super::{Merge, Profile, gather};
+use super::{FailureMode, Merge, Profile, gather};
 use crate::Outcome;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
@@ -13,13 +13,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(arguments: &Merge) -> Result<Outcome, Diagnostic> {
-    let profiles = gather(&arguments.files, arguments.profiles.target.as_deref())?;
+    let mut gathered = gather(&arguments.files, &arguments.profiles)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
-    merge(&profiles, &llvms, &arguments.output)
+    let mut outcome = merge(&gathered.profiles, &llvms, &arguments.output, arguments.profiles.failure_mode)?;
+    gathered.problems.append(&mut outcome.problems);
+    Ok(Outcome { problems: gathered.problems, ..outcome })
 }
 
 /// Merges into `output`; what the tools warned of is in the outcome.
-pub(crate) fn merge(profiles: &[Profile], llvms: &[Llvm], output: &Path) -> Result<Outcome, Diagnostic> {
+pub(crate) fn merge(
+    profiles: &[Profile],
+    llvms: &[Llvm],
+    output: &Path,
+    mode: FailureMode,
+) -> Result<Outcome, Diagnostic> {
     refuse_mixed_kinds(profiles)?;
     let folder = Scratch::beside(output)?;
     let mut outcome = Outcome::default();
@@ -27,7 +34,7 @@ pub(crate) fn merge(profiles: &[Profile], llvms: &[Llvm], output: &Path) -> Resu
     let mut newest = None;
     for (number, (llvm, files)) in groups(profiles, llvms)?.into_iter().enumerate() {
         let into = folder.0.join(format!("{number}.profdata"));
-        let ran = tools::run(llvm, "llvm-profdata", &words(&files, &folder.0, &into)?)?;
+        let ran = tools::run(llvm, "llvm-profdata", &words(&files, &folder.0, &into, mode)?)?;
         outcome.problems.extend(tools::warnings(&ran));
         merged.push(into);
         newest = Some(llvm);
@@ -37,7 +44,7 @@ pub(crate) fn merge(profiles: &[Profile], llvms: &[Llvm], output: &Path) -> Resu
         (several, Some(llvm)) => {
             let into = folder.0.join("all.profdata");
             let files: Vec<&Path> = several.iter().map(PathBuf::as_path).collect();
-            let ran = tools::run(llvm, "llvm-profdata", &words(&files, &folder.0, &into)?)?;
+            let ran = tools::run(llvm, "llvm-profdata", &words(&files, &folder.0, &into, mode)?)?;
             outcome.problems.extend(tools::warnings(&ran));
             into
         }
@@ -74,7 +81,7 @@ fn groups<'a>(profiles: &'a [Profile], llvms: &'a [Llvm]) -> Result<Vec<Group<'a
 }
 
 /// The words of one merge; the files stand in a list, since there may be thousands.
-fn words(files: &[&Path], folder: &Path, into: &Path) -> Result<Vec<OsString>, Diagnostic> {
+fn words(files: &[&Path], folder: &Path, into: &Path, mode: FailureMode) -> Result<Vec<OsString>, Diagnostic> {
     use std::os::unix::ffi::OsStrExt;
     let list = folder.join("files");
     let mut text = Vec::new();
@@ -89,7 +96,7 @@ fn words(files: &[&Path], folder: &Path, into: &Path) -> Result<Vec<OsString>, D
     hotswap_files::replace(&list, &text)?;
     let mut list_word = OsString::from("--input-files=");
     list_word.push(list);
-    Ok(vec!["merge".into(), list_word, "-o".into(), into.into()])
+    Ok(vec!["merge".into(), mode.word().into(), list_word, "-o".into(), into.into()])
 }
 
 /// Counters of the front end and of the optimiser do not go together: one is the program's text, the other

@@ -5,7 +5,7 @@
 
 use super::merge::{Scratch, merge};
 use super::tools::{self, Llvm};
-use super::{Report, gather};
+use super::{Gathered, Report, gather};
 use crate::cli::Format;
 use crate::{Outcome, survey, text};
 use hotswap_bundle::ImageKind;
@@ -26,7 +26,7 @@ struct Covered {
 
 pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
     let target = arguments.profiles.target.as_deref();
-    let profiles = gather(&arguments.files, target)?;
+    let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
     let scratch = Scratch::temporary()?;
     let mut covered = Vec::new();
@@ -39,7 +39,8 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(&arguments.program).advise(advice));
     }
     let merged = scratch.0.join("merged.profdata");
-    let mut outcome = merge(&profiles, &llvms, &merged)?;
+    let mut outcome = merge(&profiles, &llvms, &merged, arguments.profiles.failure_mode)?;
+    outcome.problems.splice(0..0, problems);
     let llvm = judge(&profiles, &llvms)?;
     let ran = tools::run(llvm, "llvm-cov", &words(arguments, &covered, &merged))?;
     outcome.problems.extend(tools::warnings(&ran));

@@ -1,7 +1,7 @@
 //! `hotswap profile show`: what raw profiles hold.
 
 use super::raw::Part;
-use super::{Profile, Show, gather, tools};
+use super::{Gathered, Profile, Show, gather, tools};
 use crate::cli::Format;
 use crate::{Outcome, text};
 use hotswap_report::Diagnostic;
@@ -11,20 +11,20 @@ use std::ffi::OsString;
 const HEADS: [&str; 8] = ["FILE", "TARGET", "VERSION", "COUNTERS OF THE", "FUNCTIONS", "COUNTERS", "SUM", "WAVE"];
 
 pub(crate) fn run(arguments: &Show) -> Result<Outcome, Diagnostic> {
-    let profiles = gather(&arguments.files, arguments.profiles.target.as_deref())?;
+    let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles)?;
+    let outcome = Outcome { problems, ..Outcome::default() };
     if arguments.functions {
-        return functions(arguments, &profiles);
+        return functions(arguments, &profiles, outcome);
     }
-    Ok(match arguments.output.format {
+    let text = match arguments.output.format {
         Format::Text => table(&profiles),
         Format::Json => text::json(&json!({ "schema": 1, "files": profiles.iter().map(as_json).collect::<Vec<_>>() })),
-    }
-    .into())
+    };
+    Ok(Outcome { text, ..outcome })
 }
 
-fn functions(arguments: &Show, profiles: &[Profile]) -> Result<Outcome, Diagnostic> {
+fn functions(arguments: &Show, profiles: &[Profile], mut outcome: Outcome) -> Result<Outcome, Diagnostic> {
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
-    let mut outcome = Outcome::default();
     for profile in profiles {
         let raw = profile.parts.iter().flatten().next();
         let llvm = match raw {

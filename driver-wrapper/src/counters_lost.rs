@@ -1,0 +1,47 @@
+//! Objects with counters in a link that has no word about them.
+//!
+//! Clang adds the runtime that writes counters only where the link has the flag, too. Code of clang 22 links without
+//! it, and its counters go nowhere; so the user is told. Only names of sections are read, and for device code, which
+//! lies in the section of a fat binary, its bytes.
+//!
+//! Absent on purpose: archives, whose objects the linker may not need; compressed fat binaries.
+
+use crate::command::{Command, InputKind};
+use hotswap_report::{Diagnostic, codes};
+use object::{Object, ObjectSection, ReadCache};
+use std::fs::File;
+use std::path::Path;
+
+/// Where the compiler describes each function with counters.
+const RECORDS: &str = "__llvm_prf_data";
+const FAT_BINARY: &str = ".hip_fatbin";
+/// A larger fat binary is not searched: links must not wait for this.
+const LARGEST: u64 = 64 << 20;
+
+/// What to tell of a command without counters.
+#[must_use]
+pub fn look(command: &Command) -> Option<Diagnostic> {
+    let hip = command.is_hip() || command.libraries.iter().any(|name| name == "amdhip64");
+    if !hip || !command.links_host_code() || command.partial || command.query {
+        return None;
+    }
+    let objects =
+        command.inputs.iter().filter(|input| input.kind == InputKind::Link).map(|input| Path::new(&input.path));
+    let object = objects.into_iter().find(|path| has_counters(path).unwrap_or(false))?;
+    let what = "the object has counters, and this link has no runtime that writes them";
+    let advice = "link with the flag that it was compiled with (-fprofile-instr-generate, -fprofile-generate)";
+    Some(Diagnostic::warning(codes::COUNTERS_NOT_WRITTEN, what).in_file(object).advise(advice))
+}
+
+/// `None` for a file that cannot be read or is no object: the linker will judge it.
+fn has_counters(path: &Path) -> Option<bool> {
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
+    let cache = ReadCache::new(file);
+    let object = object::File::parse(&cache).ok().filter(|file| file.kind() == object::ObjectKind::Relocatable)?;
+    if object.section_by_name(RECORDS).is_some() {
+        return Some(true);
+    }
+    let device = object.section_by_name(FAT_BINARY).filter(|section| section.size() <= LARGEST)?;
+    let name = [RECORDS.as_bytes(), &[0]].concat();
+    Some(device.data().ok()?.windows(name.len()).any(|window| window == name))
+}

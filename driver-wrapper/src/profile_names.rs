@@ -1,0 +1,120 @@
+//! Names of functions that must be the same in a build with counters and in the one that uses them.
+//!
+//! In relocatable device code clang gives static kernels, and those of anonymous namespaces, a suffix: the hash of the
+//! source's path and of all words of the command. The words for profiles differ between the two builds, so that a
+//! profile never fits. Here clang is told the number itself (`-cuid=`), made without these words.
+//!
+//! Absent on purpose: commands with several sources, which would all get one number; programs whose builds differ in
+//! other words.
+
+use crate::command::{Command, InputKind};
+use crate::store;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Begins of words that ask for counters, or use them.
+const PROFILE: &[&str] = &[
+    "-fprofile-generate",
+    "-fprofile-instr-generate",
+    "-fcs-profile-generate",
+    "-fprofile-use",
+    "-fprofile-instr-use",
+];
+/// Begins of words that a build with counters may have and one without may not, or that name folders of a build.
+const OTHER: &[&str] = &[
+    "-fprofile",
+    "-fno-profile",
+    "-fcs-profile",
+    "-fcoverage",
+    "-fno-coverage",
+    "-ftemporal-profile",
+    "-W",
+    "-w",
+    "-O",
+    "-I",
+    "-L",
+    "-M",
+    "--start-no-unused",
+    "--end-no-unused",
+];
+/// Words whose value is left out with them.
+const WITH_VALUE: &[&str] =
+    &["-I", "-L", "-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-mllvm", "-Xoffload-linker"];
+
+/// The word that fixes the names, where the command needs one.
+#[must_use]
+pub fn stable(command: &Command, words: &[OsString]) -> Vec<OsString> {
+    let mut sources = command.inputs.iter().filter(|input| input.kind == InputKind::Hip);
+    let (Some(source), None) = (sources.next(), sources.next()) else { return Vec::new() };
+    let begins = |word: &OsString, starts: &[&str]| starts.iter().any(|s| word.as_bytes().starts_with(s.as_bytes()));
+    let is_profiled = words.iter().any(|word| begins(word, PROFILE));
+    if !command.rdc || !is_profiled || words.iter().any(|word| begins(word, &["-cuid=", "-fuse-cuid="])) {
+        return Vec::new();
+    }
+    let path = std::fs::canonicalize(&source.path).unwrap_or_else(|_| Path::new(&source.path).to_owned());
+    let mut text = path.display().to_string();
+    let mut words = words.iter().filter(|word| **word != source.path).peekable();
+    while let Some(word) = words.next() {
+        // `-Xarch_device -fprofile-…` are two words.
+        let is_for = word.as_bytes().starts_with(b"-Xarch_");
+        let is_for = is_for && words.peek().is_some_and(|next| begins(next, OTHER) || begins(next, &["-mllvm"]));
+        if is_for || WITH_VALUE.iter().any(|own| word == own) {
+            words.next();
+        } else if !begins(word, OTHER) && !begins(word, &["-mllvm="]) {
+            text.push('\n');
+            text.push_str(&word.to_string_lossy());
+        }
+    }
+    let number = format!("-cuid={}", store::name_for(&text));
+    ["--start-no-unused-arguments", &number, "--end-no-unused-arguments"].map(OsString::from).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::scan;
+
+    fn number(line: &str) -> String {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let found = stable(&scan(&words), &words);
+        found.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn builds_with_and_for_counters_have_one_number() {
+        let base = number("-fgpu-rdc -c a.hip -o a.o -fprofile-generate");
+        assert!(base.starts_with("-cuid="), "{base}");
+        for same in [
+            "-fgpu-rdc -c a.hip -o a.o -fprofile-use=x.profdata",
+            "-fgpu-rdc -O2 -fprofile-instr-generate -fcoverage-mapping -c a.hip -o a.o",
+            "-I build -isystem other -MD -MF a.d -fgpu-rdc -Xarch_device -fprofile-use=y -c a.hip -o a.o",
+            "-fgpu-rdc -mllvm -disable-vp -Wall -w -fprofile-generate=folder -c a.hip -o a.o",
+            "-fgpu-rdc -Xoffload-linker --hotswap-plan=1 -c a.hip -o a.o -fprofile-use",
+        ] {
+            assert_eq!(number(same), base, "{same}");
+        }
+        for other in [
+            "-fgpu-rdc -c b.hip -o a.o -fprofile-use=x.profdata",
+            "-fgpu-rdc -c a.hip -o b.o -fprofile-use=x.profdata",
+            "-fgpu-rdc -DX -c a.hip -o a.o -fprofile-use=x.profdata",
+        ] {
+            assert_ne!(number(other), base, "{other}");
+        }
+    }
+
+    #[test]
+    fn other_commands_stay_as_they_are() {
+        for line in [
+            "-c a.hip -fprofile-generate",
+            "-fgpu-rdc -c a.hip -o a.o",
+            "-fgpu-rdc a.hip b.hip -fprofile-generate",
+            "-fgpu-rdc -c a.hip -fprofile-use=x -cuid=1",
+            "-fgpu-rdc -c a.hip -fprofile-use=x -fuse-cuid=none",
+            "-fgpu-rdc --hip-link a.o -fprofile-generate",
+            "-c a.cpp -fprofile-use=x",
+        ] {
+            assert_eq!(number(line), "", "{line}");
+        }
+    }
+}

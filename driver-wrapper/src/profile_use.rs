@@ -1,0 +1,204 @@
+//! Builds that use a profile: how much of the device code it fits.
+//!
+//! A profile of other sources, of other names or of another level of optimisation fits no function, and clang says
+//! nothing. The optimiser's own pass tells: its result is written to a folder ([`WORDS`]), where functions that the
+//! profile knows have an entry count.
+//!
+//! Invariants: the compilation is the one that would have run, with its streams, and with its exit code; where
+//! nothing can be counted, nothing is said.
+//!
+//! Absent on purpose: profiles of the front end, of which clang itself says what does not fit; host code.
+
+use crate::Answer;
+use crate::command::{Command, InputKind};
+use crate::exec::{Launch, become_clang, run_clang};
+use crate::flags::{Phase, Scope};
+use crate::words::Word;
+use hotswap_report::{Diagnostic, codes};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// What makes the optimiser write the module behind the pass; the folder follows.
+const WORDS: [&str; 3] =
+    ["-mllvm=-print-after=pgo-instr-use", "-mllvm=-print-module-scope", "-mllvm=-ir-dump-directory="];
+const CHANNEL: &str = "-Xarch_device";
+
+/// A command that compiles device code by a profile.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Used {
+    profile: OsString,
+}
+
+impl Used {
+    /// `None` for any other command.
+    #[must_use]
+    pub fn of(command: &Command, words: &[OsString]) -> Option<Self> {
+        let hip = command.inputs.iter().any(|input| input.kind == InputKind::Hip);
+        let compiles = hip && command.phase > Phase::Front && command.scope != Scope::Host;
+        let asks = command.dry_run || command.query || names(words, "-print-after") || names(words, "-ir-dump");
+        if !compiles || asks {
+            return None;
+        }
+        let mut profile = None;
+        for (at, word) in words.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|at| words.get(at));
+            let for_host = before.is_some_and(|before| before == "-Xarch_host");
+            match word.as_bytes() {
+                b"-fno-profile-use" => profile = None,
+                b"-fprofile-use" if !for_host => profile = Some("default.profdata".into()),
+                bytes if !for_host => {
+                    profile =
+                        bytes.strip_prefix(b"-fprofile-use=").map(|p| OsStr::from_bytes(p).to_owned()).or(profile);
+                }
+                _ => {}
+            }
+        }
+        profile.map(|profile| Self { profile })
+    }
+
+    /// Compiles, counts, and ends with clang's exit code.
+    ///
+    /// # Errors
+    /// Those of starting clang.
+    pub fn run(&self, mut launch: Launch, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
+        let Some(folder) = Folder::new() else { return Err(become_clang(&launch)) };
+        let mut words = vec!["--start-no-unused-arguments".into()];
+        for word in WORDS {
+            let mut word = OsString::from(word);
+            if word.as_bytes().ends_with(b"=") {
+                word.push(&folder.0);
+            }
+            words.extend([CHANNEL.into(), word]);
+        }
+        words.push("--end-no-unused-arguments".into());
+        launch.words.splice(0..0, words.into_iter().map(Word::Plain));
+        let code = run_clang(&launch)?;
+        let found = folder.count();
+        drop(folder);
+        if code == 0 {
+            self.say(found, warn);
+        }
+        std::process::exit(code)
+    }
+
+    fn say(&self, Found { matched, all }: Found, warn: &dyn Fn(&str)) {
+        let what = match all {
+            0 if !is_of_the_optimiser(Path::new(&self.profile)) => return,
+            0 => "the profile fits no function of device code at this level of optimisation".to_owned(),
+            _ => format!("the profile fits {matched} of {all} functions of device code"),
+        };
+        if all == 0 || matched * 2 < all {
+            let advice = "use it with the sources, the names and the level of optimisation (-O) that it was made with";
+            let warning = Diagnostic::warning(codes::PROFILE_DOES_NOT_FIT, what).in_file(&self.profile).advise(advice);
+            warn(&warning.to_string());
+        } else {
+            warn(&format!("note: {}: {what}", Path::new(&self.profile).display()));
+        }
+    }
+}
+
+/// Whether a merged profile has counters of the optimiser: magic, then a version word in whose upper half that bit is.
+fn is_of_the_optimiser(profile: &Path) -> bool {
+    const MAGIC: &[u8] = b"\xfflprofi\x81";
+    let mut head = [0u8; 16];
+    let read = fs::File::open(profile).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.starts_with(MAGIC) && head[15] & 1 == 1
+}
+
+fn names(words: &[OsString], part: &str) -> bool {
+    words.iter().any(|word| word.as_bytes().windows(part.len()).any(|window| window == part.as_bytes()))
+}
+
+/// Functions of all modules.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Found {
+    matched: usize,
+    all: usize,
+}
+
+impl Found {
+    fn add(&mut self, line: &str) {
+        // Copies of what another file defines count there.
+        if line.starts_with("define ") && !line.starts_with("define available_externally ") {
+            self.all += 1;
+            self.matched += usize::from(line.contains(" !prof !"));
+        }
+    }
+}
+
+/// A folder that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Option<Self> {
+        let path = std::env::temp_dir().join(format!("hotswap-profile-use-{}", std::process::id()));
+        // Fails where another user made it.
+        fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
+        Some(Self(path))
+    }
+
+    fn count(&self) -> Found {
+        let mut found = Found::default();
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let Ok(file) = fs::File::open(entry.path()) else { continue };
+            for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
+                found.add(&String::from_utf8_lossy(&line));
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A file left behind in a folder for such files is no reason to fail.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::scan;
+
+    #[test]
+    fn commands_that_compile_device_code_by_a_profile() {
+        for (line, profile) in [
+            ("-c a.hip -fprofile-use=x.profdata", Some("x.profdata")),
+            ("a.hip -fprofile-use -o a", Some("default.profdata")),
+            ("a.hip -Xarch_gfx90a -fprofile-use=y -o a", Some("y")),
+            ("a.hip -fprofile-use=x -fno-profile-use", None),
+            ("a.hip -Xarch_host -fprofile-use=x", None),
+            ("-c a.cpp -fprofile-use=x", None),
+            ("--hip-link a.o -fprofile-use=x", None),
+            ("-E a.hip -fprofile-use=x", None),
+            ("-### a.hip -fprofile-use=x", None),
+            ("--offload-host-only -c a.hip -fprofile-use=x", None),
+            ("-c a.hip -fprofile-instr-use=x", None),
+            ("-c a.hip -fprofile-use=x -mllvm -print-after-all", None),
+        ] {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            let used = Used::of(&scan(&words), &words);
+            assert_eq!(used, profile.map(|profile| Used { profile: profile.into() }), "{line}");
+        }
+    }
+
+    #[test]
+    fn functions_with_an_entry_count_fit() {
+        let mut found = Found::default();
+        for line in [
+            "define protected amdgpu_kernel void @a(ptr %0) #0 !prof !12 {",
+            "define hidden float @b(float %0) #1 {",
+            "define available_externally void @c() {",
+            "declare void @d()",
+            "!12 = !{!\"function_entry_count\", i64 100}",
+        ] {
+            found.add(line);
+        }
+        assert_eq!(found, Found { matched: 1, all: 2 });
+    }
+}

@@ -1,0 +1,131 @@
+//! Builds through hotswap-clang++ that make profiles and use them: nothing is mistaken, and nothing goes without a word.
+
+use hotswap_profile_bench::Bench;
+
+/// Shell: `P` is the installation, `X` compiles HIP through it.
+fn set_up(version: u32) -> String {
+    let prefix = std::env::var("HOTSWAP_TEST_PREFIX").expect("the tests run with an installation");
+    format!(
+        "P={prefix}; export HOTSWAP_CLANG=/usr/bin/clang++-{version} XDG_CACHE_HOME=$PWD/cache
+        [ {version} = 22 ] && ROCM=
+        X() {{ {prefix}/bin/hotswap-clang++ -nogpuinc -I. --offload-arch=gfx90a ${{ROCM:+--rocm-path=$ROCM}} \"$@\"; }}\n"
+    )
+}
+
+/// What the script prints on standard error; it must succeed.
+fn build(bench: &Bench, version: u32, text: &str) -> String {
+    bench.work.run(&format!("{{ set -e; {}{text}\n}} 2>&1", set_up(version)))
+}
+
+#[test]
+fn relocatable_code_of_the_optimiser_is_known_as_such() {
+    let Some(bench) = Bench::new("profile builds, relocatable device code") else { return };
+    for &version in &bench.work.versions {
+        // Clang 22 cannot link relocatable code with counters at -O0, with or without us.
+        for level in ["-O1", "-O2"] {
+            let program = format!("rdc-{version}{level}");
+            let words = format!("-fgpu-rdc -fprofile-generate {level}");
+            build(
+                &bench,
+                version,
+                &format!(
+                    "X {words} -c script.hip -o s.o; X {words} -fPIC -c plugin.hip -o p.o
+                     X {words} --hip-link s.o p.o -rdynamic -o {program} -lamdhip64"
+                ),
+            );
+            let variables = "LLVM_PROFILE_FILE=x.profraw";
+            let ran = bench.start(&format!("run-{program}"), variables, &format!("$B/{program} launch"));
+            assert_eq!((ran.code, ran.error.as_str(), ran.devices().len()), (Some(7), "", 1), "{program}");
+            let profile = bench.profile(version, &ran, &ran.devices());
+            assert!(profile.level.starts_with("IR"), "{program}: {}", profile.level);
+            assert!(profile.counts.len() >= 3, "{program}: {:?}", profile.counts);
+        }
+    }
+}
+
+#[test]
+fn a_build_that_uses_a_profile_says_how_much_fits() {
+    let Some(bench) = Bench::new("profile builds, use") else { return };
+    for &version in &bench.work.versions {
+        for (name, rdc) in [("plain", ""), ("rdc", "-fgpu-rdc")] {
+            let context = format!("clang {version}, {name}");
+            let link = format!("X {rdc} --hip-link q.o -lamdhip64");
+            build(
+                &bench,
+                version,
+                &format!(
+                    "X {rdc} -O2 -fprofile-generate -c quiet.hip -o q.o; {link} -fprofile-generate -o {name}-{version}"
+                ),
+            );
+            let run = format!("run-{name}-{version}");
+            let ran = bench.start(&run, "LLVM_PROFILE_FILE=x.profraw", &format!("$B/{name}-{version}"));
+            assert_eq!((ran.code, ran.devices().len()), (Some(7), 1), "{context}: {}", ran.error);
+            bench.work.run(&format!("llvm-profdata-{version} merge {run}/*.profraw -o {name}.profdata"));
+            // Warnings of the optimiser are of the made-up counts.
+            let uses = format!("X {rdc} -fprofile-use={name}.profdata -w -c quiet.hip -o q.o");
+            let said = build(&bench, version, &format!("{uses} -O2; {link} -o used"));
+            assert!(said.contains("the profile fits 2 of 2 functions of device code"), "{context}: {said}");
+            assert!(!said.contains("HS0413"), "{context}: {said}");
+            for (change, words, fits) in [
+                ("s/hidden/unseen/", "-O2", "fits 1 of 2 functions"),
+                ("s/hidden/unseen/; s/quiet/silent/", "-O2", "fits 0 of 2 functions"),
+                ("", "-O0", "fits 0 of 2 functions"),
+            ] {
+                let changed =
+                    format!("cp quiet.hip kept; sed -i '{change}' quiet.hip; {uses} {words}; mv kept quiet.hip");
+                let said = build(&bench, version, &changed);
+                assert!(said.contains(fits), "{context}: {said}");
+                assert_eq!(said.contains("HS0413"), !fits.contains("1 of 2"), "{context}: {said}");
+            }
+            let failed = bench.work.shell(&format!("{}{uses} -O2 -Dquiet=1+", set_up(version)));
+            assert_eq!(failed.status.code(), Some(1), "{context}");
+            assert_eq!(bench.work.run("ls /tmp | grep -c hotswap-profile-use || true").trim(), "0", "{context}");
+        }
+    }
+}
+
+#[test]
+fn code_that_notes_when_it_ran_first_links_and_is_drained() {
+    let Some(bench) = Bench::new("profile builds, -ftemporal-profile") else { return };
+    for &version in &bench.work.versions {
+        for (name, rdc) in [("plain", ""), ("rdc", "-fgpu-rdc")] {
+            let program = format!("{name}-{version}");
+            let words = "-O2 -fprofile-generate -ftemporal-profile";
+            build(&bench, version, &format!("X {rdc} {words} script.hip -o {program} -lamdhip64"));
+            let ran =
+                bench.start(&format!("run-{program}"), "LLVM_PROFILE_FILE=x.profraw", &format!("$B/{program} launch"));
+            assert_eq!((ran.code, ran.error.as_str(), ran.devices().len()), (Some(7), "", 1), "{program}");
+            let shown = bench.work.run(&format!(
+                "cd {}; llvm-profdata-{version} merge gfx* -o m; llvm-profdata-{version} show --temporal-profile-traces m",
+                ran.folder
+            ));
+            assert!(shown.contains("_Z5saxpyifPKfPf"), "{program}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn counters_that_no_runtime_writes_are_said() {
+    let Some(bench) = Bench::new("profile builds, links without the flag") else { return };
+    let version = bench.work.versions[0];
+    let device = "-Xarch_device -fprofile-instr-generate";
+    build(
+        &bench,
+        version,
+        &format!(
+            "X -fprofile-instr-generate -c script.hip -o both.o; X {device} -c script.hip -o device.o; X -c script.hip -o none.o"
+        ),
+    );
+    for (object, words, is_said) in [
+        ("both.o", "--hip-link", true),
+        ("device.o", "--hip-link", true),
+        ("both.o", "", true),
+        ("none.o", "--hip-link", false),
+        ("both.o", "--hip-link -fprofile-instr-generate", false),
+        ("both.o", "--hip-link -r", false),
+    ] {
+        let library = if words.contains("-r") { "" } else { "-lamdhip64" };
+        let said = build(&bench, version, &format!("X {words} {object} -o out {library}"));
+        assert_eq!(said.contains("HS0412") && said.contains(object), is_said, "{object} {words}: {said}");
+    }
+}
