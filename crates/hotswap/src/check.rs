@@ -4,6 +4,7 @@
 //! empty and overlapping entries, alignment, the length of the entry table.
 
 use crate::cli::{Files, Format};
+use crate::survey::Depth;
 use crate::{Outcome, inspect, text};
 use hotswap_bundle::{ALIGNMENT, Entry, EntryId, Found, HashState, Kind, TABLE_LIMIT, parse_lenient};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -35,9 +36,9 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
 
 /// The number of containers, and what is wrong with them.
 fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
-    let bytes = hotswap_files::open(file)?;
+    let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
-    let mut problems = inspect::inspect(file, &mut Vec::new())?.problems;
+    let mut problems = inspect::inspect(file, &bytes, Depth::Images, &mut Vec::new()).problems;
     for found in &contents.found {
         let place = found.place.to_string();
         let named = |mut problem: Diagnostic| {

@@ -87,7 +87,7 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
-    let bytes = hotswap_files::open(&arguments.file)?;
+    let bytes = hotswap_files::open_or_stdin(&arguments.file)?;
     let names = Names { demangle: arguments.demangle };
     let stdout = io::stdout().lock();
     let file = arguments.file.display().to_string();
