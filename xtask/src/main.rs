@@ -11,6 +11,7 @@ mod bench;
 mod bench_fat;
 mod bench_rewrite;
 mod console;
+mod corpus;
 mod demo;
 mod extras;
 mod fuzz;
@@ -22,6 +23,7 @@ mod isa_fuzz;
 mod isa_source;
 mod library;
 mod outcome;
+mod packages;
 mod paths;
 mod progress;
 mod readme;
@@ -56,6 +58,7 @@ const TASKS: &[Task] = &[
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
+    Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/corpus.md", run: corpus::main },
     Task { name: "fuzz", help: "fuzz the readers and writers of containers and code objects", run: fuzz::main },
     Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },

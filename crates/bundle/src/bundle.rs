@@ -28,6 +28,8 @@ pub enum HashState {
     Right,
     /// It is not: content or header are damaged, or another tool did not recompute it.
     Wrong,
+    /// The content was not decompressed, see [`crate::Found::table`].
+    Unchecked,
 }
 
 /// A clang offload bundle, plain or compressed.

@@ -120,6 +120,19 @@ pub(crate) fn content(bytes: &[u8], header: &Header) -> Result<Vec<u8>, Diagnost
     inflate(payload, header.compression.method, header.uncompressed).map_err(|error| shifted(error, header.payload))
 }
 
+/// The entry table, read from the first bytes of the content. `None` where those do not hold all of it, or where something
+/// follows the last entry: then the whole has to be read.
+pub(crate) fn table(bytes: &[u8], header: &Header) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+    let payload = slice(bytes, header.payload, header.total - header.payload)
+        .ok_or_else(|| malformed("the compressed bundle is cut off", header.payload))?;
+    let start = beginning(payload, header.compression.method, BEGINNING.min(header.uncompressed));
+    if start.len() as u64 != BEGINNING.min(header.uncompressed) {
+        return Ok(None);
+    }
+    let table = plain::read_table(&start, header.uncompressed)?;
+    Ok(table.filter(|(_, end)| *end == header.uncompressed).map(|(entries, _)| entries))
+}
+
 /// First half of the MD5, in digest order.
 fn hash(plain: &[u8]) -> [u8; 8] {
     let digest: [u8; 16] = Md5::digest(plain).into();

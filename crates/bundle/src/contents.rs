@@ -121,6 +121,18 @@ impl<'a> Found<'a> {
         self.read_images().map_err(|error| error.in_entry(self.place.to_string()))
     }
 
+    /// IDs and sizes of the entries of a compressed bundle, by the begin of its content alone: at no other cost than that of
+    /// some kilobytes. `None` where more must be read: for every other container, and where HotSwap's record follows the
+    /// entries.
+    ///
+    /// # Errors
+    /// As for [`Found::read`], but what is damaged farther on is not seen.
+    pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
+        let Form::CompressedBundle(_) = self.form else { return Ok(None) };
+        let table = ccob::header(self.bytes).and_then(|header| ccob::table(self.bytes, &header));
+        table.map_err(|error| error.in_entry(self.place.to_string()))
+    }
+
     /// Its size without compression, as its header claims.
     pub fn plain_size(&self) -> u64 {
         let packed = match self.form {

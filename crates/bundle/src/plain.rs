@@ -84,6 +84,42 @@ pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic>
     Ok(())
 }
 
+/// IDs with sizes, and the end of the last entry.
+pub(crate) type Table = (Vec<(String, u64)>, u64);
+
+/// The entry table of a bundle of `size` bytes by its first bytes. `None` where the table is longer than `start`.
+///
+/// # Errors
+/// [`codes::MALFORMED`] for what is no bundle, and for entries outside of it.
+pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagnostic> {
+    if !start.starts_with(MAGIC) {
+        return Err(malformed("what is compressed is no bundle", 0));
+    }
+    let count = u64_at(start, 24).ok_or_else(|| malformed("the bundle ends in its header", 24))?;
+    let is_whole = start.len() as u64 == size;
+    let (mut entries, mut at, mut end) = (Vec::new(), FIRST_ENTRY, FIRST_ENTRY);
+    for _ in 0..count {
+        let field = |number: u64| u64_at(start, at.checked_add(number * 8)?);
+        let id = |length| std::str::from_utf8(slice(start, at + ENTRY_HEADER, length)?).ok();
+        let (Some(offset), Some(length), Some(id_size)) = (field(0), field(1), field(2)) else {
+            return if is_whole { Err(malformed("the bundle ends in its entry table", at)) } else { Ok(None) };
+        };
+        let Some(id) = id(id_size) else {
+            // The reader of the whole says what is wrong with it.
+            return Ok(None);
+        };
+        let entry_end = offset.checked_add(length).filter(|end| length == 0 || *end <= size);
+        let Some(entry_end) = entry_end else {
+            let what = format!("the entry lies at {offset:#x} with {length:#x} bytes, outside of the bundle");
+            return Err(malformed(what, at).in_entry(id));
+        };
+        end = if length == 0 { end } else { end.max(entry_end) };
+        entries.push((id.to_owned(), length));
+        at += ENTRY_HEADER + id_size;
+    }
+    Ok(Some((entries, end.max(at))))
+}
+
 /// One entry of the table, its offset, and where the next entry of the table begins.
 fn read_entry<'a>(bytes: &Bytes<'a>, at: u64) -> Result<(Entry<'a>, u64, u64), Diagnostic> {
     let cut = || malformed("the bundle ends in its entry table", at);
@@ -188,4 +224,52 @@ pub(crate) fn draft<'a>(
 /// No memory holds so much.
 pub(crate) fn too_large() -> Diagnostic {
     Diagnostic::error(codes::NO_PLACE, "the bundle would be larger than memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bundle;
+    use proptest::prelude::*;
+
+    fn sample() -> Vec<u8> {
+        let mut bundle = Bundle::default();
+        bundle.push("host-x86_64-unknown-linux-gnu-", Vec::new()).unwrap();
+        bundle.push("hipv4-amdgcn-amd-amdhsa--gfx1030", vec![1; 40]).unwrap();
+        bundle.push("hipv4-amdgcn-amd-amdhsa--gfx1100", vec![2; 50]).unwrap();
+        bundle.to_plain_bytes().unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The table alone says what the whole says, wherever both can be read, and damage makes neither panic.
+        #[test]
+        fn the_table_alone_agrees_with_the_whole(
+            changes in prop::collection::vec((0..200_usize, any::<u8>()), 0..4),
+            start in 0..9000_usize,
+        ) {
+            let mut bytes = sample();
+            changes.iter().for_each(|(at, value)| bytes[*at] = *value);
+            let table = read_table(&bytes[..start.min(bytes.len())], bytes.len() as u64);
+            let whole = read(&Bytes::from(&bytes[..]));
+            if let (Ok(Some((entries, end))), Ok(whole)) = (&table, &whole) {
+                let sizes: Vec<_> =
+                    whole.entries.iter().map(|entry| (entry.id.clone(), entry.data.len() as u64)).collect();
+                prop_assert_eq!((entries, *end), (&sizes, whole.end));
+            }
+            // What the table says is damaged is so.
+            prop_assert!(table.is_ok() || whole.is_err() || start < 32);
+        }
+    }
+
+    #[test]
+    fn a_table_longer_than_its_begin_is_not_judged() {
+        let bytes = sample();
+        let size = bytes.len() as u64;
+        assert!(matches!(read_table(&bytes[..100], size), Ok(None)));
+        assert!(
+            matches!(read_table(&bytes[..300], size), Ok(Some((entries, end))) if entries.len() == 3 && end == size)
+        );
+    }
 }

@@ -100,3 +100,18 @@ fn a_huge_claim_is_refused_before_memory_is_reserved() {
         }
     }
 }
+
+/// Where HotSwap's record follows the entries, the table does not say everything.
+#[test]
+fn the_table_of_a_compressed_bundle_is_there_without_the_rest() {
+    let mut bundle = hotswap_bundle::Bundle::default();
+    bundle.push("hipv4-amdgcn-amd-amdhsa--gfx1030", vec![7; 1 << 20]).unwrap();
+    let table = |bundle: &hotswap_bundle::Bundle<'_>| {
+        hotswap_bundle::open(&bundle.to_bytes().unwrap()).found[0].table().unwrap()
+    };
+    assert_eq!(table(&bundle), None, "it is not compressed");
+    bundle.set_compression(Some(Compression::default()));
+    assert_eq!(table(&bundle), Some(vec![("hipv4-amdgcn-amd-amdhsa--gfx1030".to_owned(), 1 << 20)]));
+    bundle.set_record(Some(b"{}".to_vec()));
+    assert_eq!(table(&bundle), None);
+}

@@ -2,10 +2,13 @@
 //!
 //! Only fields that runtimes and these tools rely on are read; the register settings stay bytes.
 
+mod bounds;
+
 use crate::CodeObject;
 use crate::elf::{Elf, Kind, Section, Segment, Symbol};
 use crate::malformed;
 use crate::metadata::Kernel;
+use bounds::CodeBounds;
 use foldhash::{HashMap, HashMapExt};
 use hotswap_report::Diagnostic;
 use hotswap_targets::Processor;
@@ -56,6 +59,7 @@ pub(crate) fn find(
         return Ok(Vec::new());
     }
     let places = places?;
+    let bounds = CodeBounds::new(elf);
     let find = |kernel: &Kernel<'_>| {
         let at_kernel = |offset: usize, what: String| {
             let mut error = malformed(offset, what);
@@ -65,9 +69,12 @@ pub(crate) fn find(
         let place = places
             .get(kernel.symbol)
             .ok_or_else(|| at_kernel(0, format!("there is no symbol `{}` of 64 bytes", kernel.symbol)))?;
-        let descriptor = read(elf, place).ok_or_else(|| {
-            at_kernel(place.symbol, format!("`{}` leaves its section, or its code does", kernel.symbol))
-        })?;
+        let leaves = || at_kernel(place.symbol, format!("`{}` leaves its section, or its code does", kernel.symbol));
+        let descriptor = read(elf, place).ok_or_else(leaves)?;
+        let name = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
+        if elf.kind == Kind::Linked && !bounds.can_enter(name, descriptor.entry)? {
+            return Err(leaves());
+        }
         check_wave(elf, &descriptor, kernel, processor).map_err(|what| at_kernel(descriptor.range.start, what))?;
         Ok(descriptor)
     };
@@ -89,7 +96,9 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
     let pairs = || old.sections.iter().zip(&elf.sections);
     let is_like = |(one, other): (&Section<'_>, &Section<'_>)| {
         let is_there = elf.kind == Kind::Linked || one.range == other.range;
-        one.kind == other.kind && one.link == other.link && is_there
+        // Where a section of code is empty, kernels without instructions begin.
+        let code = |section: &Section<'_>| section.is_code().then_some((section.address, section.range.len()));
+        one.kind == other.kind && one.link == other.link && is_there && code(one) == code(other)
     };
     let content = |one: &Section<'_>, other: &Section<'_>| old.data[one.range.clone()] == elf.data[other.range.clone()];
     let table = |(one, other): (&Section<'_>, &Section<'_>)| {
@@ -113,12 +122,8 @@ pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<Places<'a>, Diagnostic> {
     let tables = elf.sections.iter().filter(|section| [SHT_DYNSYM, SHT_SYMTAB].contains(&section.kind));
     let most = tables.map(|table| table.range.len() / size_of::<Sym64<LE>>()).max().unwrap_or(0);
     let mut places = HashMap::with_capacity(most / 2);
-    elf.for_symbols_of_size(
-        SIZE,
-        |symbol| {
-            if symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) }
-        },
-    )?;
+    let add = |symbol: Symbol<'a>| if symbol.name.ends_with(".kd") { add(&mut places, symbol) } else { Ok(()) };
+    elf.for_symbols(|symbol| symbol.st_size.get(LE) == SIZE, add)?;
     Ok(places)
 }
 
@@ -150,20 +155,11 @@ fn read(elf: &Elf<'_>, place: &Place) -> Option<Descriptor> {
     let entry = match elf.kind {
         Kind::Linked => {
             let offset = i64::from_le_bytes(*elf.data[range.clone()].get(16..)?.first_chunk()?);
-            let entry = address.checked_add_signed(offset)?;
-            in_code(elf, entry).then_some(entry)?
+            address.checked_add_signed(offset)?
         }
         Kind::Relocatable => 0,
     };
     Some(Descriptor { range, address, entry })
-}
-
-/// Whether an instruction can stand at that address.
-fn in_code(elf: &Elf<'_>, address: u64) -> bool {
-    elf.segments.iter().any(|segment| {
-        let executable = segment.flags & PF_X != 0;
-        executable && segment.address <= address && address - segment.address < segment.range.len() as u64
-    })
 }
 
 /// Header, note and descriptor must agree on how many lanes a wave has.

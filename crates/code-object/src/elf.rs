@@ -175,10 +175,10 @@ impl<'a> Elf<'a> {
         Ok(Self { data, kind, abi_version, flags: header.e_flags.get(LE), sections, segments })
     }
 
-    /// Calls `visit` with every defined symbol of that size, of every symbol table.
-    pub(crate) fn for_symbols_of_size(
+    /// Calls `visit` with every defined symbol that is `wanted`, of every symbol table.
+    pub(crate) fn for_symbols(
         &self,
-        size: u64,
+        wanted: impl Fn(&Sym64<LE>) -> bool,
         mut visit: impl FnMut(Symbol<'a>) -> Result<(), Diagnostic>,
     ) -> Result<(), Diagnostic> {
         let is_table = |s: &&Section| s.kind == elf::SHT_DYNSYM || s.kind == elf::SHT_SYMTAB;
@@ -191,7 +191,7 @@ impl<'a> Elf<'a> {
             let symbols = table::<Sym64<LE>>(self.data, at as u64, count as u64, at, "the symbol table")?;
             for (index, symbol) in symbols.iter().enumerate() {
                 let index_of_section = symbol.st_shndx.get(LE);
-                if index_of_section == elf::SHN_UNDEF || symbol.st_size.get(LE) != size {
+                if index_of_section == elf::SHN_UNDEF || !wanted(symbol) {
                     continue;
                 }
                 let offset = at + index * size_of::<Sym64<LE>>();

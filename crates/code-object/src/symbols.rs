@@ -86,8 +86,17 @@ pub struct CodeMap<'a> {
     pub target_id: Option<TargetId>,
     /// What holds instructions.
     pub sections: Vec<CodeSection<'a>>,
+    /// Kernels without instructions that begin where a section of code ends: they are in no section.
+    pub empty_kernels: Vec<Cow<'a, str>>,
     /// What is damaged and was left out; warnings.
     pub problems: Vec<Diagnostic>,
+}
+
+/// What symbol tables say about code.
+struct Named<'a> {
+    found: Vec<Found<'a>>,
+    empty_kernels: Vec<Cow<'a, str>>,
+    problems: Vec<Diagnostic>,
 }
 
 impl<'a> CodeMap<'a> {
@@ -109,21 +118,21 @@ impl<'a> CodeMap<'a> {
 
     /// The same for who asks for names alone: without relocations, of which there may be more than names.
     pub fn names_of(object: &CodeObject<'a>) -> Self {
-        let (found, problems) = named(object.elf(), Some(object.note()));
-        Self::with(object.elf(), found, problems)
+        Self::with(object.elf(), named(object.elf(), Some(object.note())))
     }
 
     fn from_parts(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Self {
-        let (mut found, mut problems) = named(elf, note);
-        relocation::place(elf, &mut found, &mut problems);
-        Self::with(elf, found, problems)
+        let mut named = named(elf, note);
+        relocation::place(elf, &mut named.found, &mut named.problems);
+        Self::with(elf, named)
     }
 
-    fn with(elf: &Elf<'a>, found: Vec<Found<'a>>, problems: Vec<Diagnostic>) -> Self {
+    fn with(elf: &Elf<'a>, named: Named<'a>) -> Self {
+        let Named { found, empty_kernels, problems } = named;
         let machine = (elf.flags & 0xff) as u8;
         let target_id = EFlags::decode(elf.flags, elf.abi_version).ok().map(|flags| flags.target_id());
         let sections = found.into_iter().map(|found| found.section).collect();
-        Self { kind: elf.kind, machine, processor: by_mach(machine), target_id, sections, problems }
+        Self { kind: elf.kind, machine, processor: by_mach(machine), target_id, sections, empty_kernels, problems }
     }
 }
 
@@ -152,12 +161,12 @@ pub(crate) fn defined<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
 }
 
 /// The sections with their names, and what was left out.
-fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> (Vec<Found<'a>>, Vec<Diagnostic>) {
-    let (mut found, mut problems) = (sections(elf), Vec::new());
-    let symbols = table::read(elf, &mut problems);
-    kernel::place(elf, &symbols, note, &mut found, &mut problems);
-    table::place(elf, symbols, &mut found, &mut problems);
-    (found, problems)
+fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Named<'a> {
+    let mut named = Named { found: sections(elf), empty_kernels: Vec::new(), problems: Vec::new() };
+    let symbols = table::read(elf, &mut named.problems);
+    kernel::place(elf, &symbols, note, &mut named);
+    table::place(elf, symbols, &mut named.found, &mut named.problems);
+    named
 }
 
 impl CodeSection<'_> {
@@ -184,6 +193,17 @@ impl Found<'_> {
             Kind::Relocatable => value,
         };
         usize::try_from(offset).ok().filter(|offset| *offset < self.section.bytes.len())
+    }
+
+    /// Whether a symbol's value points right behind its last byte.
+    fn ends_at(&self, kind: Kind, value: u64) -> bool {
+        let start = if kind == Kind::Linked { self.section.address } else { 0 };
+        value.checked_sub(start) == Some(self.section.bytes.len() as u64)
+    }
+
+    /// Whether a symbol is defined in it.
+    fn is(&self, row: &table::Row<'_>) -> bool {
+        self.index.is_some() && self.index == row.section
     }
 }
 

@@ -159,6 +159,30 @@ fn kernels_and_descriptors_must_agree() {
     assert!(refused(&wave64_only.build()).what.contains("which gfx1030 does not have"));
 }
 
+/// As rocPRIM's are for every architecture but one: valid, and nothing that could be run.
+#[test]
+fn a_kernel_without_instructions_begins_at_the_end_of_the_code() {
+    for apart in [false, true] {
+        let good = Sample { apart, ..Sample::default() }.build();
+        let object = CodeObject::parse(&good).unwrap();
+        let entry = object.descriptors()[1].range.start + 16;
+        let text = object.sections().iter().find(|section| section.name == ".text").unwrap();
+        let distance = |to: u64| (to as i64 - object.descriptors()[1].address as i64).to_le_bytes();
+        let end = text.address + text.range.len() as u64;
+        let at = |address: u64| {
+            let mut bytes = good.clone();
+            bytes[entry..entry + 8].copy_from_slice(&distance(address));
+            bytes
+        };
+        assert_eq!(CodeObject::parse(&at(end)).unwrap().descriptors()[1].entry, end);
+        for outside in [end + 1, end + 4, end + 256, u64::MAX] {
+            let error = refused(&at(outside));
+            assert_eq!((error.code, error.place.kernel.as_deref()), (codes::MALFORMED, Some("second")));
+        }
+        assert_eq!(CodeObject::parse(&at(text.address - 4)).is_err(), apart, "headers are code unless code is apart");
+    }
+}
+
 /// All cores look for the descriptors of so many.
 #[test]
 fn of_many_kernels_the_first_that_is_wrong_is_told() {

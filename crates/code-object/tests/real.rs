@@ -3,7 +3,7 @@
 #[path = "../../targets/tests/toolchain/mod.rs"]
 mod toolchain;
 
-use hotswap_code_object::{CodeObject, Edit, Kind};
+use hotswap_code_object::{CodeMap, CodeObject, Edit, Kind};
 use proptest::prelude::*;
 use toolchain::{Clang, clangs};
 
@@ -84,6 +84,69 @@ fn every_form_that_compilers_write_is_read() {
         assert_eq!((object.target_id().to_string().as_str(), object.kind()), ("gfx90a:xnack+", Kind::Relocatable));
         assert_eq!(object.descriptors().len(), 1);
         println!("{}: {} forms read", clang.command, files.len());
+    }
+}
+
+/// Offset of the record of a symbol in `.dynsym`.
+fn record(object: &CodeObject<'_>, name: &str) -> usize {
+    let [symbols, strings] =
+        [".dynsym", ".dynstr"].map(|name| object.sections().iter().find(|section| section.name == name).unwrap());
+    let names = &object.bytes()[strings.range.clone()];
+    let is_it = |at: &usize| {
+        let offset = u32::from_le_bytes(object.bytes()[*at..at + 4].try_into().unwrap()) as usize;
+        names[offset..].starts_with(&[name.as_bytes(), b"\0"].concat())
+    };
+    symbols.range.clone().step_by(24).find(is_it).unwrap()
+}
+
+/// Kernels whose bodies cannot be reached have no instructions. GFX9 has no padding behind the code, and where they are all
+/// there is, no segment is executable.
+#[test]
+fn kernels_without_instructions_are_read() {
+    const KERNELS: &str = r#"
+#define KERNEL extern "C" __attribute__((global)) void
+#ifndef ALONE
+KERNEL whole(int *x) { *x = 1; }
+#endif
+KERNEL none(int *) { __builtin_unreachable(); }
+KERNEL none_either(int *) { __builtin_unreachable(); }
+"#;
+    for clang in clangs("kernels_without_instructions_are_read") {
+        let folder = clang.scratch();
+        std::fs::write(folder.path().join("k.hip"), KERNELS).unwrap();
+        let forms = ["", "-DALONE", "-Xoffload-linker --strip-all", "-DALONE -Xoffload-linker --strip-all"];
+        for form in forms {
+            clang.run(
+                folder.path(),
+                &format!(
+                    "\"$CLANG\" -x hip --offload-arch=gfx900 --offload-device-only --no-gpu-bundle-output -nogpulib \
+                     -nogpuinc -O2 {form} k.hip -o k.co"
+                ),
+            );
+            let bytes = std::fs::read(folder.path().join("k.co")).unwrap();
+            let object = CodeObject::parse(&bytes).unwrap_or_else(|error| panic!("{} {form}: {error}", clang.command));
+            let text = object.sections().iter().find(|section| section.is_code()).unwrap();
+            let end = text.address + text.range.len() as u64;
+            let none: Vec<_> = object.descriptors().iter().filter(|descriptor| descriptor.entry == end).collect();
+            assert_eq!((none.len(), text.range.is_empty()), (2, form.contains("ALONE")), "{} {form}", clang.command);
+            let map = CodeMap::read(&bytes).unwrap();
+            let symbols: Vec<_> =
+                map.sections.iter().flat_map(|section| &section.symbols).map(|one| &*one.name).collect();
+            assert_eq!(symbols, if form.contains("ALONE") { vec![] } else { vec!["whole"] });
+            assert!(map.problems.is_empty(), "{:?}", map.problems);
+
+            let entry = none[0].range.start + 16;
+            let mut beyond = bytes.clone();
+            beyond[entry] = beyond[entry].wrapping_add(4);
+            let mut cut = bytes.clone();
+            cut[record(&object, "none") + 16] = 4;
+            for (damaged, kernel) in [(beyond, None), (cut, Some("none"))] {
+                let error = CodeObject::parse(&damaged).expect_err("it is damaged");
+                assert!(error.what.contains("leaves its section"), "{}", error.what);
+                assert!(kernel.is_none() || error.place.kernel.as_deref() == kernel, "{error}");
+            }
+        }
+        println!("{}: {} forms without instructions read", clang.command, forms.len());
     }
 }
 

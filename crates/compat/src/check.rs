@@ -188,7 +188,8 @@ fn unreadable(object: &CodeObject<'_>, map: &CodeMap<'_>, stretches: &[Stretch<'
     }
     let is_kernel = |symbol: &&Symbol<'_>| matches!(symbol.kind, SymbolKind::Kernel(_));
     let symbols = map.sections.iter().flat_map(|section| &section.symbols).filter(is_kernel);
-    let placed: HashSet<&str> = symbols.map(|symbol| &*symbol.name).collect();
+    let empty = map.empty_kernels.iter().map(|name| &**name);
+    let placed: HashSet<&str> = symbols.map(|symbol| &*symbol.name).chain(empty).collect();
     let named = |kernel: &&Kernel<'_>| placed.contains(kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.symbol));
     let lost = object.note().kernels.iter().find(|kernel| !named(kernel))?;
     let mut error = Diagnostic::error(codes::NOT_SAFE, "the kernel's code is in no section with code");

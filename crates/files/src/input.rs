@@ -6,8 +6,9 @@
 use hotswap_report::{Diagnostic, codes};
 use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// The bytes of an input file.
@@ -101,10 +102,34 @@ pub fn open(path: &Path) -> Result<Input, Diagnostic> {
     open_file(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
 }
 
+/// As [`open`], where `-` is standard input. What is redirected from the begin of a regular file is not copied either.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub fn open_or_stdin(path: &Path) -> Result<Input, Diagnostic> {
+    if !is_stdin(path) {
+        return open(path);
+    }
+    let input = stdin().and_then(read_or_map);
+    input.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file("standard input"))
+}
+
+/// Whether a command means standard input by that.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+pub(crate) fn stdin() -> io::Result<File> {
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
 fn open_file(path: &Path) -> io::Result<Input> {
-    let mut file = File::open(path)?;
+    read_or_map(File::open(path)?)
+}
+
+fn read_or_map(mut file: File) -> io::Result<Input> {
     let meta = file.metadata()?;
-    if meta.is_file() && meta.len() > 0 {
+    if meta.is_file() && meta.len() > 0 && file.stream_position()? == 0 {
         return Input::map(&file);
     }
     let mut bytes = Vec::new();

@@ -13,7 +13,7 @@ mod scratch;
 mod write;
 
 pub use ahead::Ahead;
-pub use input::{Input, open};
+pub use input::{Input, open, open_or_stdin};
 pub use response::{Word, expand};
 pub use scratch::Scratch;
 pub use write::{How, read, replace, replace_like, replace_parts};

@@ -2,7 +2,7 @@
 
 use crate::ahead::Ahead;
 use crate::copy;
-use crate::input::Input;
+use crate::input::{self, Input};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::ffi::OsString;
@@ -38,9 +38,15 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
 /// # Errors
 /// As [`replace`]; [`codes::CANNOT_READ`] where the model is gone.
 pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagnostic> {
+    replace_with(path, bytes, mode_of(model)?)
+}
+
+/// The permissions of a model; those of a new file where it comes through a pipe.
+fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
     let meta =
-        fs::metadata(model).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
-    replace_with(path, bytes, meta.mode() & 0o777)
+        if input::is_stdin(model) { input::stdin().and_then(|file| file.metadata()) } else { fs::metadata(model) };
+    let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
+    Ok(if meta.is_file() { meta.mode() & 0o777 } else { 0o666 & !umask() })
 }
 
 /// How the parts of a file are written.
@@ -70,8 +76,7 @@ pub fn replace_parts<'p>(
     parts: impl Iterator<Item = (u64, &'p [u8])>,
     check: impl FnOnce(&Input) -> Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    let meta =
-        fs::metadata(model).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
+    let mode = mode_of(model)?;
     let mut refused = None;
     let How { sources, threads, ahead } = how;
     let all: Vec<_> = parts.collect();
@@ -93,7 +98,7 @@ pub fn replace_parts<'p>(
             io::Error::other("what was written is not what was planned")
         })
     };
-    let done = replace_filled(path, meta.mode() & 0o777, begun, fill);
+    let done = replace_filled(path, mode, begun, fill);
     refused.map_or(done, Err)
 }
 

@@ -5,6 +5,7 @@
 //! were carried out ([`crate::kept_plans`]).
 
 use crate::cli::{Files, Format};
+use crate::survey::Depth;
 use crate::{Outcome, inspect, text};
 use hotswap_bundle::{ALIGNMENT, Entry, EntryId, Found, HashState, Kind, TABLE_LIMIT, parse_lenient};
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -36,9 +37,9 @@ pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
 
 /// The number of containers, and what is wrong with them.
 fn verify(file: &Path) -> Result<(usize, Vec<Diagnostic>), Diagnostic> {
-    let bytes = hotswap_files::open(file)?;
+    let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
-    let report = inspect::inspect(file, &mut Vec::new())?;
+    let report = inspect::inspect(file, &bytes, Depth::Images, &mut Vec::new());
     let plans = report.broken_plans().into_iter().map(|problem| problem.in_file(file));
     let mut problems: Vec<Diagnostic> = plans.collect();
     problems.extend(report.problems);

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::survey::Depth;
 use crate::{
     Outcome, change, check, compat, disasm, exec, extract, inspect, list, plan, profile, retarget, rewrite, tables,
 };
@@ -26,13 +27,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// List the device code in programs, libraries, objects, archives and fat binaries
     #[command(after_help = EXIT_CODES)]
-    List(Files),
+    List(Look),
     /// Write device code to files of its own
     #[command(after_help = EXIT_CODES)]
     Extract(extract::Arguments),
     /// Say how the device code came to be, and check it against HotSwap's records
     #[command(after_help = EXIT_CODES)]
-    Inspect(Files),
+    Inspect(Look),
     /// Show the instructions of a code object as assembly or JSON
     #[command(after_help = EXIT_CODES)]
     Disasm(disasm::Arguments),
@@ -109,11 +110,27 @@ pub(crate) enum Command {
 /// Files to look into.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// Programs, libraries, objects, archives, fat binaries or code objects
+    /// Programs, libraries, objects, archives, fat binaries or code objects; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// Files to look into, and how deep.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// Decompress large containers, too, to count kernels, tell kinds and check hashes
+    #[arg(long)]
+    kernels: bool,
+}
+
+impl Look {
+    pub(crate) fn depth(&self) -> Depth {
+        if self.kernels { Depth::Images } else { Depth::Tables }
+    }
 }
 
 /// How to print.

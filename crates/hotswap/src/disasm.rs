@@ -87,7 +87,7 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
-    let bytes = hotswap_files::open(&arguments.file)?;
+    let bytes = hotswap_files::open_or_stdin(&arguments.file)?;
     let names = Names { demangle: arguments.demangle };
     let stdout = io::stdout().lock();
     let file = arguments.file.display().to_string();
@@ -165,6 +165,7 @@ impl<W: Write> Run<'_, W> {
             processor: None,
             target_id: None,
             sections: vec![section],
+            empty_kernels: Vec::new(),
             problems: Vec::new(),
         };
         let reader = self.reader(&target, None)?;
@@ -435,7 +436,7 @@ mod tests {
         let (name, relocations, address) = (".text".into(), Vec::new(), if kind == Kind::Linked { 0x1000 } else { 0 });
         let section = CodeSection { name, address, range: 0..bytes.len(), bytes, symbols, relocations };
         let (processor, target_id, problems) = (None, None, Vec::new());
-        CodeMap { kind, machine: 0, processor, target_id, sections: vec![section], problems }
+        CodeMap { kind, machine: 0, processor, target_id, sections: vec![section], empty_kernels: Vec::new(), problems }
     }
 
     /// Whatever the bytes and the names are: every byte is shown once, and the JSON form is JSON.

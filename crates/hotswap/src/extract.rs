@@ -35,7 +35,7 @@ struct Place {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     let file = &arguments.file;
-    let bytes = hotswap_files::open(file)?;
+    let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut matches = Vec::new();
     let mut damaged = Vec::new();

@@ -4,9 +4,9 @@
 //! source where that is in the same bundle. A code object that is for another target than its
 //! entry ID says is told, too.
 
-use crate::cli::{Files, Format};
+use crate::cli::{Format, Look};
 use crate::functions;
-use crate::survey::{self, Container, Row};
+use crate::survey::{self, Container, Depth, Row};
 use crate::{Outcome, kept_plans, list, text};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Contents, ImageKind};
@@ -18,16 +18,18 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
-pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
     let mut outcome = Outcome::default();
     let mut files = Vec::new();
-    for file in &arguments.files {
-        match inspect(file, &mut outcome.problems) {
+    for file in &arguments.files.files {
+        let report = hotswap_files::open_or_stdin(file)
+            .map(|bytes| inspect(file, &bytes, arguments.depth(), &mut outcome.problems));
+        match report {
             Ok(report) => files.push(report),
             Err(error) => outcome.problems.push(error),
         }
     }
-    outcome.text = match arguments.output.format {
+    outcome.text = match arguments.files.output.format {
         Format::Json => text::json(&json!({ "schema": 1, "files": files.iter().map(File::json).collect::<Vec<_>>() })),
         Format::Text => files.iter().map(File::text).collect(),
     };
@@ -44,6 +46,7 @@ pub(crate) struct File {
 
 struct ContainerReport {
     headline: String,
+    is_read: bool,
     json: Value,
     record: Option<Record>,
     targets: Vec<String>,
@@ -56,12 +59,11 @@ struct EntryReport {
 }
 
 /// Reads records and hashes of a file; `told` gets the problems, too.
-pub(crate) fn inspect(file: &Path, told: &mut Vec<Diagnostic>) -> Result<File, Diagnostic> {
-    let bytes = hotswap_files::open(file)?;
-    let contents = hotswap_bundle::open_with(&bytes, RECORD_SECTIONS);
+pub(crate) fn inspect(file: &Path, bytes: &[u8], depth: Depth, told: &mut Vec<Diagnostic>) -> File {
+    let contents = hotswap_bundle::open_with(bytes, RECORD_SECTIONS);
     let mut containers = Vec::new();
     let mut problems = Vec::new();
-    let unread = survey::visit(&contents, |container| {
+    let unread = survey::visit_to(&contents, depth, |container| {
         problems.extend(list::hash_problem(&container));
         containers.push(report(&container, &mut problems));
     });
@@ -69,7 +71,7 @@ pub(crate) fn inspect(file: &Path, told: &mut Vec<Diagnostic>) -> Result<File, D
     let manifests = manifests(&contents, &mut problems);
     let problems: Vec<_> = problems.into_iter().map(|problem| problem.in_file(file)).collect();
     told.extend(problems.iter().cloned());
-    Ok(File { name: file.display().to_string(), containers, manifests, problems })
+    File { name: file.display().to_string(), containers, manifests, problems }
 }
 
 fn manifests(contents: &Contents<'_>, problems: &mut Vec<Diagnostic>) -> Vec<Manifest> {
@@ -88,7 +90,10 @@ fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> Containe
     let before = problems.len();
     let hashes: Vec<String> = container.rows.iter().map(|row| sha256(&row.image.data)).collect();
     let rows = container.rows.iter().zip(&hashes);
-    let entries = rows.clone().map(|(row, hash)| entry(container, row, hash, &hashes, problems)).collect();
+    let entries = match container.is_read {
+        true => rows.map(|(row, hash)| entry(container, row, hash, &hashes, problems)).collect(),
+        false => container.rows.iter().map(unread_entry).collect(),
+    };
     if let Some(record) = &container.record {
         problems.extend(missing(container, record));
     }
@@ -109,8 +114,14 @@ fn report(container: &Container<'_>, problems: &mut Vec<Diagnostic>) -> Containe
     let form = container.found.form;
     let headline = format!("{}: {form}, {} bytes, {images}, {made}", text::plain(&place), container.found.bytes.len());
     let targets = container.rows.iter().filter_map(|row| row.target.clone()).collect();
-    let record = container.record.clone();
-    ContainerReport { headline, json: list::container_json(container), record, targets, entries }
+    ContainerReport {
+        headline,
+        json: list::container_json(container),
+        record: container.record.clone(),
+        is_read: container.is_read,
+        targets,
+        entries,
+    }
 }
 
 /// Entries of the record that the bundle does not have.
@@ -153,6 +164,18 @@ fn entry(
     let kernels = object.as_ref().map(|object| object.note().kernels.len());
     let abi = object.as_ref().map(CodeObject::abi_version);
     EntryReport { cells: cells(row, hash, kernels, verdict), json: entry_json(row, hash, kernels, abi, verdict) }
+}
+
+/// An entry of which the table alone was read: nothing is said of its bytes.
+fn unread_entry(row: &Row<'_>) -> EntryReport {
+    let target = text::plain(row.target.as_deref().unwrap_or("-"));
+    let cells = vec![format!("  {}", row.number), target, "-".to_owned(), format!("{} bytes", row.size)];
+    let json = json!({
+        "number": row.number, "id": row.image.id, "target": row.target, "kind": null, "size": row.size, "sha256": null,
+        "kernels": null, "abi_version": null, "route": null, "source": null, "source_sha256": null, "families": null,
+        "verdict": "not read",
+    });
+    EntryReport { cells, json }
 }
 
 fn wrong_target(row: &Row<'_>, object: &CodeObject<'_>) -> Option<Diagnostic> {
@@ -255,6 +278,9 @@ impl File {
     fn text(&self) -> String {
         let mut out = format!("{}:\n", text::plain(&self.name));
         out.extend(self.containers.iter().map(ContainerReport::text));
+        if self.containers.iter().any(|container| !container.is_read) {
+            out += list::UNREAD;
+        }
         for manifest in &self.manifests {
             let families = manifest.families.join(", ");
             out += &format!(

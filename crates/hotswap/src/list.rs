@@ -1,30 +1,31 @@
 //! `hotswap list`: one line for each image.
 //!
 //! Only headers are read: of a plain bundle its table, of a code object its first page, where the number of its
-//! kernels stands. Compressed bundles are decompressed one by one.
+//! kernels stands. Compressed bundles are decompressed one by one; of large ones the entry table alone is read, unless
+//! `--kernels` asks for more.
 
-use crate::cli::{Files, Format};
-use crate::survey::{self, Container, Row};
+use crate::cli::{Format, Look};
+use crate::survey::{self, Container, Depth, Row};
 use crate::{Outcome, text};
 use hotswap_bundle::HashState;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
+pub(crate) fn run(arguments: &Look) -> Result<Outcome, Diagnostic> {
     let mut outcome = Outcome::default();
     let mut files = Vec::new();
-    for file in &arguments.files {
-        let listed = match arguments.output.format {
-            Format::Text => as_text(file, &mut outcome),
-            Format::Json => as_json(file, &mut outcome).map(|value| files.push(value)),
+    for file in &arguments.files.files {
+        let listed = match arguments.files.output.format {
+            Format::Text => as_text(file, arguments.depth(), &mut outcome),
+            Format::Json => as_json(file, arguments.depth(), &mut outcome).map(|value| files.push(value)),
         };
         // One file that cannot be read does not hide the others.
         if let Err(error) = listed {
             outcome.problems.push(error);
         }
     }
-    if arguments.output.format == Format::Json {
+    if arguments.files.output.format == Format::Json {
         outcome.text = text::json(&json!({ "schema": 1, "files": files }));
     }
     Ok(outcome)
@@ -47,6 +48,8 @@ struct Sum {
     /// Bytes of all containers as they are, and without compression.
     stored: u64,
     plain: u64,
+    /// Whether of some nothing but the entry table was read.
+    is_unread: bool,
 }
 
 impl Sum {
@@ -55,6 +58,7 @@ impl Sum {
         self.images += container.rows.len();
         self.stored += container.found.bytes.len() as u64;
         self.plain += container.plain_size;
+        self.is_unread |= !container.is_read;
     }
 
     fn text(&self) -> String {
@@ -67,12 +71,12 @@ impl Sum {
     }
 }
 
-fn as_text(file: &Path, outcome: &mut Outcome) -> Result<(), Diagnostic> {
-    let bytes = hotswap_files::open(file)?;
+fn as_text(file: &Path, depth: Depth, outcome: &mut Outcome) -> Result<(), Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     let (mut warnings, mut sum) = (Vec::new(), Sum::default());
-    let problems = survey::visit(&contents, |container| {
+    let problems = survey::visit_to(&contents, depth, |container| {
         warnings.extend(hash_problem(&container));
         sum.add(&container);
         rows.extend(container.rows.iter().enumerate().map(|(index, row)| cells(&container, row, index == 0)));
@@ -83,10 +87,17 @@ fn as_text(file: &Path, outcome: &mut Outcome) -> Result<(), Diagnostic> {
     if rows.len() > 1 {
         outcome.text +=
             &format!("{}: {}\n{}", text::plain(&file.display().to_string()), sum.text(), text::table(&rows));
+        if sum.is_unread {
+            outcome.text += UNREAD;
+        }
     }
     outcome.problems.extend(warnings.into_iter().chain(problems).map(|problem| problem.in_file(file)));
     Ok(())
 }
+
+/// Says why there are fewer facts than usual.
+pub(crate) const UNREAD: &str =
+    "Of large compressed containers the entry table alone was read; --kernels decompresses them.\n";
 
 fn none() -> String {
     "-".to_owned()
@@ -114,8 +125,8 @@ fn cells(container: &Container<'_>, row: &Row<'_>, first: bool) -> Vec<String> {
         text::plain(&container.found.place.to_string()),
         container.found.form.to_string(),
         text::plain(row.target.as_deref().unwrap_or("-")),
-        row.image.kind.to_string(),
-        row.image.data.len().to_string(),
+        if container.is_read { row.image.kind.to_string() } else { none() },
+        row.size.to_string(),
         if first { packed(container) } else { none() },
         row.kernels().map_or_else(none, |count| count.to_string()),
         text::plain(&row.made(container)),
@@ -123,12 +134,12 @@ fn cells(container: &Container<'_>, row: &Row<'_>, first: bool) -> Vec<String> {
     ]
 }
 
-fn as_json(file: &Path, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
-    let bytes = hotswap_files::open(file)?;
+fn as_json(file: &Path, depth: Depth, outcome: &mut Outcome) -> Result<Value, Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut containers = Vec::new();
     let mut warnings = Vec::new();
-    let problems = survey::visit(&contents, |container| {
+    let problems = survey::visit_to(&contents, depth, |container| {
         warnings.extend(hash_problem(&container));
         containers.push(container_json(&container));
     });
@@ -155,6 +166,7 @@ pub(crate) fn container_json(container: &Container<'_>) -> Value {
             HashState::Absent => Value::Null,
             HashState::Right => "right".into(),
             HashState::Wrong => "wrong".into(),
+            HashState::Unchecked => "not checked".into(),
         },
         "recorded": container.record.is_some(),
         "entries": container.rows.iter().map(|row| row_json(container, row)).collect::<Vec<_>>(),
@@ -166,8 +178,8 @@ fn row_json(container: &Container<'_>, row: &Row<'_>) -> Value {
         "number": row.number,
         "id": row.image.id,
         "target": row.target,
-        "kind": row.image.kind.to_string(),
-        "size": row.image.data.len(),
+        "kind": container.is_read.then(|| row.image.kind.to_string()),
+        "size": row.size,
         "kernels": row.kernels(),
         "made": row.made(container),
         "route": row.record.as_ref().map(|record| record.route),

@@ -13,6 +13,8 @@ pub(crate) struct Container<'a> {
     pub(crate) plain_size: u64,
     pub(crate) record: Option<Record>,
     pub(crate) rows: Vec<Row<'a>>,
+    /// Whether the bytes of its images are there; otherwise its entry table alone was read.
+    pub(crate) is_read: bool,
 }
 
 /// One image of device code.
@@ -20,6 +22,8 @@ pub(crate) struct Row<'a> {
     /// Number in the file, from 1.
     pub(crate) number: usize,
     pub(crate) image: Image<'a>,
+    /// Bytes of the image.
+    pub(crate) size: u64,
     pub(crate) target: Option<String>,
     /// Row of the record with the same entry ID.
     pub(crate) record: Option<EntryRecord>,
@@ -91,14 +95,41 @@ fn text_of_source(record: &EntryRecord) -> Option<String> {
         SourceText::NotChecked => Some(with("text not checked")),
     }
 }
+/// How much of compressed containers is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Everything.
+    Images,
+    /// Where all of the file's together are larger than [`SMALL`], their entry tables; with HotSwap's record, everything.
+    Tables,
+}
+
+/// Bytes that are decompressed without having been asked for: some hundredths of a second.
+const SMALL: u64 = 32 << 20;
 
 /// Reads the containers one by one; a decompressed bundle lives only as long as `visit` runs.
 /// Problems are collected, so that one damaged container does not hide the others.
-pub(crate) fn visit<'a>(contents: &Contents<'a>, mut visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
+pub(crate) fn visit<'a>(contents: &Contents<'a>, visit: impl FnMut(Container<'a>)) -> Vec<Diagnostic> {
+    visit_to(contents, Depth::Images, visit)
+}
+
+/// As [`visit`], no deeper than asked for.
+pub(crate) fn visit_to<'a>(
+    contents: &Contents<'a>,
+    depth: Depth,
+    mut visit: impl FnMut(Container<'a>),
+) -> Vec<Diagnostic> {
     let mut problems = contents.problems.clone();
     let mut number = 0;
+    let packed = contents.found.iter().filter(|found| found.is_compressed());
+    let is_small = packed.map(Found::plain_size).fold(0, u64::saturating_add) <= SMALL;
     for found in &contents.found {
-        match found.read().and_then(|device| container(found, device, &mut number)) {
+        let table = if depth == Depth::Images || is_small { Ok(None) } else { found.table() };
+        let read = table.and_then(|table| match table {
+            Some(entries) => Ok((unread(found, entries, &mut number), None)),
+            None => found.read().and_then(|device| container(found, device, &mut number)),
+        });
+        match read {
             Ok((container, problem)) => {
                 problems.extend(problem);
                 visit(container);
@@ -130,9 +161,27 @@ fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> R
         let is_of = |row: &&EntryRecord| image.id.as_ref().is_none_or(|id| *id == row.id);
         let row = record.iter().flat_map(|record: &Record| &record.entries).find(is_of);
         Row { number: *number, target: target(&image), record: row.cloned(), image }
+        let row =
+            record.iter().flat_map(|record: &Record| &record.entries).find(|row| Some(&row.id) == image.id.as_ref());
+        let size = image.data.len() as u64;
+        Row { number: *number, size, target: target(&image), record: row.cloned(), image }
     });
     let rows = rows.collect();
-    Ok((Container { found: found.clone(), hash: device.hash, plain_size: device.plain_size, record, rows }, problem))
+    let (hash, plain_size) = (device.hash, device.plain_size);
+    Ok((Container { found: found.clone(), hash, plain_size, record, rows, is_read: true }, problem))
+}
+
+/// A container of which the entry table is known. What the entries are is not.
+fn unread<'a>(found: &Found<'a>, entries: Vec<(String, u64)>, number: &mut usize) -> Container<'a> {
+    let image =
+        |(id, size): (String, u64)| (Image { id: Some(id), kind: ImageKind::Unknown, data: Vec::new().into() }, size);
+    let images = entries.into_iter().map(image).filter(|(image, size)| *size > 0 && !is_host(image));
+    let rows = images.map(|(image, size)| {
+        *number += 1;
+        Row { number: *number, size, target: target(&image), record: None, image }
+    });
+    let (hash, plain_size) = (HashState::Unchecked, found.plain_size());
+    Container { found: found.clone(), hash, plain_size, record: None, rows: rows.collect(), is_read: false }
 }
 
 /// The host's part of an object with device sections is one byte, not nothing.

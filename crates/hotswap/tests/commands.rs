@@ -241,3 +241,74 @@ fn a_closed_pipe_is_no_error() {
     let script = format!("{{ {own} targets; echo $? >&2; }} | true");
     Command::new("sh").args(["-c", &script]).assert().success().stderr("0\n");
 }
+
+/// A file whose containers are not decompressed without need: what nobody would wait for is left out, and said to be.
+#[test]
+fn of_large_compressed_containers_tables_are_read() {
+    let folder = TempDir::new().unwrap();
+    let made = |target: &str| [b"BC\xc0\xde".to_vec(), vec![target.len() as u8; 24 << 20]].concat();
+    let large = made::bundle(&["gfx1030", "gfx90a:xnack+"], Some(Compression::default()), made);
+    let path = file(&folder, "large", &large);
+    let look =
+        |command: &str, words: &[&str]| json(hotswap().arg(command).arg(&path).args(words).args(["--format", "json"]));
+    for command in ["list", "inspect"] {
+        let quick = look(command, &[])["files"][0]["containers"][0].take();
+        let whole = look(command, &["--kernels"])["files"][0]["containers"][0].take();
+        assert_eq!((&quick["hash"], &whole["hash"]), (&"not checked".into(), &"right".into()), "{command}");
+        for number in 0..2 {
+            let [quick, whole] = [&quick, &whole].map(|one| &one["entries"][number]);
+            for field in ["number", "id", "target", "size"] {
+                assert_eq!(quick[field], whole[field], "{command} {field}");
+            }
+            assert!(quick["kind"].is_null() && whole["kind"] == "bitcode", "{command}");
+        }
+        let told = || contains("--kernels");
+        hotswap().arg(command).arg(&path).assert().success().stdout(told());
+        hotswap().arg(command).arg(&path).arg("--kernels").assert().success().stdout(told().not());
+    }
+
+    // Damage behind the table is for `verify` to find; a table that claims what is not there is refused.
+    let mut damaged = large.clone();
+    let last = damaged.len() - 1;
+    damaged[last] ^= 0xff;
+    let damaged = file(&folder, "damaged", &damaged);
+    hotswap().arg("verify").arg(&damaged).assert().code(12);
+    hotswap().arg("list").arg(&damaged).assert().success().stderr("");
+    hotswap().arg("list").arg("--kernels").arg(&damaged).assert().stderr(contains("the hash in the header"));
+    let mut small = large;
+    small[16..24].copy_from_slice(&(33u64 << 20).to_le_bytes());
+    let small = file(&folder, "small", &small);
+    hotswap().arg("list").arg(&small).assert().code(12).stderr(contains("outside of the bundle"));
+}
+
+#[test]
+fn a_dash_is_standard_input() {
+    let folder = TempDir::new().unwrap();
+    let bytes = bundle(&["gfx1030", "gfx900"], None);
+    let path = file(&folder, "in", &bytes);
+    let run = |words: &str| {
+        let mut command = hotswap();
+        command.current_dir(folder.path()).args(words.split(' '));
+        command
+    };
+    for words in ["list", "inspect", "verify"] {
+        let named = run(&format!("{words} in")).output().unwrap();
+        let expected = String::from_utf8(named.stdout).unwrap().replacen("in:", "-:", 1);
+        // By a pipe, and as a file that can be mapped.
+        run(&format!("{words} -")).write_stdin(bytes.clone()).assert().success().stdout(expected.clone());
+        let redirected = std::process::Command::new(env!("CARGO_BIN_EXE_hotswap"))
+            .args([words, "-"])
+            .stdin(fs::File::open(&path).unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(redirected.stdout).unwrap(), expected);
+    }
+    for words in ["extract FILE --target gfx900 -o out", "prune FILE --keep gfx900 -o out", "compress FILE -o out"] {
+        run(&words.replace("FILE", "in")).assert().success();
+        let expected = fs::read(folder.path().join("out")).unwrap();
+        fs::remove_file(folder.path().join("out")).unwrap();
+        run(&words.replace("FILE", "-")).write_stdin(bytes.clone()).assert().success();
+        assert_eq!(fs::read(folder.path().join("out")).unwrap(), expected, "{words}");
+    }
+    run("list -").write_stdin("").assert().code(12);
+}

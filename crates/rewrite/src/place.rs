@@ -32,11 +32,14 @@ pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec
     for symbol in symbols().filter(|symbol| symbol.kind == elf::STT_FUNC) {
         let Some(number) = symbol.section else { continue };
         let section = &image.sections[number];
-        let start = symbol.value.checked_sub(section.address).filter(|start| *start < section.bytes.len() as u64);
-        let Some(start) = start.filter(|_| section.is_code()) else { continue };
-        let end = start.saturating_add(symbol.size).min(section.size);
         let descriptor = descriptors.get(symbol.name);
         let (is_kernel, has_second_entry) = (descriptor.is_some(), descriptor == Some(&true));
+        // A kernel without instructions may begin at the end, and must be aligned there, too.
+        let length = section.bytes.len() as u64;
+        let is_inside = |start: &u64| *start < length || *start == length && is_kernel;
+        let start = symbol.value.checked_sub(section.address).filter(is_inside);
+        let Some(start) = start.filter(|_| section.is_code()) else { continue };
+        let end = start.saturating_add(symbol.size).min(section.size);
         let (name, inside) = (symbol.name.to_owned(), Vec::new());
         found[number].push(Function { start, end, name, is_kernel, has_second_entry, inside });
     }

@@ -18,7 +18,7 @@ use crate::plan::{CodePlan, Forms, LongBranch};
 use crate::rewrite::{self, Options, Output};
 use crate::scan::{Computation, Reach};
 use crate::{refuse, verify};
-use hotswap_code_object::image::{Image, SymbolRow};
+use hotswap_code_object::image::{Image, SymbolRow, SymbolRows};
 use hotswap_isa::Isa;
 use hotswap_isa::effects::Flow;
 use hotswap_program::Function;
@@ -88,6 +88,11 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
         starts.sort_unstable();
         starts.dedup();
         let bytes = image.sections[plan.section].bytes;
+        if let Some(name) = begins_at_end(&image, &symbols, plan.section) {
+            let what =
+                format!("`{name}` has no instructions and begins where the code ends; moved functions would go there");
+            return Err(refuse(plan.file + bytes.len() as u64, what));
+        }
         let mut bounds = known.bounds(plan);
         bounds.sort_by_key(|bound| bound.at);
         let mut maker = Maker { plan, known, bytes, isa: marks.isa, options, bounds, moved: Vec::new() };
@@ -100,6 +105,14 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
     lead(&mut bytes, &moved)?;
     verify::verify(&bytes)?;
     Ok(Some(Pooled { bytes, free, moved }))
+}
+
+/// What is named at the end of a section: with code behind it, the name would be that code's.
+fn begins_at_end<'s>(image: &Image<'_>, tables: &'s [SymbolRows<'_>], section: usize) -> Option<&'s str> {
+    let end = image.sections[section].addresses().end;
+    let is_there =
+        |row: &&SymbolRow<'_>| row.section == Some(section) && row.value == end && row.kind != elf::STT_SECTION;
+    tables.iter().flat_map(|table| &table.rows).find(is_there).map(|row| row.name)
 }
 
 /// Makes the pool of one section.

@@ -4,12 +4,11 @@
 //! granules only.
 
 use super::table::Row;
-use super::{Found, Symbol, SymbolKind, left_out};
+use super::{Found, Named, Symbol, SymbolKind, left_out};
 use crate::elf::{Elf, Kind};
 use crate::metadata::Kernel;
 use crate::note::Note;
 use foldhash::{HashMap, HashMapExt};
-use hotswap_report::Diagnostic;
 use hotswap_targets::{WaveSizes, by_mach};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -41,8 +40,7 @@ pub(super) fn place<'a>(
     elf: &Elf<'a>,
     rows: &[Row<'a>],
     note: Option<&Note<'a>>,
-    found: &mut [Found<'a>],
-    problems: &mut Vec<Diagnostic>,
+    Named { found, empty_kernels, problems }: &mut Named<'a>,
 ) {
     let described = Described::new(note);
     let is_descriptor = |row: &Row<'_>| row.name.ends_with(".kd") && row.size == Descriptor::SIZE;
@@ -63,19 +61,27 @@ pub(super) fn place<'a>(
         if let Some(kernel) = described.get(&row.name) {
             (facts.vgprs, facts.agprs, facts.sgprs) = (kernel.vgpr_count, kernel.agpr_count, kernel.sgpr_count);
         }
+        let code = named.get(name);
         let entry = match elf.kind {
             Kind::Linked => descriptor.entry.and_then(|entry| at_address(found, entry)),
-            Kind::Relocatable => named.get(name).and_then(|code| at_symbol(found, code)),
+            Kind::Relocatable => code.and_then(|code| at_symbol(found, code)),
         };
-        let Some((owner, offset)) = entry else {
-            problems.push(left_out(row.at, format!("the code of kernel `{name}` is in no code section")));
-            continue;
-        };
-        let kind = SymbolKind::Kernel(facts);
-        let name = match &row.name {
+        let own_name = || match &row.name {
             Cow::Borrowed(whole) => Cow::Borrowed(whole.strip_suffix(".kd").unwrap_or(whole)),
             Cow::Owned(_) => Cow::Owned(name.to_owned()),
         };
+        let Some((owner, offset)) = entry else {
+            let ends = |found: &Found<'_>| match elf.kind {
+                Kind::Linked => descriptor.entry.is_some_and(|entry| found.ends_at(elf.kind, entry)),
+                Kind::Relocatable => code.is_some_and(|code| found.is(code) && found.ends_at(elf.kind, code.value)),
+            };
+            match found.iter().any(ends) {
+                true => empty_kernels.push(own_name()),
+                false => problems.push(left_out(row.at, format!("the code of kernel `{name}` is in no code section"))),
+            }
+            continue;
+        };
+        let (kind, name) = (SymbolKind::Kernel(facts), own_name());
         // The size is that of the function symbol with the same name, if there is one.
         owner.section.symbols.push(Symbol { name, kind, offset, size: 0, is_global: row.is_global });
     }
@@ -115,7 +121,7 @@ fn at_address<'f, 'a>(found: &'f mut [Found<'a>], address: u64) -> Option<(&'f m
 }
 
 fn at_symbol<'f, 'a>(found: &'f mut [Found<'a>], row: &Row<'_>) -> Option<(&'f mut Found<'a>, usize)> {
-    let owner = found.iter_mut().find(|found| found.index.is_some() && found.index == row.section)?;
+    let owner = found.iter_mut().find(|found| found.is(row))?;
     let offset = owner.offset(Kind::Relocatable, row.value)?;
     Some((owner, offset))
 }

@@ -1,7 +1,7 @@
 //! The symbol tables.
 
 use super::{Found, Symbol, SymbolKind, left_out};
-use crate::elf::{Elf, Kind, Section, string, table};
+use crate::elf::{Elf, Section, string, table};
 use foldhash::HashMap;
 use hotswap_report::Diagnostic;
 use object::LittleEndian as LE;
@@ -177,10 +177,7 @@ pub(super) fn place<'a>(elf: &Elf<'a>, rows: Vec<Row<'a>>, found: &mut [Found<'a
         let Some(owner) = owner(elf, found, &row) else { continue };
         let Some(offset) = owner.offset(elf.kind, row.value).filter(|_| !row.name.is_empty()) else {
             // A label at the very end names no instruction; lld's and assemblers' end marks are of this kind.
-            let end = owner.section.address.saturating_add(owner.section.bytes.len() as u64);
-            let is_end =
-                row.value == end || (elf.kind == Kind::Relocatable && row.value == owner.section.bytes.len() as u64);
-            if !is_end && !row.name.is_empty() {
+            if !owner.ends_at(elf.kind, row.value) && !row.name.is_empty() {
                 outside += 1;
                 if outside <= TOLD {
                     problems.push(left_out(row.at, format!("the symbol `{}` is outside of its section", row.name)));

@@ -1,0 +1,62 @@
+//! Where the code of a linked file begins and ends, to tell whether a kernel's entry is in it.
+//!
+//! A kernel whose body the compiler proves unreachable has no instructions (rocPRIM has one for each architecture but
+//! the one that is compiled for). Where nothing follows it, its entry is the end of the code; a file with no other
+//! kernels has an empty section of code and no executable segment. Loaders take the address and look no further.
+
+use crate::elf::{Elf, Section, Segment};
+use foldhash::HashSet;
+use hotswap_report::Diagnostic;
+use object::LittleEndian as LE;
+use object::elf::{PF_X, PT_LOAD, SHT_PROGBITS, STT_FUNC, Sym64};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+pub(super) struct CodeBounds<'e, 'a> {
+    elf: &'e Elf<'a>,
+    /// Addresses of the executable segments.
+    ranges: Vec<Range<u64>>,
+    /// Addresses where code ends.
+    ends: HashSet<u64>,
+    cut_off: OnceLock<Result<HashSet<&'a str>, Diagnostic>>,
+}
+
+impl<'e, 'a> CodeBounds<'e, 'a> {
+    pub(super) fn new(elf: &'e Elf<'a>) -> Self {
+        let is_code = |segment: &&Segment| segment.kind == PT_LOAD && segment.flags & PF_X != 0;
+        let range = |segment: &Segment| segment.address..segment.address.saturating_add(segment.range.len() as u64);
+        let ranges: Vec<_> = elf.segments.iter().filter(is_code).map(range).collect();
+        let is_empty =
+            |section: &&Section<'_>| section.is_code() && section.kind == SHT_PROGBITS && section.range.is_empty();
+        let empty = elf.sections.iter().filter(is_empty).map(|section| section.address);
+        let ends = ranges.iter().map(|range| range.end).chain(empty).collect();
+        Self { elf, ranges, ends, cut_off: OnceLock::new() }
+    }
+
+    /// Whether the code of the kernel with that name can begin at that address.
+    pub(super) fn can_enter(&self, name: &str, address: u64) -> Result<bool, Diagnostic> {
+        if self.ranges.iter().any(|range| range.contains(&address)) {
+            return Ok(true);
+        }
+        if !self.ends.contains(&address) {
+            return Ok(false);
+        }
+        self.cut_off
+            .get_or_init(|| self.find_cut_off())
+            .as_ref()
+            .map(|names| !names.contains(name))
+            .map_err(Clone::clone)
+    }
+
+    /// The functions at the end of the code that have a size: their instructions are missing.
+    fn find_cut_off(&self) -> Result<HashSet<&'a str>, Diagnostic> {
+        let has_body = |symbol: &Sym64<LE>| symbol.st_type() == STT_FUNC && symbol.st_size.get(LE) > 0;
+        let mut found = HashSet::default();
+        let wanted = |symbol: &Sym64<LE>| has_body(symbol) && self.ends.contains(&symbol.st_value.get(LE));
+        self.elf.for_symbols(wanted, |symbol| {
+            found.insert(symbol.name);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}

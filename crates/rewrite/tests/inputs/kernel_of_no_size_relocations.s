@@ -1,0 +1,60 @@
+// link --emit-relocs
+// show llvm-objdump -s -j .rodata f | tail -n +4; llvm-readelf -sW f | grep -E ' (k|none)$' | sort -u -k8 | sed 's/^ *[0-9]*: //'
+.text
+.globl k
+.protected k
+.p2align 8
+.type k,@function
+k:
+  s_mov_b32 s4, 1
+  s_cbranch_scc1 .Lend
+  v_mov_b32_e32 v0, s4
+  .rept 60
+  s_nop 1
+  .endr
+.Lend:
+  s_endpgm
+.size k, .-k
+.globl none
+.protected none
+.p2align 8
+.type none,@function
+none:
+.size none, 0
+.section .rodata,"a"
+.p2align 6
+.amdhsa_kernel k
+  .amdhsa_next_free_vgpr 8
+  .amdhsa_next_free_sgpr 12
+.end_amdhsa_kernel
+.amdhsa_kernel none
+  .amdhsa_next_free_vgpr 8
+  .amdhsa_next_free_sgpr 12
+.end_amdhsa_kernel
+.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: k
+    .symbol: k.kd
+    .kernarg_segment_align: 8
+    .kernarg_segment_size: 0
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 32
+    .sgpr_count: 12
+    .vgpr_count: 8
+    .max_flat_workgroup_size: 64
+  - .name: none
+    .symbol: none.kd
+    .kernarg_segment_align: 8
+    .kernarg_segment_size: 0
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 32
+    .sgpr_count: 12
+    .vgpr_count: 8
+    .max_flat_workgroup_size: 64
+amdhsa.target: amdgcn-amd-amdhsa--gfx1250
+amdhsa.version: [1, 2]
+...
+.end_amdgpu_metadata
