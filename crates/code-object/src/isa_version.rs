@@ -24,6 +24,7 @@ use crate::object_file::CodeObject;
 use crate::symbols::{Defined, defined};
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
+use object::LittleEndian as LE;
 use object::elf;
 use std::ops::Range;
 
@@ -75,21 +76,24 @@ pub(crate) fn places(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<
 fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
     let elf = object.elf();
     let mut found = Vec::new();
-    elf.for_symbols_of_size(SIZE as u64, |symbol| {
-        if is_constant(symbol.name) {
-            let range = match elf.kind {
-                Kind::Linked => elf.file_range(symbol.value, SIZE as u64),
-                Kind::Relocatable => elf.section_range(symbol.section, symbol.value, SIZE as u64),
-            };
-            let range = range.filter(|range| data(elf).any(|(_, data)| holds(&data, range)));
-            let outside = || {
-                let what = format!("`{}` is not in read-only data", symbol.name);
-                Diagnostic::error(codes::NOT_SAFE, what).at(symbol.offset as u64)
-            };
-            found.push(range.ok_or_else(outside)?.start);
-        }
-        Ok(())
-    })?;
+    elf.for_symbols(
+        |symbol| symbol.st_size.get(LE) == SIZE as u64,
+        |symbol| {
+            if is_constant(symbol.name) {
+                let range = match elf.kind {
+                    Kind::Linked => elf.file_range(symbol.value, SIZE as u64),
+                    Kind::Relocatable => elf.section_range(symbol.section, symbol.value, SIZE as u64),
+                };
+                let range = range.filter(|range| data(elf).any(|(_, data)| holds(&data, range)));
+                let outside = || {
+                    let what = format!("`{}` is not in read-only data", symbol.name);
+                    Diagnostic::error(codes::NOT_SAFE, what).at(symbol.offset as u64)
+                };
+                found.push(range.ok_or_else(outside)?.start);
+            }
+            Ok(())
+        },
+    )?;
     found.sort_unstable();
     found.dedup();
     Ok(found)

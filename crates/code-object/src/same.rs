@@ -19,6 +19,7 @@ use crate::note::respelled;
 use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
 use crate::patch::{Patch, Piece};
 use crate::relabel::{Layout, Place, section_row, segment_row};
+use object::LittleEndian as LE;
 use object::elf;
 use std::ops::Range;
 
@@ -227,7 +228,7 @@ fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize
         }
         Ok(())
     };
-    elf.for_symbols_of_size(4, visit).map_err(|error| error.what)?;
+    elf.for_symbols(|symbol| symbol.st_size.get(LE) == 4, visit).map_err(|error| error.what)?;
     let value = |object: &CodeObject<'_>, range: &Range<usize>| {
         let word = object.bytes().get(range.clone())?.try_into().ok()?;
         Some(u32::from_le_bytes(word))

@@ -160,9 +160,6 @@ fn container<'a>(found: &Found<'a>, device: Device<'a>, number: &mut usize) -> R
         // A code object on its own has no ID, and its record has one row.
         let is_of = |row: &&EntryRecord| image.id.as_ref().is_none_or(|id| *id == row.id);
         let row = record.iter().flat_map(|record: &Record| &record.entries).find(is_of);
-        Row { number: *number, target: target(&image), record: row.cloned(), image }
-        let row =
-            record.iter().flat_map(|record: &Record| &record.entries).find(|row| Some(&row.id) == image.id.as_ref());
         let size = image.data.len() as u64;
         Row { number: *number, size, target: target(&image), record: row.cloned(), image }
     });
