@@ -11,7 +11,6 @@ use crate::memory::List;
 use crate::name::{self, Path, Process};
 use crate::raw::fnv;
 use crate::store::{Store, Written};
-use crate::text::Text;
 
 /// What all copies of the drain in a process share.
 pub struct Shared {
@@ -63,7 +62,8 @@ struct Log<'a> {
     lost: u32,
 }
 
-type Line = Text<8192>;
+/// As long as a path, so that both are one type in the object.
+type Line = Path;
 
 impl Log<'_> {
     /// Something is lost.
@@ -309,9 +309,10 @@ fn write(store: &mut Store, host: &HostName, log: &mut Log<'_>) {
             }),
             Ok(Written::Taken) => {}
             Err(error) => log.warn(|line| {
-                line.push(b"cannot write ").push(path.bytes()).push(b": ");
+                // The path comes last, since it may be as long as the line.
+                line.push(b"a profile is lost, its file cannot be written: ");
                 error.describe(line);
-                line.push(b"; this profile is lost");
+                line.push(b": ").push(path.bytes());
             }),
         }
     }

@@ -240,8 +240,18 @@ const FOREIGN: &[u8] =
     b"hotswap-profile-drain: warning: this process was forked without fork handlers (_Fork, clone), \
 and HSA may be its parent's: its own device code, if it ran any, has no profile; fork with fork()\n";
 
-fn drain_now(occasion: Occasion, scope: impl FnOnce() -> Scope) -> c_int {
-    let drained = stack::run(|| drain_here(occasion, scope));
+/// Which code objects an entry drains; worked out on our own stack.
+#[derive(Clone, Copy)]
+enum Which {
+    All,
+    /// Those of [`own_scope`].
+    Own,
+    /// Those of the fat binary with this handle.
+    FatBinary(usize),
+}
+
+fn drain_now(occasion: Occasion, which: Which) -> c_int {
+    let drained = stack::run(|| drain_here(occasion, which));
     drained.unwrap_or_else(|| {
         static WAS_SAID: AtomicBool = AtomicBool::new(false);
         say_once(&WAS_SAID, NO_MEMORY);
@@ -256,7 +266,8 @@ fn say_once(was_said: &AtomicBool, message: &[u8]) {
 }
 
 /// On our own stack.
-fn drain_here(occasion: Occasion, scope: impl FnOnce() -> Scope) -> c_int {
+#[inline(never)]
+fn drain_here(occasion: Occasion, which: Which) -> c_int {
     let _untouched = Untouched::begin();
     if SLOT.state.load(Ordering::Acquire).is_null() {
         static WAS_SAID: AtomicBool = AtomicBool::new(false);
@@ -270,7 +281,11 @@ fn drain_here(occasion: Occasion, scope: impl FnOnce() -> Scope) -> c_int {
         }
         return 0;
     }
-    let scope = scope();
+    let scope = match which {
+        Which::All => Scope::All,
+        Which::Own => own_scope(),
+        Which::FatBinary(handle) => scope_of(handle),
+    };
     let is_program = IS_PROGRAM.load(Ordering::Relaxed);
     let lost = with_state(|shared| {
         if matches!(occasion, Occasion::Exit | Occasion::Host) && shared.is_ending && !is_program {
@@ -312,7 +327,7 @@ fn host_name() -> HostName {
 }
 
 extern "C" fn on_exit() {
-    drain_now(Occasion::Exit, own_scope);
+    drain_now(Occasion::Exit, Which::Own);
     IS_LEAVING.store(true, Ordering::Relaxed);
     if IS_PROGRAM.load(Ordering::Relaxed) {
         with_state(|shared| shared.is_ending = true);
@@ -321,7 +336,7 @@ extern "C" fn on_exit() {
 
 /// Other threads may still run, so this is not the last look.
 extern "C" fn on_thread_exit(_: *mut c_void) {
-    stack::run(|| if hsa::is_loaded() { drain_here(Occasion::Exit, || Scope::All) } else { 0 });
+    stack::run(|| if hsa::is_loaded() { drain_here(Occasion::Exit, Which::All) } else { 0 });
 }
 
 /// Whether this copy took the lock for a fork.
@@ -367,13 +382,13 @@ extern "C" fn after_fork_in_child() {
 /// -1 where something was lost; a warning on standard error says what.
 #[unsafe(no_mangle)]
 pub extern "C" fn hotswap_profile_drain() -> c_int {
-    drain_now(Occasion::Call, || Scope::All)
+    drain_now(Occasion::Call, Which::All)
 }
 
 /// LLVM's host runtime of an image asks for the profiles of devices when it writes its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn __llvm_profile_hip_collect_device_data() -> c_int {
-    drain_now(Occasion::Host, own_scope)
+    drain_now(Occasion::Host, Which::Own)
 }
 
 /// Registrations of LLVM's host code: what HSA has loaded needs none. Arguments are not looked at.
@@ -403,10 +418,16 @@ fn pass_on(name: &CStr, argument: usize) -> u32 {
 }
 
 fn destroy(name: &CStr, argument: usize) -> u32 {
-    drain_now(Occasion::Unload, || Scope::All);
+    drain_now(Occasion::Unload, Which::All);
     let result = pass_on(name, argument);
-    stack::run(|| with_state(drain::forget_destroyed));
+    forget_destroyed();
     result
+}
+
+/// After the real function destroyed code objects.
+#[inline(never)]
+fn forget_destroyed() {
+    stack::run(|| with_state(drain::forget_destroyed));
 }
 
 /// `hipError_t hipModuleUnload(hipModule_t)`
@@ -488,10 +509,10 @@ fn scope_of(handle: usize) -> Scope {
 /// after it, when destructors of global objects may have launched more.
 #[unsafe(no_mangle)]
 pub extern "C" fn __hipUnregisterFatBinary(handle: usize) -> u32 {
-    drain_now(Occasion::Unregister, || scope_of(handle));
+    drain_now(Occasion::Unregister, Which::FatBinary(handle));
     let result = pass_on(c"__hipUnregisterFatBinary", handle);
     if !IS_LEAVING.load(Ordering::Relaxed) {
-        stack::run(|| with_state(drain::forget_destroyed));
+        forget_destroyed();
     }
     result
 }
