@@ -1,0 +1,211 @@
+//! Packages of the registries as real input: Debian's by apt, wheels by pip, unpacked in the cache folder.
+//!
+//! Invariants: a package's folder gets its name only when complete; what is downloaded comes through the machine's own
+//! apt and pip, which verify it; nothing of it enters the repository.
+//!
+//! Absent on purpose: dependencies. Device code is looked at, never run, so a package is wanted for its files only.
+
+use crate::isa_source::Apt;
+use crate::outcome::{During, Outcome, fail};
+use crate::{paths, remove, run};
+use rustix::fs::FlockOperation;
+use std::cell::OnceCell;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where a package comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Debian's sid.
+    Sid,
+    /// Debian's experimental.
+    Experimental,
+    /// A wheel: its version, and the version of CPython that it is for.
+    Wheel { version: &'static str, python: &'static str },
+}
+
+/// A package of one registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) origin: Origin,
+}
+
+/// A package that was downloaded and unpacked.
+#[derive(Debug)]
+pub(crate) struct Unpacked {
+    /// Its version, as the registry spells it.
+    pub(crate) version: String,
+    /// Its files.
+    pub(crate) folder: PathBuf,
+}
+
+/// Platforms of wheels, the newest first: pip takes the first that a project has.
+const PLATFORMS: &[&str] = &[
+    "manylinux_2_28_x86_64",
+    "manylinux_2_27_x86_64",
+    "manylinux_2_24_x86_64",
+    "manylinux_2_17_x86_64",
+    "manylinux2014_x86_64",
+];
+
+/// Inside the folder of a package: its files, and its version.
+const CONTENT: &str = "content";
+const VERSION: &str = "VERSION";
+
+/// The store of packages in the cache folder. apt's lists are brought up to date once, when the first package is missing.
+pub(crate) struct Packages {
+    folder: PathBuf,
+    apt: OnceCell<Apt>,
+}
+
+impl Packages {
+    pub(crate) fn open() -> Outcome<Self> {
+        let folder = paths::cache()?.join("packages");
+        fs::create_dir_all(&folder).during("create", &folder)?;
+        Ok(Self { folder, apt: OnceCell::new() })
+    }
+
+    /// The package, downloaded and unpacked now if it is not there.
+    pub(crate) fn get(&self, package: &Package) -> Outcome<Unpacked> {
+        let folder = self.folder.join(key(package));
+        let _lock = self.lock()?;
+        if !folder.exists() {
+            let partial = folder.with_extension("partial");
+            remove::delete(&partial)?;
+            fs::create_dir_all(partial.join(CONTENT)).during("create", &partial)?;
+            let version = match package.origin {
+                Origin::Sid => self.download_deb(package.name, "sid", &partial)?,
+                Origin::Experimental => self.download_deb(package.name, "experimental", &partial)?,
+                Origin::Wheel { version, python } => download_wheel(package.name, version, python, &partial)?,
+            };
+            let file = partial.join(VERSION);
+            fs::write(&file, format!("{version}\n")).during("write", &file)?;
+            fs::rename(&partial, &folder).during("rename", &partial)?;
+        }
+        let file = folder.join(VERSION);
+        let version = fs::read_to_string(&file).during("read", &file)?.trim().to_owned();
+        Ok(Unpacked { version, folder: folder.join(CONTENT) })
+    }
+
+    /// Tasks that run at the same time download one after the other.
+    fn lock(&self) -> Outcome<File> {
+        let path = self.folder.join("lock");
+        let file = File::options().create(true).append(true).open(&path).during("open", &path)?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+
+    /// Deletes an unpacked package: some have gigabytes.
+    pub(crate) fn forget(&self, package: &Package) -> Outcome {
+        remove::delete(&self.folder.join(key(package)))
+    }
+
+    fn apt(&self) -> Outcome<&Apt> {
+        if let Some(apt) = self.apt.get() {
+            return Ok(apt);
+        }
+        let apt = Apt::new(&self.folder, "deb")?;
+        run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
+        Ok(self.apt.get_or_init(|| apt))
+    }
+
+    /// Downloads and unpacks a package of Debian's. Returns its version.
+    fn download_deb(&self, name: &str, suite: &str, partial: &Path) -> Outcome<String> {
+        println!("Downloading {name} of {suite}");
+        let package = format!("{name}/{suite}");
+        run::output(self.apt()?.command("apt-get", &["download", "-q", &package]).current_dir(partial))?;
+        let archive = only_file(partial, "deb")?;
+        let version = run::output(Command::new("dpkg-deb").arg("-f").arg(&archive).arg("Version"))?;
+        run::output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(partial.join(CONTENT)))?;
+        fs::remove_file(&archive).during("delete", &archive)?;
+        Ok(version.trim().to_owned())
+    }
+}
+
+/// Downloads and unpacks a wheel. Returns its version.
+fn download_wheel(name: &str, version: &str, python: &str, partial: &Path) -> Outcome<String> {
+    println!("Downloading the wheel {name} {version}");
+    let mut command = Command::new("python3");
+    command.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:"]);
+    command.args(["--python-version", python, "--implementation", "cp"]);
+    command.args(PLATFORMS.iter().flat_map(|platform| ["--platform", platform]));
+    run::output(command.arg("--dest").arg(partial).arg(format!("{name}=={version}")))?;
+    let wheel = only_file(partial, "whl")?;
+    run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(partial.join(CONTENT)))?;
+    fs::remove_file(&wheel).during("delete", &wheel)?;
+    Ok(version.to_owned())
+}
+
+/// Name of a package's folder.
+fn key(package: &Package) -> String {
+    match package.origin {
+        Origin::Sid => format!("{}-sid", package.name),
+        Origin::Experimental => format!("{}-experimental", package.name),
+        Origin::Wheel { version, python } => format!("{}-{version}-cp{python}", package.name),
+    }
+}
+
+/// The one file of the folder with that extension.
+fn only_file(folder: &Path, extension: &str) -> Outcome<PathBuf> {
+    let entries = fs::read_dir(folder).during("read", folder)?.collect::<Result<Vec<_>, _>>()?;
+    let fits = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(fits).collect();
+    match (paths.pop(), paths.len()) {
+        (Some(path), 0) => Ok(path),
+        (_, more) => fail(format!("{} holds {} files .{extension}, not one", folder.display(), more)),
+    }
+}
+
+/// Regular files below the folder, with their sizes, in the order of their paths. Links are not followed.
+pub(crate) fn files(folder: &Path) -> Outcome<Vec<(PathBuf, u64)>> {
+    let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).during("read", &folder)? {
+            let path = entry?.path();
+            let metadata = path.symlink_metadata().during("read", &path)?;
+            if metadata.is_dir() {
+                open.push(path);
+            } else if metadata.is_file() {
+                found.push((path, metadata.len()));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_origin_has_a_folder_of_its_own() {
+        let wheel = Origin::Wheel { version: "1.2", python: "3.12" };
+        let keys = [Origin::Sid, Origin::Experimental, wheel].map(|origin| key(&Package { name: "x", origin }));
+        assert_eq!(keys, ["x-sid", "x-experimental", "x-1.2-cp3.12"]);
+    }
+
+    #[test]
+    fn a_download_is_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(only_file(folder.path(), "deb").is_err());
+        fs::write(folder.path().join("a.deb"), "").unwrap();
+        assert_eq!(only_file(folder.path(), "deb").unwrap(), folder.path().join("a.deb"));
+        fs::write(folder.path().join("b.deb"), "").unwrap();
+        assert!(only_file(folder.path(), "deb").is_err());
+    }
+
+    #[test]
+    fn files_are_found_in_the_order_of_their_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("usr/lib")).unwrap();
+        fs::write(folder.path().join("usr/notes"), "a").unwrap();
+        fs::write(folder.path().join("usr/lib/x.so.1"), "library").unwrap();
+        std::os::unix::fs::symlink("x.so.1", folder.path().join("usr/lib/x.so")).unwrap();
+        let found = files(folder.path()).unwrap();
+        let expected = [("usr/lib/x.so.1", 7), ("usr/notes", 1)];
+        assert_eq!(found, expected.map(|(name, size)| (folder.path().join(name), size)));
+    }
+}
