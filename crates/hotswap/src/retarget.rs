@@ -7,22 +7,24 @@
 //! Invariants: what cannot be made is refused by the policy, with all findings; nothing is written under the policy
 //! `error` then; the output is the same whatever the number of threads.
 
+mod by_name;
 mod report;
 
 use crate::cli::Output;
 use crate::containers::{Done, Job, MAPPED, PACKED, Work, threads};
 use crate::plan::Settings;
 use crate::{Outcome, text};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Draft, Form, Found};
 use hotswap_compat::Allow;
+use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::Input;
 use hotswap_pipeline::{Fate, Request};
 use hotswap_plan::{Plan, Policy};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use report::Report;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// In `--drop`: whatever a generic target makes superfluous.
 const COVERED: &str = "covered";
@@ -33,8 +35,11 @@ pub(crate) struct Arguments {
     /// Program, library, object, archive, fat binary or code object
     file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT")]
-    output: PathBuf,
+    #[arg(short, value_name = "OUT", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// With --to: say what would be made, and write nothing
+    #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
+    dry_run: bool,
     /// Processors to serve, native or generic, each from the best that is there
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
     to: Vec<String>,
@@ -51,6 +56,9 @@ pub(crate) struct Arguments {
     /// With --to: compress fat binaries that are not
     #[arg(long, conflicts_with_all = ["pairs", "plan"])]
     compress: bool,
+    /// Allow what is refused otherwise, separated by commas
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', conflicts_with = "plan")]
+    allow: Vec<Allowed>,
     /// Number of threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -60,19 +68,41 @@ pub(crate) struct Arguments {
     format: Output,
 }
 
+/// What `--allow` allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Allowed {
+    /// Experimental pairs, as --allow-experimental does
+    Experimental,
+    /// Code for GPUs whose names lead the library's host part to other kernels than the code was compiled for
+    Names,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
 }
 
 impl Arguments {
+    /// Where the result goes; large parts wait beside it meanwhile.
+    fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(&self.file)
+    }
+
     fn job<'j>(&'j self, input: &'j Input) -> Job<'j> {
-        let (file, output) = (&self.file, &self.output);
+        let (file, output) = (&self.file, self.output());
         let quarters = if self.compress { PACKED } else { MAPPED };
         Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters }
     }
 
+    /// The plan of the options, with these pairs.
+    fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
+        let allows = |what| self.allow.contains(&what);
+        let mut plan = self.settings.plan_allowing(pairs, allows(Allowed::Experimental))?;
+        plan.unchecked_names = allows(Allowed::Names);
+        Ok(plan)
+    }
+
     fn request(&self) -> Result<Request, Diagnostic> {
-        let settings = self.settings.plan(&[])?;
+        let settings = self.plan(&[])?;
         if !settings.patches.is_empty() {
             return Err(Diagnostic::error(codes::USAGE, "--patches goes with --pairs, not with --to"));
         }
@@ -96,6 +126,7 @@ impl Arguments {
             drop,
             drop_covered: self.drop.iter().any(|name| name == COVERED),
             allow: Allow { experimental: settings.experimental },
+            unchecked_names: settings.unchecked_names,
             compression: self.compress.then(Compression::default),
             policy: settings.policy,
         })
@@ -108,11 +139,12 @@ impl Arguments {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
+        let host = host_part(&bytes, &containers);
         let done = |part: &[u8]| bytes.release(part);
         let work: Work<'_, Fates> = job
             .work(containers, &|_, found| match found.form {
                 Form::Bundle | Form::CompressedBundle(_) => {
-                    let made = hotswap_pipeline::retarget(found.bytes, &request, &done)?;
+                    let made = hotswap_pipeline::retarget(found.bytes, &request, &host, &done)?;
                     Ok(Done { new: made.draft, expected: made.expected, said: made.fates })
                 }
                 Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
@@ -124,7 +156,7 @@ impl Arguments {
         let report = Report::new(&work);
         let problems = report.problems(request.policy, &self.file);
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
-        let size = if stops { None } else { Some(self.write(&job, &work)?) };
+        let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work)?) };
         Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
     }
 
@@ -135,21 +167,30 @@ impl Arguments {
                 return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
             }
             Some(hash) => hotswap_plan::find(hash)?,
-            None => self.settings.plan(&self.pairs)?,
+            None => self.plan(&self.pairs)?,
         };
         let bytes = hotswap_files::open(&self.file)?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
-        let work: Work<'_, Outcome> = job.work(containers, &|_, found| expand(found, &plan)).map_err(in_file)?;
-        self.write(&job, &work)?;
+        let host = host_part(&bytes, &containers);
+        let work: Work<'_, (Outcome, Vec<Disagreement>)> =
+            job.work(containers, &|_, found| expand(found, &plan, &host)).map_err(in_file)?;
         let mut outcome = Outcome::default();
+        if let Some(severity) = severity(plan.policy) {
+            let names: Vec<Vec<Disagreement>> = work.done.iter().map(|handled| handled.said.1.clone()).collect();
+            outcome.problems.extend(by_name::diagnostic(&names, names.len(), severity, &self.file));
+        }
+        if outcome.problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return Ok(outcome);
+        }
+        self.write(&job, &work)?;
         let several = work.done.len() > 1;
         for handled in work.done {
             let place = text::plain(&handled.found.place.to_string());
             let place = if several { format!("{place}: ") } else { String::new() };
-            handled.said.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
-            outcome.problems.extend(handled.said.problems);
+            handled.said.0.text.lines().for_each(|line| outcome.text += &format!("{place}{line}\n"));
+            outcome.problems.extend(handled.said.0.problems);
         }
         Ok(outcome)
     }
@@ -159,7 +200,7 @@ impl Arguments {
         match work.only() {
             Some(relabelled) if hotswap_code_object::is_code_object(job.input) => {
                 let new = relabelled.to_vec();
-                hotswap_files::replace_like(&self.output, &new, &self.file)?;
+                hotswap_files::replace_like(self.output(), &new, &self.file)?;
                 Ok(new.len() as u64)
             }
             _ => job.write(work),
@@ -175,21 +216,36 @@ fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Di
         let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
     };
-    let (new, fate) = hotswap_pipeline::relabel(bytes, target, request.allow)?;
+    let (new, fate) = hotswap_pipeline::relabel(bytes, target, request)?;
     Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
 }
 
-fn expand<'a>(found: &Found<'a>, plan: &Plan) -> Result<Done<'a, Outcome>, Diagnostic> {
+/// The file without its device code.
+pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[Found<'_>]) -> HostPart<'a> {
+    let range = |found: &Found<'_>| {
+        let start = usize::try_from(found.place.file_offset).unwrap_or(usize::MAX);
+        start..start.saturating_add(found.bytes.len())
+    };
+    HostPart::of(file, containers.iter().map(range))
+}
+
+type Expanded = (Outcome, Vec<Disagreement>);
+
+/// Follows the plan but for pairs that the host part speaks against.
+fn expand<'a>(found: &Found<'a>, plan: &Plan, host: &HostPart<'_>) -> Result<Done<'a, Expanded>, Diagnostic> {
     if matches!(found.form, Form::Bare) {
         let what = "it is a code object and no fat binary";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
     }
-    let expansion = hotswap_pipeline::expand(found.bytes, plan, None)?;
+    let names = hotswap_pipeline::disagreements_of_plan(found.bytes, plan, host)?;
+    let mut plan = plan.clone();
+    plan.pairs.retain(|pair| !names.iter().any(|row| row.source == pair.source && row.target == pair.target));
+    let expansion = hotswap_pipeline::expand(found.bytes, &plan, None)?;
     let mut text: String = expansion.derived.iter().map(|id| format!("added {id}\n")).collect();
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");
     }
-    let said = Outcome { text, problems: expansion.warnings };
+    let said = (Outcome { text, problems: expansion.warnings }, names);
     Ok(Done { new: expansion.bytes.map(Draft::from), expected: None, said })
 }
 

@@ -13,12 +13,13 @@ mod repro;
 
 use crate::allocator;
 use crate::containers::{Done, Job, MAPPED, Work, threads};
-use crate::retarget::severity;
+use crate::retarget::{host_part, severity};
 use crate::{Outcome, cli::Format};
 use clap::Args;
 use hotswap_adapt::{Order, Prepared, Told};
 use hotswap_bundle::{Form, Found};
 use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
+use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_files::{Ahead, How, Input};
 use hotswap_pipeline::Request;
@@ -193,8 +194,9 @@ impl<'t> Task<'t> {
             policy: self.policy,
             ..Request::default()
         };
+        let host = host_part(self.input, &containers);
         let done = |part: &[u8]| self.input.release(part);
-        let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| container(found, &request, &done))?;
+        let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| container(found, &request, &host, &done))?;
         let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
         if objects.is_empty() {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no fat binary in it has a code object"));
@@ -210,12 +212,13 @@ impl<'t> Task<'t> {
 fn container<'a>(
     found: &Found<'a>,
     request: &Request,
+    host: &HostPart<'_>,
     done: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
     if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
         return Ok(Done { new: None, expected: None, said: Vec::new() });
     }
-    let made = hotswap_pipeline::retarget(found.bytes, request, done)?;
+    let made = hotswap_pipeline::retarget(found.bytes, request, host, done)?;
     let place = found.place.to_string();
     let said = made.fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect();
     Ok(Done { new: made.draft, expected: made.expected, said })

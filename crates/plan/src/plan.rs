@@ -39,11 +39,16 @@ pub struct Plan {
     pub policy: Policy,
     /// Whether pairs may be applied that nothing but the compatibility matrix speaks for.
     pub experimental: bool,
+    /// Whether code may be made for a GPU although the host part beside it chooses kernels by another name. Of finished
+    /// files only; no word of a build sets it.
+    pub unchecked_names: bool,
 }
 
 const HEADER: &str = "hotswap-plan 1";
 /// What a plan can allow.
 const EXPERIMENTAL: &str = "experimental";
+/// What `hotswap retarget` can allow besides.
+const NAMES: &str = "names";
 
 fn syntax(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::PLAN_SYNTAX, what)
@@ -121,6 +126,9 @@ impl Plan {
         if self.experimental {
             let _ = writeln!(text, "allow {EXPERIMENTAL}");
         }
+        if self.unchecked_names {
+            let _ = writeln!(text, "allow {NAMES}");
+        }
         for Pair { source, target } in &self.pairs {
             let _ = writeln!(text, "retarget {source}=>{target}");
         }
@@ -155,6 +163,7 @@ impl Plan {
             let (key, value) = line.split_once(' ').ok_or_else(|| in_line("it has one word only"))?;
             match key {
                 "policy" => plan.policy = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
+                "allow" if value == NAMES => plan.unchecked_names = true,
                 "allow" => plan.allow(value).map_err(|e| in_line(&e.what))?,
                 "retarget" => plan.add_pairs(value).map_err(|e| in_line(&e.what))?,
                 "patch" => plan.add_patches(value).map_err(|e| in_line(&e.what))?,
@@ -231,6 +240,10 @@ mod tests {
         assert_eq!(Plan::parse(&other.canonical()).unwrap(), other);
         assert_ne!(one.hash(), other.hash());
         assert!(Plan::parse("hotswap-plan 1\nallow everything\n").is_err());
+        let names = Plan { unchecked_names: true, ..one };
+        assert_eq!(names.canonical(), "hotswap-plan 1\npolicy error\nallow names\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&names.canonical()).unwrap(), names);
+        assert!(Plan::default().allow("names").is_err(), "it is no word of a build");
     }
 
     #[test]

@@ -68,6 +68,7 @@ codes! {
     NO_LAYOUT = "HS0409", 13, "the code cannot be laid out anew", "link the code object with -Wl,--emit-relocs from current objects, or report it with the file";
     COUNTERS_NOT_LINKED = "HS0410", 13, "device code with counters cannot be linked this way", "change the command as the message says, or drop the counters";
     COUNTERS_COUNT_NOTHING = "HS0411", 13, "device code gets no counters at this level of optimisation", "optimise more, as the message says";
+    CHOSEN_BY_NAME = "HS0412", 13, "the library's host part chooses kernels by the GPU's name, and would choose others than the code was compiled for", "build the library for the target through HotSwap or with --offload-arch, or allow it (`hotswap retarget --allow names`) if you know that both sides agree";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";

@@ -1,10 +1,11 @@
 //! What was done: as a table of targets, or as JSON with every container.
 
-use super::severity;
+use super::{by_name, severity};
 use crate::cli::Format;
 use crate::containers::Work;
 use crate::text;
 use hotswap_bundle::Found;
+use hotswap_compat::names::Disagreement;
 use hotswap_compat::pair;
 use hotswap_pipeline::Fate;
 use hotswap_plan::Policy;
@@ -22,6 +23,17 @@ struct Container<'a> {
     /// Its size now.
     size: u64,
     fates: Vec<(String, Fate)>,
+}
+
+impl Container<'_> {
+    /// Where the host part speaks against one of the targets.
+    fn disagreements(&self) -> Vec<Disagreement> {
+        let names = self.fates.iter().filter_map(|(_, fate)| match fate {
+            Fate::Refused { names, .. } => Some(names),
+            _ => None,
+        });
+        names.flatten().cloned().collect()
+    }
 }
 
 /// Fates by container.
@@ -46,7 +58,7 @@ impl<'a> Report<'a> {
         for Container { found, fates, .. } in &self.containers {
             let place = found.place.to_string();
             let reasons = fates.iter().filter_map(|(_, fate)| match fate {
-                Fate::Refused(reasons) => Some(reasons),
+                Fate::Refused { reasons, .. } => Some(reasons),
                 _ => None,
             });
             problems.extend(reasons.flatten().map(|reason| {
@@ -55,6 +67,8 @@ impl<'a> Report<'a> {
                 problem.in_entry(entry)
             }));
         }
+        let names: Vec<Vec<Disagreement>> = self.containers.iter().map(Container::disagreements).collect();
+        problems.extend(by_name::diagnostic(&names, names.len(), severity, file));
         problems
     }
 
@@ -137,7 +151,10 @@ fn words(target: &str, fate: &Fate) -> String {
         }
         Fate::Dropped => "dropped".to_owned(),
         Fate::Superseded(generic) => format!("dropped, covered by {generic}"),
-        Fate::Refused(reasons) => format!("refused ({} reasons)", reasons.len()),
+        Fate::Refused { reasons, names } if reasons.is_empty() && !names.is_empty() => {
+            "refused: the host part chooses by the GPU's name".to_owned()
+        }
+        Fate::Refused { reasons, .. } => format!("refused ({} reasons)", reasons.len()),
     }
 }
 
@@ -159,9 +176,11 @@ fn detail(target: &str, fate: &Fate) -> Value {
         }
         Fate::Dropped => json!({ "target": target, "how": "dropped" }),
         Fate::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
-        Fate::Refused(reasons) => {
+        Fate::Refused { reasons, names } => {
             let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
-            json!({ "target": target, "how": "refused", "reasons": reasons })
+            let name = |row: &Disagreement| json!({ "source": row.source, "gpu": row.gpu, "library": row.library, "kernel": row.kernel, "why": row.why });
+            let names: Vec<Value> = names.iter().map(name).collect();
+            json!({ "target": target, "how": "refused", "reasons": reasons, "names": names })
         }
     }
 }
