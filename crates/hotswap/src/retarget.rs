@@ -56,6 +56,9 @@ pub(crate) struct Arguments {
     /// With --to: compress fat binaries that are not
     #[arg(long, conflicts_with_all = ["pairs", "plan"])]
     compress: bool,
+    /// With --to: leave out what cannot be made, where the rest can; the runtime does not find it then
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["pairs", "plan"])]
+    leave_out: Option<LeftOut>,
     /// Allow what is refused otherwise, separated by commas
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', conflicts_with = "plan")]
     allow: Vec<Allowed>,
@@ -66,6 +69,13 @@ pub(crate) struct Arguments {
     settings: Settings,
     #[command(flatten)]
     format: Output,
+}
+
+/// What `--leave-out` leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LeftOut {
+    /// Kernels that fail a check of their pair
+    Kernels,
 }
 
 /// What `--allow` allows.
@@ -127,6 +137,7 @@ impl Arguments {
             drop_covered: self.drop.iter().any(|name| name == COVERED),
             allow: Allow { experimental: settings.experimental },
             unchecked_names: settings.unchecked_names,
+            leave_out_kernels: self.leave_out.is_some(),
             compression: self.compress.then(Compression::default),
             policy: settings.policy,
         })
@@ -145,7 +156,9 @@ impl Arguments {
             .work(containers, &|_, found| match found.form {
                 Form::Bundle | Form::CompressedBundle(_) => {
                     let made = hotswap_pipeline::retarget(found.bytes, &request, &host, &done)?;
-                    Ok(Done { new: made.draft, expected: made.expected, said: made.fates })
+                    // What nobody will write need not wait on disk.
+                    let new = made.draft.filter(|_| !self.dry_run);
+                    Ok(Done { new, expected: made.expected, said: made.fates })
                 }
                 Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
                 Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => {

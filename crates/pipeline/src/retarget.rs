@@ -34,6 +34,8 @@ pub struct Request {
     pub allow: Allow,
     /// Makes code although the host part chooses kernels by another name of the GPU.
     pub unchecked_names: bool,
+    /// Makes code objects without the kernels that cannot be made, where others can.
+    pub leave_out_kernels: bool,
     /// Compresses bundles that are not.
     pub compression: Option<Compression>,
     /// What the caller does about refusals; it stands in the record.
@@ -57,6 +59,8 @@ pub enum Fate {
         entries: Vec<String>,
         /// What was done to the code of each entry, where it was changed.
         code: Vec<ObjectRecord>,
+        /// Entry ID and name of each kernel that was left out.
+        left_out: Vec<(String, String)>,
     },
     /// Its entry went.
     Dropped,
@@ -108,6 +112,7 @@ pub fn retarget<'a>(
     for target in request.targets.iter().filter(|_| !present.is_empty()) {
         let (fate, made) = serving.serve(target)?;
         refusals.extend(first_reason(&fate));
+        refusals.extend(left_out(&fate));
         derived.extend(made);
         fates.push((target.clone(), fate));
     }
@@ -138,8 +143,9 @@ pub fn retarget<'a>(
 
 /// What each entry was derived from, whether it stays or goes.
 fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'a>)> {
+    let whole = derived.iter().filter(|entry| entry.left_out.is_empty());
     let source = |entry: &Derived| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
-    derived.iter().filter_map(source).collect()
+    whole.filter_map(source).collect()
 }
 
 /// As [`retarget`], for a code object that is in no bundle, and one target: its new bytes, if it was made.
@@ -206,7 +212,7 @@ impl<'a> Serving<'_, 'a> {
             let entries: Vec<&Present<'a>> = candidates.iter().copied().filter(of_source).collect();
             let disagreements = self.ask_names(&entries, target);
             if disagreements.is_empty() {
-                match derive::all(&entries, target, selection) {
+                match derive::all(&entries, target, selection, self.request.leave_out_kernels) {
                     Ok(made) => return Ok((fate(source, &made), made)),
                     Err(found) => reasons.extend(all_refusals(found)?),
                 }
@@ -225,6 +231,15 @@ impl<'a> Serving<'_, 'a> {
     }
 }
 
+/// What the record says of a target that was made without some of its kernels.
+fn left_out(fate: &Fate) -> Option<Diagnostic> {
+    let Fate::Made { left_out, .. } = fate else { return None };
+    let names: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
+    let (entry, _) = left_out.first()?;
+    let what = format!("{entry}: {} kernels are left out: {}", names.len(), names.join(" "));
+    Some(Diagnostic::error(codes::NOT_SAFE, what))
+}
+
 /// What the record says of a target that was not made.
 fn first_reason(fate: &Fate) -> Option<Diagnostic> {
     let Fate::Refused { reasons, names } = fate else { return None };
@@ -235,7 +250,10 @@ fn first_reason(fate: &Fate) -> Option<Diagnostic> {
 fn fate(source: &'static str, made: &[Derived]) -> Fate {
     let route = made.first().map_or(Route::Alias, |entry| entry.route);
     let entries = made.iter().map(|entry| entry.id.clone()).collect();
-    Fate::Made { source, route, entries, code: made.iter().filter_map(|entry| entry.code.clone()).collect() }
+    let left_out =
+        |entry: &Derived| entry.left_out.iter().map(|kernel| (entry.id.clone(), kernel.clone())).collect::<Vec<_>>();
+    let left_out = made.iter().flat_map(left_out).collect();
+    Fate::Made { source, route, entries, code: made.iter().filter_map(|entry| entry.code.clone()).collect(), left_out }
 }
 
 fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p Present<'a>>) -> Vec<Available> {

@@ -95,6 +95,7 @@ impl<'a> Report<'a> {
         rows.sort_by_key(|row| order.iter().position(|target| *target == row.0));
         let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
         cells.extend(rows.into_iter().map(|(target, fate, count)| vec![text::plain(&target), fate, count.to_string()]));
+        let left_out = self.left_out();
         let file = text::plain(&file.display().to_string());
         let untouched = self.containers.iter().filter(|container| container.fates.is_empty()).count();
         let untouched =
@@ -109,7 +110,18 @@ impl<'a> Report<'a> {
             );
             format!("{old} to {size} bytes{}", if unused < WORTH_TELLING { "" } else { &told })
         });
-        format!("{}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+        format!("{}{left_out}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+    }
+
+    /// A line for each kernel that was left out.
+    fn left_out(&self) -> String {
+        let fates = self.containers.iter().flat_map(|container| &container.fates);
+        let rows = fates.filter_map(|(target, fate)| match fate {
+            Fate::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
+            _ => None,
+        });
+        let line = |(target, kernel): (&String, &String)| format!("left out for {target}: {}\n", text::plain(kernel));
+        rows.flatten().map(line).collect()
     }
 
     /// Bytes by which the file grew more, or shrank less, than its containers.
@@ -145,9 +157,14 @@ fn words(target: &str, fate: &Fate) -> String {
     match fate {
         Fate::There => "there already".to_owned(),
         Fate::Covered(generic) => format!("covered by {generic}"),
-        Fate::Made { source, route, .. } => {
+        Fate::Made { source, route, left_out, .. } => {
             let verb = if *route == Route::Rewritten { "rewritten" } else { "made" };
-            format!("{verb} from {source}{}", status(source, target).map_or("", |s| s.1))
+            let without = match left_out.len() {
+                0 => String::new(),
+                1 => ", without one kernel".to_owned(),
+                count => format!(", without {count} kernels"),
+            };
+            format!("{verb} from {source}{}{without}", status(source, target).map_or("", |s| s.1))
         }
         Fate::Dropped => "dropped".to_owned(),
         Fate::Superseded(generic) => format!("dropped, covered by {generic}"),
@@ -169,10 +186,11 @@ fn detail(target: &str, fate: &Fate) -> Value {
     match fate {
         Fate::There => json!({ "target": target, "how": "native" }),
         Fate::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
-        Fate::Made { source, route, entries, code } => {
+        Fate::Made { source, route, entries, code, left_out } => {
+            let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
             let status = status(source, target).map(|status| status.0);
             let how = "made";
-            json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code })
+            json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
         }
         Fate::Dropped => json!({ "target": target, "how": "dropped" }),
         Fate::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
