@@ -4,7 +4,7 @@
 
 use crate::outcome::{Outcome, fail};
 use crate::packages::{self, Origin, Package, Packages};
-use hotswap_userland::ENV_LIBRARIES;
+use hotswap_userland::{ENV_HEADERS, ENV_LIBRARIES};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,6 +23,21 @@ pub(crate) const GGML: Library = Library { name: "libggml0-backend-hip", experim
 
 /// rocSPARSE: 407 MB, 319 compressed bundles for 14 targets. The version in sid is not compressed: 1.6 GB.
 pub(crate) const ROCSPARSE: Library = Library { name: "librocsparse1", experimental: true };
+
+/// Headers of rocPRIM and of hipCUB, of the version whose kernels are instantiated for each GPU.
+const HEADERS: &[&str] = &["librocprim-dev", "libhipcub-dev"];
+
+/// Tells a command where the headers are that tests compile with.
+pub(crate) fn provide_headers(command: &mut Command) -> Outcome {
+    let packages = Packages::open()?;
+    let folder = |name: &&'static str| {
+        let unpacked = packages.get(&Package { name, origin: Origin::Experimental })?;
+        Ok(unpacked.folder.join("usr/include"))
+    };
+    let folders = HEADERS.iter().map(folder).collect::<Outcome<Vec<_>>>()?;
+    command.env(ENV_HEADERS, std::env::join_paths(folders)?);
+    Ok(())
+}
 
 /// Tells a command where the libraries are that tests change.
 pub(crate) fn provide(command: &mut Command) -> Outcome {

@@ -34,6 +34,7 @@ mod rocm;
 mod run;
 mod session;
 mod setup;
+mod survey;
 mod test;
 mod tidy;
 mod timer;
@@ -63,6 +64,7 @@ const TASKS: &[Task] = &[
     Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
+    Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];
 

@@ -106,6 +106,11 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     {
         println!("The tests of real libraries will fail: {failure}");
     }
+    if options.covers("hotswap")
+        && let Err(failure) = times.time("headers", || library::provide_headers(&mut command))
+    {
+        println!("The tests that compile with a distribution's headers are skipped: {failure}");
+    }
     times.time("tests", || count_tests(command, count))
 }
 

@@ -7,7 +7,8 @@ mod matrix;
 use crate::{Outcome, text};
 use clap::{Args, ValueEnum};
 use hotswap_compat::{
-    Allow, Check, Difference, EXPERIMENTAL_ADVICE, Pair, Status, Verdict, differences, pair, verdict,
+    Allow, Check, Difference, EXPERIMENTAL_ADVICE, Override, Pair, Status, Verdict, differences, override_version,
+    pair, verdict,
 };
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::{Processor, find};
@@ -79,6 +80,7 @@ struct Answer {
     evidence: Option<&'static str>,
     differences: Vec<Difference>,
     refusal: Option<Diagnostic>,
+    variable: Override,
 }
 
 impl Answer {
@@ -99,7 +101,8 @@ impl Answer {
         let row = hotswap_compat::row(source, target);
         let is_compared = row.is_some() && verdict != Verdict::Rewrite;
         let differences = if is_compared { differences(source, target) } else { Vec::new() };
-        Self { source, target, verdict, pair, evidence: row.map(|row| row.evidence), differences, refusal }
+        let (evidence, variable) = (row.map(|row| row.evidence), override_version(source, target));
+        Self { source, target, verdict, pair, evidence, differences, refusal, variable }
     }
 
     fn checks(&self) -> &'static [Check] {
@@ -137,6 +140,17 @@ impl Answer {
         if let Some(Pair { strategy, status, evidence, since, .. }) = &self.pair {
             let _ = writeln!(text, "pair: {status} since {since}, {strategy}; {evidence}");
         }
+        let _ = match &self.variable {
+            Override::Safe(value) => writeln!(
+                text,
+                "HSA_OVERRIDE_GFX_VERSION={value}: safe on {}, for host parts that choose by name, too",
+                self.target
+            ),
+            Override::Unsafe(value, why) => {
+                writeln!(text, "HSA_OVERRIDE_GFX_VERSION={value}: not safe on {}: {why}", self.target)
+            }
+            Override::None => Ok(()),
+        };
         text
     }
 
@@ -157,7 +171,16 @@ impl Answer {
             "differences": self.differences.iter().map(difference).collect::<Vec<_>>(),
             "evidence": self.evidence,
             "pair": self.pair.map(|pair| pair_json(&pair)),
+            "override": variable_json(&self.variable),
         })
+    }
+}
+
+fn variable_json(variable: &Override) -> Value {
+    match variable {
+        Override::Safe(value) => json!({ "value": value, "safe": true }),
+        Override::Unsafe(value, why) => json!({ "value": value, "safe": false, "why": why }),
+        Override::None => Value::Null,
     }
 }
 

@@ -53,9 +53,15 @@ impl Settings {
 
     /// The plan of these settings with those pairs, checked.
     pub(crate) fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
+        self.plan_allowing(pairs, false)
+    }
+
+    /// The same; `experimental` allows such pairs besides.
+    pub(crate) fn plan_allowing(&self, pairs: &[String], experimental: bool) -> Result<Plan, Diagnostic> {
         let policy = self.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
         let names = self.names.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-        let mut plan = Plan { policy, names, experimental: self.allow_experimental, ..Plan::default() };
+        let experimental = self.allow_experimental || experimental;
+        let mut plan = Plan { policy, names, experimental, ..Plan::default() };
         pairs.iter().try_for_each(|pairs| plan.add_pairs(pairs))?;
         self.patches.iter().try_for_each(|names| plan.add_patches(names))?;
         hotswap_pipeline::check_plan(&plan)?;

@@ -7,23 +7,25 @@
 //! Invariants: what cannot be made is refused by the policy, with all findings; nothing is written under the policy
 //! `error` then; the output is the same whatever the number of threads.
 
+mod by_name;
 mod report;
 
 use crate::cli::Output;
 use crate::containers::{Done, Job, MAPPED, PACKED, Work, threads};
 use crate::plan::Settings;
 use crate::{Outcome, text, unsuited};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Draft, Form, Found};
 use hotswap_code_object::is_code_object;
 use hotswap_compat::Allow;
+use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::Input;
 use hotswap_pipeline::{Fate, Request};
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use report::Report;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// In `--drop`: whatever a generic target makes superfluous.
 const COVERED: &str = "covered";
@@ -34,8 +36,11 @@ pub(crate) struct Arguments {
     /// Program, library, object, archive, fat binary or code object
     file: PathBuf,
     /// Output file; may be the input
-    #[arg(short, value_name = "OUT")]
-    output: PathBuf,
+    #[arg(short, value_name = "OUT", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+    /// With --to: say what would be made, and write nothing
+    #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
+    dry_run: bool,
     /// Processors to serve, native or generic, each from the best that is there
     #[arg(long, value_name = "TARGET", num_args = 1.., value_delimiter = ',', group = "wish")]
     to: Vec<String>,
@@ -52,6 +57,12 @@ pub(crate) struct Arguments {
     /// With --to: compress fat binaries that are not
     #[arg(long, conflicts_with_all = ["pairs", "plan"])]
     compress: bool,
+    /// With --to: leave out what cannot be made, where the rest can; the runtime does not find it then
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["pairs", "plan"])]
+    leave_out: Option<LeftOut>,
+    /// Allow what is refused otherwise, separated by commas
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', conflicts_with = "plan")]
+    allow: Vec<Allowed>,
     /// Number of threads [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -61,19 +72,48 @@ pub(crate) struct Arguments {
     format: Output,
 }
 
+/// What `--leave-out` leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LeftOut {
+    /// Kernels that fail a check of their pair
+    Kernels,
+}
+
+/// What `--allow` allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Allowed {
+    /// Experimental pairs, as --allow-experimental does
+    Experimental,
+    /// Code for GPUs whose names lead the library's host part to other kernels than the code was compiled for
+    Names,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     if arguments.to.is_empty() { arguments.follow_plan() } else { arguments.serve() }
 }
 
 impl Arguments {
+    /// Where the result goes; large parts wait beside it meanwhile.
+    fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(&self.file)
+    }
+
     fn job<'j>(&'j self, input: &'j Input) -> Job<'j> {
-        let (file, output) = (&self.file, &self.output);
+        let (file, output) = (&self.file, self.output());
         let quarters = if self.compress { PACKED } else { MAPPED };
         Job { input, file, output, threads: threads(self.jobs), verb: "retarget", quarters }
     }
 
+    /// The plan of the options, with these pairs.
+    fn plan(&self, pairs: &[String]) -> Result<Plan, Diagnostic> {
+        let allows = |what| self.allow.contains(&what);
+        let mut plan = self.settings.plan_allowing(pairs, allows(Allowed::Experimental))?;
+        plan.unchecked_names = allows(Allowed::Names);
+        Ok(plan)
+    }
+
     fn request(&self) -> Result<Request, Diagnostic> {
-        let settings = self.settings.plan(&[])?;
+        let settings = self.plan(&[])?;
         if !settings.patches.is_empty() {
             return Err(Diagnostic::error(codes::USAGE, "--patches goes with --pairs, not with --to"));
         }
@@ -97,6 +137,8 @@ impl Arguments {
             drop,
             drop_covered: self.drop.iter().any(|name| name == COVERED),
             allow: Allow { experimental: settings.experimental },
+            unchecked_names: settings.unchecked_names,
+            leave_out_kernels: self.leave_out.is_some(),
             compression: self.compress.then(Compression::default),
             policy: settings.policy,
         })
@@ -109,16 +151,19 @@ impl Arguments {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
+        let host = host_part(&bytes, &containers);
         let done = |part: &[u8]| bytes.release(part);
         let work: Work<'_, Fates> = job
             .work(containers, &|_, found| match found.form {
                 Form::Bundle | Form::CompressedBundle(_) => {
-                    let made = hotswap_pipeline::retarget(found.bytes, &request, &done)?;
+                    let made = hotswap_pipeline::retarget(found.bytes, &request, &host, &done)?;
                     let mut said = made.fates;
                     if !said.iter().any(|(target, _)| request.targets.contains(target)) {
                         said.extend(unsuited::fates(found, &request.targets, &bytes)?);
                     }
-                    Ok(Done { new: made.draft, expected: made.expected, said })
+                    // A dry run writes nothing, so nothing need wait on disk.
+                    let new = made.draft.filter(|_| !self.dry_run);
+                    Ok(Done { new, expected: made.expected, said })
                 }
                 Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
                 Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => {
@@ -136,7 +181,7 @@ impl Arguments {
             problems.extend(unrecorded(&work).map(in_file));
         }
         let stops = problems.iter().any(|problem| problem.severity == Severity::Error);
-        let size = if stops { None } else { Some(self.write(&job, &work)?) };
+        let size = if stops || self.dry_run { None } else { Some(self.write(&job, &work)?) };
         Ok(Outcome { text: report.show(self.format.format, &self.file, bytes.len(), size), problems })
     }
 
@@ -147,22 +192,28 @@ impl Arguments {
                 return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
             }
             Some(hash) => hotswap_plan::find(hash)?,
-            None => self.settings.plan(&self.pairs)?,
+            None => self.plan(&self.pairs)?,
         };
         let bytes = hotswap_files::open_or_stdin(&self.file)?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
+        let host = host_part(&bytes, &containers);
         let work: Work<'_, Followed> =
-            job.work(containers, &|_, found| expand(found, &plan, &bytes)).map_err(in_file)?;
+            job.work(containers, &|_, found| expand(found, &plan, &host, &bytes)).map_err(in_file)?;
         if work.done.iter().all(|handled| !handled.said.has_code) {
             return Err(in_file(unsuited::nothing(work.done.len())));
         }
-        let stops = work.done.iter().flat_map(|handled| &handled.said.problems).any(|p| p.severity == Severity::Error);
+        let mut outcome = Outcome::default();
+        if let Some(severity) = severity(plan.policy) {
+            let names: Vec<Vec<Disagreement>> = work.done.iter().map(|handled| handled.said.names.clone()).collect();
+            outcome.problems.extend(by_name::diagnostic(&names, names.len(), severity, &self.file));
+        }
+        let mut problems = outcome.problems.iter().chain(work.done.iter().flat_map(|handled| &handled.said.problems));
+        let stops = problems.any(|problem| problem.severity == Severity::Error);
         if !stops {
             self.write(&job, &work)?;
         }
-        let mut outcome = Outcome::default();
         let several = work.done.len() > 1;
         for handled in work.done {
             let place = text::plain(&handled.found.place.to_string());
@@ -180,7 +231,7 @@ impl Arguments {
         match work.only() {
             Some(relabelled) if is_code_object(job.input) => {
                 let new = relabelled.to_vec();
-                hotswap_files::replace_like(&self.output, &new, &self.file)?;
+                hotswap_files::replace_like(self.output(), &new, &self.file)?;
                 Ok(new.len() as u64)
             }
             _ => job.write(work),
@@ -204,7 +255,7 @@ fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Di
         let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
     };
-    let (new, fate) = hotswap_pipeline::relabel(bytes, target, request.allow)?;
+    let (new, fate) = hotswap_pipeline::relabel(bytes, target, request)?;
     Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
 }
 
@@ -212,16 +263,36 @@ fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Di
 struct Followed {
     text: String,
     problems: Vec<Diagnostic>,
+    /// Where the host part speaks against a pair of the plan.
+    names: Vec<Disagreement>,
     /// It has device code of which the plan can ask something.
     has_code: bool,
 }
 
-fn expand<'a>(found: &Found<'a>, plan: &Plan, file: &[u8]) -> Result<Done<'a, Followed>, Diagnostic> {
+/// The file without its device code.
+pub(crate) fn host_part<'a>(file: &'a [u8], containers: &[Found<'_>]) -> HostPart<'a> {
+    let range = |found: &Found<'_>| {
+        let start = usize::try_from(found.place.file_offset).unwrap_or(usize::MAX);
+        start..start.saturating_add(found.bytes.len())
+    };
+    HostPart::of(file, containers.iter().map(range))
+}
+
+/// Follows the plan but for pairs that the host part speaks against.
+fn expand<'a>(
+    found: &Found<'a>,
+    plan: &Plan,
+    host: &HostPart<'_>,
+    file: &[u8],
+) -> Result<Done<'a, Followed>, Diagnostic> {
     if matches!(found.form, Form::Bare) && found.bytes.len() == file.len() {
         let what = "it is a code object and no fat binary";
         return Err(Diagnostic::error(codes::NO_PLACE, what).advise("name the target by --to"));
     }
-    let expansion = hotswap_pipeline::expand(found.bytes, plan, &TextFindings::default(), None)?;
+    let names = hotswap_pipeline::disagreements_of_plan(found.bytes, plan, host)?;
+    let mut followed = plan.clone();
+    followed.pairs.retain(|pair| !names.iter().any(|row| row.source == pair.source && row.target == pair.target));
+    let expansion = hotswap_pipeline::expand(found.bytes, &followed, &TextFindings::default(), None)?;
     if expansion.kept.is_some_and(|why| why != hotswap_pipeline::NOTHING_TO_ADD) {
         return Ok(Done { new: None, expected: None, said: not_followed(found, plan, file)? });
     }
@@ -229,7 +300,7 @@ fn expand<'a>(found: &Found<'a>, plan: &Plan, file: &[u8]) -> Result<Done<'a, Fo
     if let Some(kept) = expansion.kept {
         text += &format!("unchanged: {kept}\n");
     }
-    let said = Followed { text, problems: expansion.warnings, has_code: true };
+    let said = Followed { text, problems: expansion.warnings, names, has_code: true };
     Ok(Done { new: expansion.bytes.map(Draft::from), expected: None, said })
 }
 
@@ -240,14 +311,14 @@ fn not_followed(found: &Found<'_>, plan: &Plan, file: &[u8]) -> Result<Followed,
     let has_code = !fates.is_empty();
     let place = found.place.to_string();
     let reasons = fates.into_iter().filter_map(|(_, fate)| match fate {
-        Fate::Refused(reasons) => Some(reasons),
+        Fate::Refused { reasons, .. } => Some(reasons),
         _ => None,
     });
     // One line for the container: the reason is the same for all targets.
     let reason = reasons.flatten().next().zip(severity(plan.policy));
     let problems = reason.map(|(reason, severity)| Diagnostic { severity, ..reason }.in_entry(place));
     let text = if has_code { "unchanged: no target can be added\n" } else { "unchanged: no device code\n" };
-    Ok(Followed { text: text.to_owned(), problems: problems.into_iter().collect(), has_code })
+    Ok(Followed { text: text.to_owned(), problems: problems.into_iter().collect(), names: Vec::new(), has_code })
 }
 
 /// How the policy weighs what could not be made.

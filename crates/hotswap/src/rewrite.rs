@@ -13,12 +13,13 @@ mod repro;
 
 use crate::allocator;
 use crate::containers::{Done, Job, MAPPED, Work, threads};
-use crate::retarget::severity;
+use crate::retarget::{host_part, severity};
 use crate::{Outcome, cli::Format, unsuited};
 use clap::Args;
 use hotswap_adapt::{Order, Prepared, Told};
 use hotswap_bundle::{Form, Found};
 use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
+use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_files::{Ahead, How, Input};
 use hotswap_pipeline::{Fate, Request};
@@ -193,8 +194,9 @@ impl<'t> Task<'t> {
             policy: self.policy,
             ..Request::default()
         };
+        let host = host_part(self.input, &containers);
         let done = |part: &[u8]| self.input.release(part);
-        let step = |found: &Found<'t>| container(found, &request, self.input, &done);
+        let step = |found: &Found<'t>| container(found, &request, self.input, &host, &done);
         let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| step(found))?;
         let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
         if objects.is_empty() {
@@ -212,6 +214,7 @@ fn container<'a>(
     found: &Found<'a>,
     request: &Request,
     file: &[u8],
+    host: &HostPart<'_>,
     done: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
     let place = found.place.to_string();
@@ -221,7 +224,7 @@ fn container<'a>(
     if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
         return Ok(Done { new: None, expected: None, said: said(unsuited::fates(found, &request.targets, file)?) });
     }
-    let made = hotswap_pipeline::retarget(found.bytes, request, done)?;
+    let made = hotswap_pipeline::retarget(found.bytes, request, host, done)?;
     let fates = if made.fates.is_empty() { unsuited::fates(found, &request.targets, file)? } else { made.fates };
     Ok(Done { new: made.draft, expected: made.expected, said: said(fates) })
 }

@@ -25,7 +25,7 @@ pub(crate) fn fates(found: &Found<'_>, targets: &[String], file: &[u8]) -> Resul
     let images = device_images(found, file)?;
     let fate = |target: &String| {
         let is_there = images.iter().any(|image| is_for(image, target));
-        let refused = || Fate::Refused(vec![reason(found.form, &images)]);
+        let refused = || Fate::Refused { reasons: vec![reason(found.form, &images)], names: Vec::new() };
         (target.clone(), if is_there { Fate::There } else { refused() })
     };
     Ok(if images.is_empty() { Vec::new() } else { targets.iter().map(fate).collect() })

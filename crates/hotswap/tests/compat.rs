@@ -32,7 +32,21 @@ fn a_pair_is_explained_in_words() {
             .and(contains("gfx1150: point sampling is accelerated"))
             .and(contains("pair: validated")),
     );
-    compat("gfx1030 gfx1030").assert().success().stdout(contains("the same processor"));
+    compat("gfx1030 gfx1030").assert().success().stdout(contains("the same processor").and(contains("HSA_").not()));
+}
+
+/// The variable shows the GPU by another name: right where no code needs a check.
+#[test]
+fn the_variable_is_judged() {
+    compat("gfx1030 gfx1031").assert().stdout(contains("HSA_OVERRIDE_GFX_VERSION=10.3.0: safe on gfx1031"));
+    compat("gfx90c gfx900").assert().stdout(contains("HSA_OVERRIDE_GFX_VERSION=9.0.12: safe on gfx900"));
+    compat("gfx1100 gfx1103 --allow-experimental").assert().stdout(
+        contains("HSA_OVERRIDE_GFX_VERSION=11.0.0: not safe on gfx1103: code must pass checks (")
+            .and(contains("vgpr-fit")),
+    );
+    compat("gfx1030 gfx10-3-generic").assert().stdout(contains("HSA_OVERRIDE").not());
+    assert_eq!(json("gfx1030 gfx1031 --format json")["override"]["safe"], true);
+    assert_eq!(json("gfx1030 gfx1100 --format json")["override"]["safe"], false);
 }
 
 /// A script that asks must not take a no for a yes, and what is not validated is a no unless it is allowed.

@@ -4,6 +4,7 @@
 
 use assert_cmd::Command;
 use hotswap_userland::Workbench;
+use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::Value;
 
@@ -121,4 +122,46 @@ fn a_plan_is_followed_in_a_linked_library() {
     let again = bench.hotswap(&["retarget", "y.so", "-o", "z.so"]).args(pairs).assert().success();
     again.stdout(contains("unchanged: nothing to add"));
     assert!(bench.0.read("y.so") == bench.0.read("z.so"));
+}
+
+const DOT: &str = "#include <hip/hip_runtime.h>
+__global__ void with_dot(float *p, unsigned a, unsigned b) {
+  asm volatile(\"v_dot2_f32_f16 %0, %1, %2, %0\" : \"+v\"(p[0]) : \"v\"(a), \"v\"(b));
+}
+__global__ void plain(float *p) { p[threadIdx.x] += 1; }
+int main() { plain<<<1, 64>>>(nullptr); with_dot<<<1, 64>>>(nullptr, 1, 2); return 0; }
+";
+
+/// A kernel with an instruction that the target lacks is refused, or left out by name; LLVM reads the rest.
+#[test]
+fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
+    let name = "kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for";
+    let Some(bench) = Workbench::new(name).map(Bench) else { return };
+    let version = bench.0.versions[0];
+    bench.0.write("dot.hip", DOT.as_bytes());
+    bench.0.run(&format!("clang++-{version} -x hip --offload-arch=gfx1011 -O2 dot.hip -o dot -lamdhip64"));
+    let words = ["retarget", "dot", "--to", "gfx1010", "--allow", "experimental", "-o", "made"];
+    bench.hotswap(&words).assert().code(13).stderr(contains("[HS0408]").and(contains("with_dot")));
+    let asked = [&words[..], &["--leave-out", "kernels"]].concat();
+    let said = bench.hotswap(&asked).assert().success().get_output().stdout.clone();
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("made from gfx1011, experimental, without one kernel"), "{said}");
+    assert!(said.contains("left out for gfx1010: _Z8with_dotPfjj"), "{said}");
+    bench.hotswap(&["verify", "made"]).assert().success();
+    let record = bench.hotswap(&["inspect", "--format", "json", "made"]).assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8(record).unwrap().contains("1 kernels are left out: _Z8with_dotPfjj"));
+    for (target, dots) in [("gfx1011", true), ("gfx1010", false)] {
+        bench.hotswap(&["extract", "made", "--target", target, "-o", "one.co"]).assert().success();
+        let read = bench.0.run(&format!("llvm-readelf-{version} --dyn-syms -s --notes one.co 2>&1"));
+        assert_eq!((read.contains("with_dot"), read.contains("plain")), (dots, true), "{target}: {read}");
+        assert!(!read.contains("warning"), "{target}: {read}");
+        let code = bench.0.run(&format!("llvm-objdump-{version} -d one.co 2>&1"));
+        assert_eq!(code.contains("v_dot2"), dots, "{target}");
+    }
+    // A second run changes nothing.
+    bench
+        .hotswap(&["retarget", "made", "--to", "gfx1010", "--allow", "experimental", "-o", "again"])
+        .assert()
+        .success();
+    assert!(bench.0.read("made") == bench.0.read("again"));
 }

@@ -90,6 +90,23 @@ impl Folder {
 }
 
 #[test]
+fn a_dry_run_says_the_same_and_writes_nothing() {
+    let folder = Folder::new();
+    folder.write("x", &fatbin(2, &["gfx1030"], None));
+    let said = |words: &str| {
+        let out = folder.json(words);
+        (out["containers"][1]["targets"].clone(), out["written"].clone())
+    };
+    let (dry, written) = said("retarget x --to gfx1031 --dry-run");
+    assert_eq!(written, false);
+    assert_eq!(folder.targets("x"), vec![vec!["gfx1030"]; 2]);
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
+    assert_eq!(said("retarget x --to gfx1031 -o y").0, dry);
+    folder.run("retarget x --to gfx1031").code(2);
+    folder.run("retarget x --to gfx1031 -o y --dry-run").code(2);
+}
+
+#[test]
 fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
     let packed = |version, method| Some(Compression { version, method, level: None });
     let targets = ["gfx1030", "gfx900"];

@@ -7,6 +7,8 @@
 
 use crate::Request;
 use crate::expand::{Derived, Present};
+use crate::names::Names;
+use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
 use hotswap_compat::{check_for, differences};
 use hotswap_report::Diagnostic;
@@ -18,23 +20,39 @@ pub(crate) fn covered(
     derived: &[Derived],
     request: &Request,
     dropped: &[String],
+    names: &Names<'_>,
 ) -> Result<Vec<(String, &'static str)>, Diagnostic> {
-    let kept = present.iter().map(|entry| (entry.id.to_string(), entry.target, entry.data));
-    let made = derived.iter().map(|entry| (entry.id.clone(), entry.target, &entry.data[..]));
-    let stays = |(id, target, _): &(String, TargetId, &[u8])| target.processor.is_generic() && !dropped.contains(id);
-    let mut generics: Vec<(TargetId, CodeObject<'_>)> = Vec::new();
-    for (_, target, data) in kept.chain(made).filter(stays) {
-        generics.push((target, CodeObject::parse(data)?));
+    let kept = present.iter().map(|entry| (entry.id.to_string(), &entry.id, entry.target, entry.data));
+    // What was made now has been asked about these GPUs, too: it is judged once more as its source.
+    let made = derived.iter().map(|entry| (entry.id.clone(), &entry.source, entry.target, &entry.data[..]));
+    let mut generics: Vec<Generic<'_>> = Vec::new();
+    for (id, origin, target, data) in kept.chain(made) {
+        if target.processor.is_generic() && !dropped.contains(&id) {
+            generics.push(Generic { origin, target, object: CodeObject::parse(data)? });
+        }
     }
     let candidates = present.iter().filter(|entry| {
         let wanted = request.targets.iter().any(|name| *name == entry.target.processor.name);
         !entry.target.processor.is_generic() && !wanted && !dropped.contains(&entry.id.to_string())
     });
-    let serving = |entry: &Present<'_>| generics.iter().find(|generic| serves(generic, &entry.target));
-    Ok(candidates.filter_map(|entry| Some((entry.id.to_string(), serving(entry)?.0.processor.name))).collect())
+    let serving = |entry: &Present<'_>| {
+        let agrees = |generic: &&Generic<'_>| {
+            names.of(generic.origin, &generic.object, &[entry.target.processor.name]).is_empty()
+        };
+        generics.iter().filter(|generic| serves(generic, &entry.target)).find(agrees)
+    };
+    Ok(candidates.filter_map(|entry| Some((entry.id.to_string(), serving(entry)?.target.processor.name))).collect())
 }
 
-fn serves((generic, object): &(TargetId, CodeObject<'_>), target: &TargetId) -> bool {
+/// A generic target that stays.
+struct Generic<'a> {
+    /// The entry whose code it has.
+    origin: &'a EntryId,
+    target: TargetId,
+    object: CodeObject<'a>,
+}
+
+fn serves(Generic { target: generic, object, .. }: &Generic<'_>, target: &TargetId) -> bool {
     let fits = |stated: Option<bool>, wanted: Option<bool>| stated.is_none() || stated == wanted;
     let is_safe = || {
         let needs: Option<Vec<_>> =

@@ -5,11 +5,12 @@ use crate::beside::has_same_kernels;
 use crate::expand::{Derived, Present};
 use hotswap_adapt::{ObjectRecord, Order};
 use hotswap_bundle::EntryId;
-use hotswap_code_object::{CodeObject, same_but_for_label};
+use hotswap_code_object::{CodeObject, same_but_for_label, without_kernels};
 use hotswap_compat::Selection;
 use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, FamilyCount, Route, codes};
 use hotswap_targets::TargetId;
+use std::collections::BTreeSet;
 
 /// The code objects for `request` of all entries of one source, in the order of these entries.
 ///
@@ -19,6 +20,7 @@ pub(crate) fn all(
     sources: &[&Present<'_>],
     request: &str,
     selection: Selection,
+    leave_out: bool,
 ) -> Result<Vec<Derived>, Vec<Diagnostic>> {
     let on = |entry: &Present<'_>| [entry.target.xnack, entry.target.sramecc].map(|stated| stated == Some(true));
     let mut ranked: Vec<(usize, &Present<'_>)> = sources.iter().copied().enumerate().collect();
@@ -30,7 +32,7 @@ pub(crate) fn all(
         if target.is_some_and(|target| is_made(&made, &target, &entry.id)) {
             continue;
         }
-        match one(entry, request, selection) {
+        match one(entry, request, selection, leave_out) {
             Ok(derived) => made.push((index, derived)),
             Err(found) => failed.push((index, target, found)),
         }
@@ -53,12 +55,16 @@ fn is_made(made: &[(usize, Derived)], target: &TargetId, source: &EntryId) -> bo
 }
 
 /// What becomes of one code object for `request`; what forbids it are all findings, or one defect.
-fn one(source: &Present<'_>, request: &str, selection: Selection) -> Result<Derived, Vec<Diagnostic>> {
+fn one(source: &Present<'_>, request: &str, selection: Selection, leave_out: bool) -> Result<Derived, Vec<Diagnostic>> {
     let in_entry = |found: Vec<Diagnostic>| found.into_iter().map(|error| place(error, source)).collect::<Vec<_>>();
     let single = |error: Diagnostic| in_entry(vec![error]);
     let target = hotswap_compat::derive_target_id(&source.target, request).map_err(single)?;
     let object_target = hotswap_compat::derive_target_id(&source.object.target_id(), request).map_err(single)?;
-    hotswap_compat::check(&source.object, &object_target).map_err(in_entry)?;
+    if let Err(found) = hotswap_compat::check(&source.object, &object_target) {
+        let left_out = if leave_out { kernels_of(&found, source) } else { None };
+        let Some(kernels) = left_out else { return Err(in_entry(found)) };
+        return without(source, &kernels, request, selection).map_err(in_entry);
+    }
     let id = source.id.with_target(&target.to_string()).map(|id| id.to_string());
     let id = id.ok_or_else(|| single(Diagnostic::error(codes::INTERNAL, "the source's entry ID names no target")))?;
     let made = match selection {
@@ -68,7 +74,36 @@ fn one(source: &Present<'_>, request: &str, selection: Selection) -> Result<Deri
     };
     let made = made.map_err(in_entry)?;
     let (route, families, code) = (made.route, made.families, made.code);
-    Ok(Derived { id, data: made.data, target, source: source.id.clone(), route, families, code })
+    let (source, left_out) = (source.id.clone(), Vec::new());
+    Ok(Derived { id, data: made.data, target, source, route, families, code, left_out })
+}
+
+/// The kernels that all findings are about, where there are others; `None` where one is about something else.
+fn kernels_of(found: &[Diagnostic], source: &Present<'_>) -> Option<BTreeSet<String>> {
+    let kernels = &source.object.note().kernels;
+    let of = |finding: &Diagnostic| {
+        let name = finding.place.kernel.as_ref().filter(|_| finding.code == codes::NOT_SAFE)?;
+        kernels.iter().any(|kernel| kernel.name == name).then(|| name.clone())
+    };
+    let names: BTreeSet<String> = found.iter().map(of).collect::<Option<_>>()?;
+    (names.len() < kernels.len()).then_some(names)
+}
+
+/// What becomes of a code object without these kernels. The rest passes the checks of the pair as a whole object does.
+fn without(
+    source: &Present<'_>,
+    kernels: &BTreeSet<String>,
+    request: &str,
+    selection: Selection,
+) -> Result<Derived, Vec<Diagnostic>> {
+    let single = |error: Diagnostic| vec![error];
+    let names: BTreeSet<&str> = kernels.iter().map(String::as_str).collect();
+    let data = without_kernels(&source.object, &names).map_err(single)?;
+    let object = CodeObject::parse(&data).map_err(single)?;
+    let (id, target) = (source.id.clone(), source.target);
+    let rest = Present { id, object, target, data: &data, relocatable: None, recompiled: None };
+    let made = one(&rest, request, selection, false)?;
+    Ok(Derived { left_out: kernels.iter().cloned().collect(), ..made })
 }
 
 /// In the entry; the engine names a section there already.

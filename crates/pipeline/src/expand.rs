@@ -61,6 +61,8 @@ pub(crate) struct Derived {
     pub(crate) families: Vec<FamilyCount>,
     /// What was done to its code.
     pub(crate) code: Option<ObjectRecord>,
+    /// Kernels of its source that are not in it.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// Adds to the bundle in `bytes` (plain or compressed) every target that the plan asks for.
@@ -176,7 +178,7 @@ fn derive_one(
     let selection = hotswap_compat::route(request, &available, Wish::Plan(&pairs), crate::allow(plan))?;
     let Some(source) = selection.source() else { return Ok(Vec::new()) };
     let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
-    derive::all(&sources.collect::<Vec<_>>(), request, selection).map_err(derive::first_of)
+    derive::all(&sources.collect::<Vec<_>>(), request, selection, false).map_err(derive::first_of)
 }
 
 /// The pairs that may serve a request: the one that the source's text asks for, none where the text asks for the

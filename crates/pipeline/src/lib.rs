@@ -11,10 +11,12 @@ pub mod beside;
 mod covered;
 mod derive;
 mod expand;
+mod names;
 mod record;
 mod retarget;
 
 pub use expand::{Expansion, NOTHING_TO_ADD, expand};
+pub use names::disagreements_of_plan;
 pub use retarget::{Fate, Request, Retargeted, relabel, retarget};
 
 use hotswap_compat::{Allow, EXPERIMENTAL_ADVICE, Status, Verdict};

@@ -3,7 +3,7 @@
 use crate::expand::{Derived, Present, route_of};
 use hotswap_bundle::Bundle;
 use hotswap_plan::{IDENTITY, Plan, TextFindings, VERSION};
-use hotswap_report::{Diagnostic, EntryRecord, Record, SourceText, codes};
+use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
 use sha2::{Digest, Sha256};
 use std::thread;
 
@@ -74,6 +74,14 @@ fn earlier_rows(bundle: &Bundle<'_>) -> Result<Vec<EntryRecord>, Diagnostic> {
 pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic> {
     let rows = earlier_rows(bundle)?.into_iter();
     Ok(rows.filter(|row| row.route.is_made()).map(|row| row.id).collect())
+}
+
+/// IDs of the entries that an earlier run has made by changing the code of another one, and the targets of these.
+pub(crate) fn origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
+    // What the link has compiled again was compiled for its own target.
+    let changed = |row: &EntryRecord| row.route.is_made() && row.route != Route::Recompiled;
+    let rows = earlier_rows(bundle)?.into_iter().filter(changed);
+    Ok(rows.filter_map(|row| Some((row.id, row.source?))).collect())
 }
 
 fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {

@@ -10,14 +10,16 @@
 //! Absent on purpose: policies. What could not be made is said for each target; the caller decides.
 
 use crate::expand::{Derived, Present, code_objects, is_refusal, write};
+use crate::names::{Names, served};
 use crate::{covered, derive, record};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::CodeObject;
+use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_compat::{Allow, Available, Selection, Wish, route};
 use hotswap_plan::{Pair, Plan, Policy};
 use hotswap_report::{Diagnostic, EntryRecord, Route, codes};
-use hotswap_targets::TargetId;
+use hotswap_targets::{TargetId, find};
 
 /// What is wanted of every bundle.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +32,10 @@ pub struct Request {
     pub drop_covered: bool,
     /// Which pairs may be applied.
     pub allow: Allow,
+    /// Makes code although the host part chooses kernels by another name of the GPU.
+    pub unchecked_names: bool,
+    /// Makes code objects without the kernels that cannot be made, where others can.
+    pub leave_out_kernels: bool,
     /// Compresses bundles that are not.
     pub compression: Option<Compression>,
     /// What the caller does about refusals; it stands in the record.
@@ -53,13 +59,20 @@ pub enum Fate {
         entries: Vec<String>,
         /// What was done to the code of each entry, where it was changed.
         code: Vec<ObjectRecord>,
+        /// Entry ID and name of each kernel that was left out.
+        left_out: Vec<(String, String)>,
     },
     /// Its entry went.
     Dropped,
     /// Its entry went, because this generic target covers it.
     Superseded(&'static str),
-    /// Not made, for these reasons.
-    Refused(Vec<Diagnostic>),
+    /// Not made.
+    Refused {
+        /// What is wrong with the sources.
+        reasons: Vec<Diagnostic>,
+        /// Where the host part disagrees with a source about a GPU's name.
+        names: Vec<Disagreement>,
+    },
 }
 
 /// One bundle, done.
@@ -73,31 +86,39 @@ pub struct Retargeted<'a> {
     pub fates: Vec<(String, Fate)>,
 }
 
-/// Changes one bundle, plain or compressed. `done` is told of code objects that will not be looked at soon.
+/// Changes one bundle, plain or compressed, of the file with this host part. `done` is told of code objects that will
+/// not be looked at soon.
 ///
 /// # Errors
 /// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours: what no policy is about.
 pub fn retarget<'a>(
     bytes: &'a [u8],
     request: &Request,
+    host: &HostPart<'_>,
     done: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Retargeted<'a>, Diagnostic> {
     let (mut bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = code_objects(&bundle)?;
-    let made_before = record::made_before(&bundle)?;
+    let mut dropped = dropped(&bundle, &request.drop);
+    let names = Names::new(&bundle, host, request.unchecked_names)?;
+    let serving = Serving {
+        present: &present,
+        made_before: record::made_before(&bundle)?,
+        names: &names,
+        dropped: &dropped,
+        request,
+    };
     let (mut fates, mut derived, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     for target in request.targets.iter().filter(|_| !present.is_empty()) {
-        let (fate, made) = serve(&present, &made_before, target, request.allow)?;
-        if let Fate::Refused(reasons) = &fate {
-            refusals.extend(reasons.first().cloned());
-        }
+        let (fate, made) = serving.serve(target)?;
+        refusals.extend(first_reason(&fate));
+        refusals.extend(left_out(&fate));
         derived.extend(made);
         fates.push((target.clone(), fate));
     }
-    let mut dropped = dropped(&bundle, &request.drop);
     fates.extend(dropped.iter().map(|id| (id.clone(), Fate::Dropped)));
     if request.drop_covered {
-        let covered = covered::covered(&present, &derived, request, &dropped)?;
+        let covered = covered::covered(&present, &derived, request, &dropped, &names)?;
         fates.extend(covered.iter().map(|(id, generic)| (id.clone(), Fate::Superseded(generic))));
         dropped.extend(covered.into_iter().map(|(id, _)| id));
     }
@@ -122,8 +143,9 @@ pub fn retarget<'a>(
 
 /// What each entry was derived from, whether it stays or goes.
 fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'a>)> {
+    let whole = derived.iter().filter(|entry| entry.left_out.is_empty());
     let source = |entry: &Derived| Some((entry.id.clone(), bundle.entry(&entry.source.to_string())?.data.clone()));
-    derived.iter().filter_map(source).collect()
+    whole.filter_map(source).collect()
 }
 
 /// As [`retarget`], for a code object that is in no bundle, and one target: its new bytes with the record behind them, if
@@ -131,22 +153,25 @@ fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'
 ///
 /// # Errors
 /// As for [`retarget`].
-pub fn relabel(bytes: &[u8], target: &str, allow: Allow) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
+pub fn relabel(bytes: &[u8], target: &str, request: &Request) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
     let (bytes, _) = hotswap_bundle::split_record(bytes)?;
     let object = CodeObject::parse(bytes)?;
     let named = object.target_id();
     let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{named}"))?;
     let present = [Present { id, object, target: named, data: bytes, relocatable: None, recompiled: None }];
-    let (fate, made) = serve(&present, &[], target, allow)?;
-    Ok((recorded(&present, &made, allow)?, fate))
+    let host = HostPart::default();
+    let names = Names::alone(&host, request.unchecked_names);
+    let serving = Serving { present: &present, made_before: Vec::new(), names: &names, dropped: &[], request };
+    let (fate, made) = serving.serve(target)?;
+    Ok((recorded(&present, &made, request)?, fate))
 }
 
 /// The code object that was made of another one, with its record, where that has a place behind it.
-fn recorded(present: &[Present<'_>], made: &[Derived], allow: Allow) -> Result<Option<Vec<u8>>, Diagnostic> {
+fn recorded(present: &[Present<'_>], made: &[Derived], request: &Request) -> Result<Option<Vec<u8>>, Diagnostic> {
     let Some(entry) = made.last() else { return Ok(None) };
     let mut record = record::build(&Bundle::default(), present, made, &[], &Plan::default(), &|_| ())?;
     record.entries.retain(|row| row.id == entry.id);
-    let plan = plan_of(&record.entries, &Request { allow, ..Request::default() });
+    let plan = plan_of(&record.entries, request);
     (record.plan, record.plan_text) = (plan.hash(), plan.canonical());
     match hotswap_bundle::with_record(&entry.data, record.to_json().as_bytes()) {
         Err(error) if error.code == codes::MALFORMED => Ok(Some(entry.data.clone())),
@@ -154,58 +179,96 @@ fn recorded(present: &[Present<'_>], made: &[Derived], allow: Allow) -> Result<O
     }
 }
 
-/// The code objects to add for one target, one for each set of features that its source comes in.
-///
-/// What an earlier run has made is a source only where nothing else will do: so a refusal reads the same in each run.
-fn serve(
-    present: &[Present<'_>],
-    made_before: &[String],
-    target: &str,
-    allow: Allow,
-) -> Result<(Fate, Vec<Derived>), Diagnostic> {
-    match route(target, &available(present), Wish::Best, allow) {
-        Ok(Selection::Native) => return Ok((Fate::There, Vec::new())),
-        Ok(Selection::Generic { generic }) => return Ok((Fate::Covered(generic.name), Vec::new())),
-        Ok(_) | Err(_) => {}
-    }
-    let is_original = |entry: &&Present<'_>| !made_before.contains(&entry.id.to_string());
-    let originals: Vec<&Present<'_>> = present.iter().filter(is_original).collect();
-    let first = from_best(originals, target, allow)?;
-    if matches!(first.0, Fate::Made { .. }) || made_before.is_empty() {
-        return Ok(first);
-    }
-    let second = from_best(present.iter().collect(), target, allow)?;
-    Ok(if matches!(second.0, Fate::Made { .. }) { second } else { first })
+/// What a target is made from, and what is asked before.
+struct Serving<'s, 'a> {
+    present: &'s [Present<'a>],
+    /// IDs of the entries that an earlier run has made.
+    made_before: Vec<String>,
+    names: &'s Names<'s>,
+    /// IDs of the entries that will go.
+    dropped: &'s [String],
+    request: &'s Request,
 }
 
-/// One source after the other, the best first, until one passes its checks.
-fn from_best(
-    mut candidates: Vec<&Present<'_>>,
-    target: &str,
-    allow: Allow,
-) -> Result<(Fate, Vec<Derived>), Diagnostic> {
-    let mut reasons = Vec::new();
-    loop {
-        let selection = match route(target, &available(candidates.iter().copied()), Wish::Best, allow) {
-            Ok(selection) if selection.source().is_some() => selection,
-            Err(refusal) if reasons.is_empty() => return Ok((Fate::Refused(vec![refusal.into()]), Vec::new())),
-            // The sources that could serve have been tried and have said why not.
-            Ok(_) | Err(_) => return Ok((Fate::Refused(reasons), Vec::new())),
-        };
-        let source = selection.source().map_or("", |source| source.name);
-        let entries = candidates.iter().copied().filter(|entry| entry.target.processor.name == source);
-        match derive::all(&entries.collect::<Vec<_>>(), target, selection) {
-            Ok(made) => return Ok((fate(source, &made), made)),
-            Err(found) => reasons.extend(all_refusals(found)?),
+impl<'a> Serving<'_, 'a> {
+    /// The code objects to add for one target, one for each set of features that its source comes in.
+    ///
+    /// What an earlier run has made is a source only where nothing else will do: so a refusal reads the same in each run.
+    fn serve(&self, target: &str) -> Result<(Fate, Vec<Derived>), Diagnostic> {
+        match route(target, &available(self.present), Wish::Best, self.request.allow) {
+            Ok(Selection::Native) => return Ok((Fate::There, Vec::new())),
+            Ok(Selection::Generic { generic }) => return Ok((Fate::Covered(generic.name), Vec::new())),
+            Ok(_) | Err(_) => {}
         }
-        candidates.retain(|entry| entry.target.processor.name != source);
+        let is_original = |entry: &&Present<'_>| !self.made_before.contains(&entry.id.to_string());
+        let first = self.try_sources(self.present.iter().filter(is_original).collect(), target)?;
+        if matches!(first.0, Fate::Made { .. }) || self.made_before.is_empty() {
+            return Ok(first);
+        }
+        let second = self.try_sources(self.present.iter().collect(), target)?;
+        Ok(if matches!(second.0, Fate::Made { .. }) { second } else { first })
     }
+
+    /// One source after the other, the best first, until one agrees with the host part and passes its checks.
+    fn try_sources(&self, mut candidates: Vec<&Present<'a>>, target: &str) -> Result<(Fate, Vec<Derived>), Diagnostic> {
+        let (mut reasons, mut names) = (Vec::new(), Vec::new());
+        loop {
+            let selection = match route(target, &available(candidates.iter().copied()), Wish::Best, self.request.allow)
+            {
+                Ok(selection) if selection.source().is_some() => selection,
+                Err(refusal) if reasons.is_empty() && names.is_empty() => {
+                    return Ok((Fate::Refused { reasons: vec![refusal.into()], names }, Vec::new()));
+                }
+                // The sources that could serve have been tried and have said why not.
+                Ok(_) | Err(_) => return Ok((Fate::Refused { reasons, names }, Vec::new())),
+            };
+            let source = selection.source().map_or("", |source| source.name);
+            let of_source = |entry: &&Present<'a>| entry.target.processor.name == source;
+            let entries: Vec<&Present<'a>> = candidates.iter().copied().filter(of_source).collect();
+            let disagreements = self.ask_names(&entries, target);
+            if disagreements.is_empty() {
+                match derive::all(&entries, target, selection, self.request.leave_out_kernels) {
+                    Ok(made) => return Ok((fate(source, &made), made)),
+                    Err(found) => reasons.extend(all_refusals(found)?),
+                }
+            }
+            names.extend(disagreements);
+            candidates.retain(|entry| entry.target.processor.name != source);
+        }
+    }
+
+    /// Where the host part disagrees with these entries about the GPUs that the target would serve.
+    fn ask_names(&self, entries: &[&Present<'_>], target: &str) -> Vec<Disagreement> {
+        let Some(target) = find(target) else { return Vec::new() };
+        let gpus = served(target, self.present, self.dropped, self.request);
+        let of = |entry: &&Present<'_>| self.names.of(&entry.id, &entry.object, &gpus);
+        entries.iter().flat_map(of).map(|row| row.asked_for(target.name)).collect()
+    }
+}
+
+/// What the record says of a target that was made without some of its kernels.
+fn left_out(fate: &Fate) -> Option<Diagnostic> {
+    let Fate::Made { left_out, .. } = fate else { return None };
+    let names: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
+    let (entry, _) = left_out.first()?;
+    let what = format!("{entry}: {} kernels are left out: {}", names.len(), names.join(" "));
+    Some(Diagnostic::error(codes::NOT_SAFE, what))
+}
+
+/// What the record says of a target that was not made.
+fn first_reason(fate: &Fate) -> Option<Diagnostic> {
+    let Fate::Refused { reasons, names } = fate else { return None };
+    let by_name = || names.first().map(|row| Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string()));
+    reasons.first().cloned().or_else(by_name)
 }
 
 fn fate(source: &'static str, made: &[Derived]) -> Fate {
     let route = made.first().map_or(Route::Alias, |entry| entry.route);
     let entries = made.iter().map(|entry| entry.id.clone()).collect();
-    Fate::Made { source, route, entries, code: made.iter().filter_map(|entry| entry.code.clone()).collect() }
+    let left_out =
+        |entry: &Derived| entry.left_out.iter().map(|kernel| (entry.id.clone(), kernel.clone())).collect::<Vec<_>>();
+    let left_out = made.iter().flat_map(left_out).collect();
+    Fate::Made { source, route, entries, code: made.iter().filter_map(|entry| entry.code.clone()).collect(), left_out }
 }
 
 fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p Present<'a>>) -> Vec<Available> {
@@ -242,5 +305,11 @@ fn plan_of(rows: &[EntryRecord], request: &Request) -> Plan {
     let pairs = aliases
         .filter_map(|row| Some(Pair { source: processor(row.source.as_ref()?), target: processor(&row.target) }));
     let pairs = pairs.collect();
-    Plan { pairs, policy: request.policy, experimental: request.allow.experimental, ..Plan::default() }
+    Plan {
+        pairs,
+        policy: request.policy,
+        experimental: request.allow.experimental,
+        unchecked_names: request.unchecked_names,
+        ..Plan::default()
+    }
 }

@@ -6,6 +6,7 @@ mod common;
 use common::Sample;
 use hotswap_bundle::{Bundle, parse};
 use hotswap_compat::Allow;
+use hotswap_compat::names::HostPart;
 use hotswap_pipeline::{Fate, Request, expand};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
@@ -41,7 +42,7 @@ struct Done {
 }
 
 fn retarget(bytes: &[u8], request: &Request) -> Result<Done, Diagnostic> {
-    let done = hotswap_pipeline::retarget(bytes, request, &|_| ())?;
+    let done = hotswap_pipeline::retarget(bytes, request, &HostPart::default(), &|_| ())?;
     Ok(Done { bytes: done.draft.map(|draft| draft.to_vec()), fates: done.fates })
 }
 
@@ -93,7 +94,7 @@ fn settings_that_the_target_lacks_become_one_entry() {
 fn a_setting_that_is_on_and_absent_is_refused_by_name() {
     for (present, target) in [("gfx1010:xnack+", "gfx1030"), ("gfx906:sramecc+", "gfx900")] {
         let done = retarget(&bundle(&[present]), &request(&[target])).unwrap();
-        let [(_, Fate::Refused(reasons))] = &done.fates[..] else { panic!("{present}: {:?}", done.fates) };
+        let [(_, Fate::Refused { reasons, .. })] = &done.fates[..] else { panic!("{present}: {:?}", done.fates) };
         assert_eq!((reasons.len(), reasons[0].code), (1, codes::PAIR_REFUSED));
         assert_eq!(reasons[0].place.entry, Some(id(present)));
         assert!(reasons[0].what.contains(present), "{}", reasons[0].what);

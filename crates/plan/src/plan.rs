@@ -61,11 +61,16 @@ pub struct Plan {
     pub names: NamesPolicy,
     /// Whether pairs may be applied that nothing but the compatibility matrix speaks for.
     pub experimental: bool,
+    /// Whether code may be made for a GPU although the host part beside it chooses kernels by another name. Of finished
+    /// files only; no word of a build sets it.
+    pub unchecked_names: bool,
 }
 
 const HEADER: &str = "hotswap-plan 1";
 /// What a plan can allow.
 const EXPERIMENTAL: &str = "experimental";
+/// What `hotswap retarget` can allow besides.
+const NAMES: &str = "names";
 
 fn syntax(what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::PLAN_SYNTAX, what)
@@ -146,6 +151,9 @@ impl Plan {
         if self.names != NamesPolicy::default() {
             let _ = writeln!(text, "names {}", self.names);
         }
+        if self.unchecked_names {
+            let _ = writeln!(text, "allow {NAMES}");
+        }
         for Pair { source, target } in &self.pairs {
             let _ = writeln!(text, "retarget {source}=>{target}");
         }
@@ -181,6 +189,7 @@ impl Plan {
             match key {
                 "policy" => plan.policy = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
                 "names" => plan.names = value.parse().map_err(|e: Diagnostic| in_line(&e.what))?,
+                "allow" if value == NAMES => plan.unchecked_names = true,
                 "allow" => plan.allow(value).map_err(|e| in_line(&e.what))?,
                 "retarget" => plan.add_pairs(value).map_err(|e| in_line(&e.what))?,
                 "patch" => plan.add_patches(value).map_err(|e| in_line(&e.what))?,
@@ -281,6 +290,10 @@ mod tests {
         assert_eq!(asks.canonical(), "hotswap-plan 1\npolicy error\nnames error\nretarget gfx1102=>gfx1103\n");
         assert_eq!(Plan::parse(&asks.canonical()).unwrap(), asks);
         assert!(Plan::parse("hotswap-plan 1\nnames all\n").is_err());
+        let names = Plan { unchecked_names: true, ..one.clone() };
+        assert_eq!(names.canonical(), "hotswap-plan 1\npolicy error\nallow names\nretarget gfx1102=>gfx1103\n");
+        assert_eq!(Plan::parse(&names.canonical()).unwrap(), names);
+        assert!(Plan::default().allow("names").is_err(), "it is no word of a build");
     }
 
     #[test]

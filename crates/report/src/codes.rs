@@ -71,6 +71,7 @@ codes! {
     COUNTERS_COUNT_NOTHING = "HS0411", 13, "device code gets no counters at this level of optimisation", "optimise more, as the message says";
     OPENMP_OFFLOAD = "HS0412", 13, "HotSwap neither makes nor changes device images of OpenMP offload", "compile for each GPU by --offload-arch, or drop the plan";
     TEXT_DIFFERS = "HS0413", 13, "the source's text depends on the name of the GPU", "compile for the target (--hotswap-names=compile, or --offload-arch), or derive it all the same with --hotswap-names=derive";
+    CHOSEN_BY_NAME = "HS0414", 13, "the library's host part chooses kernels by the GPU's name, and would choose others than the code was compiled for", "build the library for the target through HotSwap or with --offload-arch, or allow it (`hotswap retarget --allow names`) if you know that both sides agree";
     COUNTERS_NOT_WRITTEN = "HS0415", 13, "objects have counters that no runtime writes", "link with the flag that they were compiled with";
     PROFILE_DOES_NOT_FIT = "HS0416", 13, "a profile fits little of the device code", "use it with the sources and options that it was made with";
     // 05: files (exit 14)

@@ -37,13 +37,14 @@ const SIBLINGS: &[&str] = &[
     "gfx1151", "gfx1152", "gfx1153",
 ];
 
-/// Sizes and forms decide: an uncompressed library grows, compressed ones are packed again.
+/// Sizes and forms decide: an uncompressed library grows, compressed ones are packed again. The host parts of rocRAND and
+/// rocSPARSE choose kernels by name; here it is allowed, because files are judged and no kernel is started.
 #[rustfmt::skip]
 const CASES: &[Case] = &[
-    Case { library: "librocrand.so", words: &["--to", RDNA, "--allow-experimental"], made: SIBLINGS, threads: true },
-    Case { library: "librocrand.so", words: &["--to", GENERICS, "--compress"], made: GENERIC, threads: true },
+    Case { library: "librocrand.so", words: &["--to", RDNA, "--allow", "experimental,names"], made: SIBLINGS, threads: true },
+    Case { library: "librocrand.so", words: &["--to", GENERICS, "--compress", "--allow", "names"], made: GENERIC, threads: true },
     Case { library: "libggml-hip.so", words: &["--to", GENERICS, "--compress"], made: GENERIC, threads: false },
-    Case { library: "librocsparse.so", words: &["--to", FOR_SPARSE], made: SPARSE, threads: false },
+    Case { library: "librocsparse.so", words: &["--to", FOR_SPARSE, "--allow", "names"], made: SPARSE, threads: false },
 ];
 
 /// A library, where it is changed, and what looks at it.
@@ -242,6 +243,24 @@ fn debians_libraries_serve_more_gpus() {
     }
 }
 
+/// rocRAND and rocSPARSE know gfx1030 by name and not gfx1031, and neither gfx1010 nor gfx1013.
+#[test]
+fn host_parts_that_choose_by_name_are_recognised() {
+    let Some(bench) = Bench::ready("host_parts_that_choose_by_name_are_recognised") else { return };
+    for name in ["librocrand.so", "librocsparse.so"] {
+        let place = Place::new(&bench, name);
+        let input = place.library.display().to_string();
+        let refused = place.hotswap(&["retarget", &input, "-o", "new.so", "--to", "gfx1031,gfx10-3-generic"]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!((refused.status.code(), said.lines().count()), (Some(13), 1), "{said}");
+        for part in ["[HS0412]", "refused: gfx1030=>gfx1031, gfx1030=>gfx10-3-generic (for gfx1031, "] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!place.scratch.has("new.so"));
+        place.works(&["retarget", &input, "--to", "gfx1013,gfx10-1-generic", "--dry-run"]);
+    }
+}
+
 /// What a library's code cannot do is refused with the kernel, the place and the instruction.
 #[test]
 fn refusals_in_a_library_name_kernel_and_instruction() {
@@ -250,7 +269,7 @@ fn refusals_in_a_library_name_kernel_and_instruction() {
     let input = place.library.display().to_string();
     // gfx906 has v_fmac_f32, which gfx900 lacks.
     place.works(&["prune", &input, "--keep", "gfx906", "-o", "only.so"]);
-    let words = ["retarget", "only.so", "-o", "new.so", "--to", "gfx900", "--allow-experimental"];
+    let words = ["retarget", "only.so", "-o", "new.so", "--to", "gfx900", "--allow", "experimental,names"];
     let refused = place.hotswap(&words);
     assert_eq!(refused.status.code(), Some(13));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -285,7 +304,7 @@ fn a_library_whose_code_is_unsafe_on_one_member_of_a_generic_target_is_refused()
     };
     let place = Place::new(&bench, "librocsparse.so");
     let input = place.library.display().to_string();
-    let refused = place.hotswap(&["retarget", &input, "-o", "new.so", "--to", "gfx9-generic"]);
+    let refused = place.hotswap(&["retarget", &input, "-o", "new.so", "--to", "gfx9-generic", "--allow", "names"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(13), "{said}");
     let explained = |line: &&str| line.contains("HS0408") && line.contains("(d16-loads)") && line.contains("_d16");

@@ -34,6 +34,8 @@ pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
 /// Libraries of a distribution, as files separated by colons: real input, which `cargo xtask test` downloads once.
 pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
+/// Folders with headers of a distribution that tests compile with, separated by colons.
+pub const ENV_HEADERS: &str = "HOTSWAP_TEST_HEADERS";
 /// What LLVM's records say of its instructions, if that was prepared: a file that `isa-exam digest` wrote.
 pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
 

@@ -1,10 +1,11 @@
 //! What was done: as a table of targets, or as JSON with every container.
 
-use super::severity;
+use super::{by_name, severity};
 use crate::cli::Format;
 use crate::containers::Work;
 use crate::text;
 use hotswap_bundle::Found;
+use hotswap_compat::names::Disagreement;
 use hotswap_compat::pair;
 use hotswap_pipeline::Fate;
 use hotswap_plan::Policy;
@@ -22,6 +23,17 @@ struct Container<'a> {
     /// Its size now.
     size: u64,
     fates: Vec<(String, Fate)>,
+}
+
+impl Container<'_> {
+    /// Where the host part speaks against one of the targets.
+    fn disagreements(&self) -> Vec<Disagreement> {
+        let names = self.fates.iter().filter_map(|(_, fate)| match fate {
+            Fate::Refused { names, .. } => Some(names),
+            _ => None,
+        });
+        names.flatten().cloned().collect()
+    }
 }
 
 /// Fates by container.
@@ -46,7 +58,7 @@ impl<'a> Report<'a> {
         for Container { found, fates, .. } in &self.containers {
             let place = found.place.to_string();
             let reasons = fates.iter().filter_map(|(_, fate)| match fate {
-                Fate::Refused(reasons) => Some(reasons),
+                Fate::Refused { reasons, .. } => Some(reasons),
                 _ => None,
             });
             problems.extend(reasons.flatten().map(|reason| {
@@ -55,6 +67,8 @@ impl<'a> Report<'a> {
                 problem.in_entry(entry)
             }));
         }
+        let names: Vec<Vec<Disagreement>> = self.containers.iter().map(Container::disagreements).collect();
+        problems.extend(by_name::diagnostic(&names, names.len(), severity, file));
         problems
     }
 
@@ -81,6 +95,7 @@ impl<'a> Report<'a> {
         rows.sort_by_key(|row| order.iter().position(|target| *target == row.0));
         let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
         cells.extend(rows.into_iter().map(|(target, fate, count)| vec![text::plain(&target), fate, count.to_string()]));
+        let left_out = self.left_out();
         let file = text::plain(&file.display().to_string());
         let untouched = self.containers.iter().filter(|container| container.fates.is_empty()).count();
         let untouched =
@@ -95,7 +110,18 @@ impl<'a> Report<'a> {
             );
             format!("{old} to {size} bytes{}", if unused < WORTH_TELLING { "" } else { &told })
         });
-        format!("{}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+        format!("{}{left_out}{file}: {count} container{plural}{untouched}; {end}\n", text::table(&cells))
+    }
+
+    /// A line for each kernel that was left out.
+    fn left_out(&self) -> String {
+        let fates = self.containers.iter().flat_map(|container| &container.fates);
+        let rows = fates.filter_map(|(target, fate)| match fate {
+            Fate::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
+            _ => None,
+        });
+        let line = |(target, kernel): (&String, &String)| format!("left out for {target}: {}\n", text::plain(kernel));
+        rows.flatten().map(line).collect()
     }
 
     /// Bytes by which the file grew more, or shrank less, than its containers.
@@ -131,13 +157,21 @@ fn words(target: &str, fate: &Fate) -> String {
     match fate {
         Fate::There => "there already".to_owned(),
         Fate::Covered(generic) => format!("covered by {generic}"),
-        Fate::Made { source, route, .. } => {
+        Fate::Made { source, route, left_out, .. } => {
             let verb = if *route == Route::Rewritten { "rewritten" } else { "made" };
-            format!("{verb} from {source}{}", status(source, target).map_or("", |s| s.1))
+            let without = match left_out.len() {
+                0 => String::new(),
+                1 => ", without one kernel".to_owned(),
+                count => format!(", without {count} kernels"),
+            };
+            format!("{verb} from {source}{}{without}", status(source, target).map_or("", |s| s.1))
         }
         Fate::Dropped => "dropped".to_owned(),
         Fate::Superseded(generic) => format!("dropped, covered by {generic}"),
-        Fate::Refused(reasons) => format!("refused ({} reasons)", reasons.len()),
+        Fate::Refused { reasons, names } if reasons.is_empty() && !names.is_empty() => {
+            "refused: the host part chooses by the GPU's name".to_owned()
+        }
+        Fate::Refused { reasons, .. } => format!("refused ({} reasons)", reasons.len()),
     }
 }
 
@@ -152,16 +186,19 @@ fn detail(target: &str, fate: &Fate) -> Value {
     match fate {
         Fate::There => json!({ "target": target, "how": "native" }),
         Fate::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
-        Fate::Made { source, route, entries, code } => {
+        Fate::Made { source, route, entries, code, left_out } => {
+            let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
             let status = status(source, target).map(|status| status.0);
             let how = "made";
-            json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code })
+            json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
         }
         Fate::Dropped => json!({ "target": target, "how": "dropped" }),
         Fate::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
-        Fate::Refused(reasons) => {
+        Fate::Refused { reasons, names } => {
             let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
-            json!({ "target": target, "how": "refused", "reasons": reasons })
+            let name = |row: &Disagreement| json!({ "source": row.source, "gpu": row.gpu, "library": row.library, "kernel": row.kernel, "why": row.why });
+            let names: Vec<Value> = names.iter().map(name).collect();
+            json!({ "target": target, "how": "refused", "reasons": reasons, "names": names })
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{functions, text};
 use hotswap_adapt::{FunctionRecord, ObjectRecord, Prepared};
 use hotswap_families::ALIAS_FAMILIES;
 use hotswap_pipeline::Fate;
-use hotswap_report::{Diagnostic, Route, Severity};
+use hotswap_report::{Diagnostic, Route, Severity, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,15 @@ impl Object {
                 named.map(one).collect()
             }
             Fate::Made { source, .. } => vec![object("made", source.to_owned())],
-            Fate::Refused(refused) => vec![Self { refused, ..object("refused", String::new()) }],
+            Fate::Refused { reasons, names } => {
+                let by_name = names.iter().map(|row| {
+                    let mut error = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
+                    error.place.kernel = Some(row.kernel.clone());
+                    error
+                });
+                let refused = reasons.into_iter().chain(by_name).collect();
+                vec![Self { refused, ..object("refused", String::new()) }]
+            }
             Fate::There => vec![object("there", String::new())],
             Fate::Covered(generic) => vec![object("there", generic.to_owned())],
             Fate::Dropped | Fate::Superseded(_) => Vec::new(),

@@ -1,0 +1,122 @@
+//! A code object without some of its kernels: a loader says "not found" instead of running them.
+//!
+//! Their names leave the symbol tables and the hash tables, their descriptions the metadata, and their descriptors and code
+//! are overwritten. Nothing moves: tables become shorter where they are, and what they no longer take is zero.
+//!
+//! Invariants, read again before the file is given out: the kernels that stay have their descriptions, descriptors, names
+//! and code; no symbol table has a name of those that go; every name is found through the hash tables that had it.
+
+mod check;
+mod hashes;
+mod metadata;
+mod symbols;
+
+use crate::elf::Kind;
+use crate::image::Image;
+use crate::{CodeMap, CodeObject, malformed};
+use hotswap_report::{Diagnostic, codes};
+use std::collections::BTreeSet;
+
+/// `s_nop 0`, the same word on all processors; code that no descriptor leads to.
+const NOTHING: [u8; 4] = [0, 0, 0x80, 0xbf];
+/// Bytes of a row in the section table, and of the field for the size in it.
+const SECTION_ROW: usize = 64;
+const SECTION_SIZE: usize = 32;
+const SECTION_INFO: usize = 44;
+
+/// What compilers append to a kernel's name for symbols that say what it needs.
+const RESOURCES: &[&str] = &[
+    ".num_vgpr",
+    ".num_agpr",
+    ".numbered_sgpr",
+    ".num_named_barrier",
+    ".private_seg_size",
+    ".uses_vcc",
+    ".uses_flat_scratch",
+    ".has_dyn_sized_stack",
+    ".has_recursion",
+    ".has_indirect_call",
+];
+
+/// The names that go: kernels, and the symbols of their descriptors.
+struct Leaving<'k> {
+    kernels: &'k BTreeSet<&'k str>,
+    symbols: BTreeSet<String>,
+}
+
+impl<'k> Leaving<'k> {
+    fn new(object: &CodeObject<'_>, kernels: &'k BTreeSet<&'k str>) -> Self {
+        let of = |kernel: &&crate::Kernel<'_>| kernels.contains(kernel.name);
+        let left = object.note().kernels.iter().filter(of);
+        let names = left.flat_map(|kernel| {
+            let code = kernel.symbol.strip_suffix(".kd").unwrap_or(kernel.name);
+            let resources = RESOURCES.iter().map(move |end| format!("{code}{end}"));
+            resources.chain([kernel.name.to_owned(), kernel.symbol.to_owned(), code.to_owned()])
+        });
+        Self { kernels, symbols: names.collect() }
+    }
+}
+
+/// The code object without these kernels.
+///
+/// # Errors
+/// `NOT_SAFE` for files in which they cannot be left out; `VERIFY_FAILED` where the result does not read back.
+pub fn without_kernels(object: &CodeObject<'_>, kernels: &BTreeSet<&str>) -> Result<Vec<u8>, Diagnostic> {
+    if object.kind() != Kind::Linked {
+        return Err(impossible("it is not linked"));
+    }
+    let known = object.note().kernels.iter().filter(|kernel| kernels.contains(kernel.name)).count();
+    if known != kernels.len() {
+        return Err(impossible("it has not all of these kernels"));
+    }
+    let leaving = Leaving::new(object, kernels);
+    let image = Image::parse(object.bytes())?;
+    let mut out = object.bytes().to_vec();
+    let numbers = symbols::remove(&image, &leaving, &mut out)?;
+    symbols::renumber_relocations(&image, &numbers, &mut out)?;
+    hashes::rebuild(&image, &numbers, &mut out)?;
+    metadata::remove(&image, &leaving, &mut out)?;
+    erase(object, &leaving, &mut out);
+    check::check(object, &leaving, &out)?;
+    Ok(out)
+}
+
+fn impossible(why: &str) -> Diagnostic {
+    Diagnostic::error(codes::NOT_SAFE, format!("no kernel can be left out: {why}"))
+}
+
+/// Overwrites descriptors, and code that belongs to no other name.
+fn erase(object: &CodeObject<'_>, leaving: &Leaving<'_>, out: &mut [u8]) {
+    for (kernel, descriptor) in object.note().kernels.iter().zip(object.descriptors()) {
+        if leaving.kernels.contains(kernel.name) {
+            out[descriptor.range.clone()].fill(0);
+        }
+    }
+    for section in &CodeMap::names_of(object).sections {
+        for symbol in section.symbols.iter().filter(|symbol| leaving.symbols.contains(&*symbol.name)) {
+            let range = symbol.offset..symbol.offset + symbol.size;
+            let is_shared = section.symbols.iter().any(|other| {
+                let stays = !leaving.symbols.contains(&*other.name);
+                stays
+                    && (range.contains(&other.offset)
+                        || other.offset < range.start && other.offset + other.size > range.start)
+            });
+            let place = section.range.start + range.start..section.range.start + range.end;
+            if !is_shared && place.end <= section.range.end {
+                out[place].chunks_exact_mut(4).for_each(|word| word.copy_from_slice(&NOTHING));
+            }
+        }
+    }
+}
+
+/// Writes a new size into a section's row.
+fn set_size(image: &Image<'_>, section: usize, size: usize, out: &mut [u8]) -> Result<(), Diagnostic> {
+    let at = image.sections_at as usize + section * SECTION_ROW + SECTION_SIZE;
+    put(out, at, &(size as u64).to_le_bytes())
+}
+
+fn put(out: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Diagnostic> {
+    let place = out.get_mut(at..at + bytes.len()).ok_or_else(|| malformed(at, "a table leaves the file"))?;
+    place.copy_from_slice(bytes);
+    Ok(())
+}

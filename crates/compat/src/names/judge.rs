@@ -1,0 +1,244 @@
+//! Whether the host part and the code agree about the GPUs that the code is to serve.
+
+use super::device::{Dispatch, allows};
+use super::host::{HostPart, Strings};
+use super::table::{Library, Version};
+use std::fmt;
+
+/// The host part takes other kernels, or launches them otherwise, than the code was compiled for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disagreement {
+    /// Processor that the code was compiled for.
+    pub source: String,
+    /// The GPU that it would serve.
+    pub gpu: &'static str,
+    /// The requested target: that GPU, or a generic one that covers it.
+    pub target: &'static str,
+    /// The library, with its version where it is known.
+    pub library: String,
+    /// One of its kernels.
+    pub kernel: String,
+    /// Half a sentence.
+    pub why: String,
+}
+
+/// One mapping of names that the evidence leaves possible.
+enum Table<'h> {
+    /// The names of a version, and those that a conversion adds.
+    Known { version: &'static Version, conversion: &'static [(&'static str, &'static str)] },
+    /// A version that we do not know: each name in the host part may be an entry.
+    Visible(&'h Strings),
+}
+
+impl Table<'_> {
+    /// The entry of a name; none is `unknown`.
+    fn entry<'n>(&self, name: &'n str) -> Option<&'n str> {
+        match self {
+            Self::Known { version, conversion } => {
+                let converted = conversion.iter().find(|(from, _)| *from == name).map_or(name, |(_, to)| *to);
+                version.names.contains(&converted).then_some(converted)
+            }
+            Self::Visible(strings) => strings.names.contains(name).then_some(name),
+        }
+    }
+}
+
+/// Why code compiled for `source`, with these kernels, is wrong on `gpus`: one row for each library and GPU.
+pub fn disagreements(
+    source: &str,
+    dispatches: &[Dispatch],
+    gpus: &[&'static str],
+    host: &HostPart<'_>,
+) -> Vec<Disagreement> {
+    let one = |dispatch: &Dispatch, gpu: &'static str| {
+        let why = judge(dispatch, source, gpu, host).err()?;
+        let (library, kernel) = (label(dispatch), dispatch.kernel.clone());
+        Some(Disagreement { source: source.to_owned(), gpu, target: gpu, library, kernel, why })
+    };
+    let rows = dispatches.iter().flat_map(|dispatch| gpus.iter().filter_map(move |gpu| one(dispatch, gpu)));
+    rows.collect()
+}
+
+fn label(dispatch: &Dispatch) -> String {
+    let Some(library) = dispatch.library() else { return "a library that HotSwap does not know".to_owned() };
+    if let Some(number) = dispatch.namespace {
+        return format!("{} {}.{}.{}", library.name, number / 100_000, number / 100 % 1000, number % 100);
+    }
+    let mut versions =
+        library.versions.iter().filter(|version| version.namespace.is_none()).map(|version| version.version);
+    let (first, last) = (versions.next().unwrap_or_default(), versions.next_back().unwrap_or_default());
+    format!("{} (a version from {first} to {last})", library.name)
+}
+
+/// `Ok` if every table that is possible maps the GPU to the entry that the code was compiled with.
+fn judge(dispatch: &Dispatch, source: &str, gpu: &str, host: &HostPart<'_>) -> Result<(), String> {
+    let Some(library) = dispatch.library() else {
+        return Err(
+            "kernels are there for several GPUs, and only some have a body; which one the host part starts there \
+                    is not known"
+                .to_owned(),
+        );
+    };
+    let tables = tables(library, dispatch, host.strings());
+    if tables.is_empty() {
+        return Err("which names of GPUs this version knows is not known to HotSwap".to_owned());
+    }
+    let fits: Vec<&Table<'_>> = tables.iter().filter(|table| allows(&dispatch.bodies, table.entry(source))).collect();
+    if fits.is_empty() {
+        return Err(format!("the kernels that have a body are not those that its host part starts on {source}"));
+    }
+    let wrong = fits.iter().find(|table| table.entry(source) != table.entry(gpu));
+    let Some(table) = wrong else { return Ok(()) };
+    let name = |entry: Option<&str>| entry.map_or("a GPU of unknown name".to_owned(), str::to_owned);
+    let (host, code) = (name(table.entry(gpu)), name(table.entry(source)));
+    let is_certain = fits.iter().all(|table| table.entry(source) != table.entry(gpu));
+    let is = if is_certain { "are" } else { "may be" };
+    let mut why =
+        format!("on {gpu} the kernels that its host part starts {is} those for {host}, the code has those for {code}");
+    if let Some(conversion) = library.conversion.as_ref().filter(|_| !is_certain) {
+        why += &format!("; nothing shows that it was built with -D{}", conversion.option);
+    }
+    Err(why)
+}
+
+/// The tables that the evidence leaves possible. Strings in the host part exclude tables with names that are not there;
+/// where they show no table at all (there is no host part, or it compares otherwise), they exclude nothing.
+fn tables<'h>(library: &'static Library, dispatch: &Dispatch, strings: &'h Strings) -> Vec<Table<'h>> {
+    let of_version = |version: &&'static Version| version.namespace == dispatch.namespace.map(|number| number / 100);
+    let versions: Vec<&Version> = library.versions.iter().filter(of_version).collect();
+    let shown = |version: &&&'static Version| strings.has_all(version.names.iter().copied());
+    let seen: Vec<&Version> = versions.iter().filter(shown).copied().collect();
+    let is_visible = !seen.is_empty();
+    let versions = if is_visible { seen } else { versions };
+    let conversion = library.conversion.as_ref().map_or(&[][..], |conversion| conversion.names);
+    let names: Vec<&str> = conversion.iter().map(|(from, _)| *from).collect();
+    let converts = !names.is_empty() && is_visible && strings.has_row(&names);
+    let may_convert = !names.is_empty() && (!is_visible || strings.has_all(names.iter().copied()));
+    let mut tables = Vec::new();
+    for version in versions {
+        if !converts {
+            tables.push(Table::Known { version, conversion: &[] });
+        }
+        if may_convert {
+            tables.push(Table::Known { version, conversion });
+        }
+    }
+    if dispatch.namespace.is_none() && is_visible && !converts {
+        tables.push(Table::Visible(strings));
+    }
+    tables
+}
+
+impl Disagreement {
+    /// The same, of a code object that was asked for as this target.
+    pub fn asked_for(self, target: &'static str) -> Self {
+        Self { target, ..self }
+    }
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.library, self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const PLAIN: &[u8] =
+        b"\0gfx803\0gfx900\0gfx906\0gfx908\0gfx90a\0gfx942\0gfx950\0gfx1030\0gfx1100\0gfx1102\0gfx1200\0gfx1201\0";
+    const EXTRA: &[u8] = b"gfx902\0gfx909\0gfx90c\0gfx1031\0gfx1032\0gfx1033\0gfx1034\0gfx1035\0gfx1036\0";
+    /// All names in another order, as a program has them that holds a compiler.
+    const OTHERS: &[u8] = b"gfx1036\0gfx1035\0gfx1034\0gfx1033\0gfx1032\0gfx1031\0gfx90c\0gfx909\0gfx902\0";
+    const RAND: &[u8] =
+        b"gfx900\0gfx902\0gfx904\0gfx906\0gfx908\0gfx909\0gfx90a\0gfx942\0gfx1030\0gfx1100\0gfx1101\0gfx1102\0";
+
+    fn dispatch(library: usize, namespace: Option<u32>, bodies: &[u32]) -> Dispatch {
+        let bodies: BTreeSet<u32> = bodies.iter().copied().collect();
+        Dispatch { library: Some(library), namespace, kernel: "k".to_owned(), bodies }
+    }
+
+    fn is_right(dispatch: &Dispatch, pair: (&str, &'static str), host: &[&[u8]]) -> bool {
+        let file = host.concat();
+        let host = HostPart::of(&file, []);
+        disagreements(pair.0, std::slice::from_ref(dispatch), &[pair.1], &host).is_empty()
+    }
+
+    /// Version, bodies, host part, pair, whether it is right.
+    type Case = (Option<u32>, &'static [u32], &'static [&'static [u8]], (&'static str, &'static str), bool);
+
+    #[test]
+    fn rocprim_is_judged_by_version_strings_and_bodies() {
+        let new = Some(400_200);
+        let cases: &[Case] = &[
+            (new, &[], &[PLAIN], ("gfx1030", "gfx1031"), false),
+            (new, &[1030], &[PLAIN], ("gfx1030", "gfx1031"), false),
+            (new, &[], &[PLAIN], ("gfx1031", "gfx1032"), true),
+            (new, &[u32::MAX], &[PLAIN], ("gfx1031", "gfx1032"), true),
+            (new, &[], &[PLAIN], ("gfx1101", "gfx1103"), true),
+            (new, &[], &[PLAIN], ("gfx1200", "gfx1201"), false),
+            // The conversion is on both sides.
+            (new, &[1030], &[PLAIN, EXTRA], ("gfx1030", "gfx1031"), true),
+            (new, &[], &[PLAIN, EXTRA], ("gfx1030", "gfx1036"), true),
+            (new, &[], &[PLAIN, EXTRA], ("gfx1100", "gfx1101"), false),
+            // Names that somebody else has put there prove no conversion.
+            (new, &[], &[PLAIN, OTHERS], ("gfx1030", "gfx1031"), false),
+            (new, &[], &[PLAIN, OTHERS], ("gfx1101", "gfx1103"), true),
+            (new, &[1030], &[PLAIN, OTHERS], ("gfx1031", "gfx1032"), true),
+            // Without a host part nothing excludes the conversion.
+            (new, &[], &[], ("gfx1030", "gfx1031"), false),
+            (new, &[], &[], ("gfx1031", "gfx1032"), true),
+            // A code object that has no body where the host part starts one.
+            (new, &[1100], &[PLAIN], ("gfx1031", "gfx1032"), false),
+            // Patches share a table; versions that are not known have none.
+            (Some(400_201), &[], &[PLAIN], ("gfx1031", "gfx1032"), true),
+            (Some(500_000), &[], &[PLAIN], ("gfx1031", "gfx1032"), false),
+            // Before the namespace: any table that the strings allow.
+            (None, &[], &[PLAIN], ("gfx1200", "gfx1201"), false),
+            (None, &[], &[PLAIN], ("gfx1101", "gfx1103"), true),
+            (None, &[], &[PLAIN, b"gfx1103\0"], ("gfx1101", "gfx1103"), false),
+            (None, &[], &[PLAIN, EXTRA], ("gfx900", "gfx90c"), true),
+        ];
+        for (namespace, bodies, host, pair, right) in cases {
+            let dispatch = dispatch(0, *namespace, bodies);
+            assert_eq!(is_right(&dispatch, *pair, host), *right, "{namespace:?} {bodies:?} {pair:?}");
+        }
+    }
+
+    #[test]
+    fn rocrand_is_judged_by_its_names() {
+        let old = dispatch(1, None, &[]);
+        for (pair, right) in [
+            (("gfx1030", "gfx1031"), false),
+            (("gfx1031", "gfx1036"), true),
+            (("gfx900", "gfx902"), false),
+            (("gfx1010", "gfx1011"), true),
+            (("gfx1200", "gfx1201"), true),
+            (("gfx1102", "gfx1103"), false),
+        ] {
+            assert_eq!(is_right(&old, pair, &[RAND]), right, "{pair:?}");
+        }
+        assert!(!is_right(&old, ("gfx1200", "gfx1201"), &[RAND, b"gfx1201\0"]));
+    }
+
+    #[test]
+    fn an_unknown_library_with_empty_kernels_is_refused() {
+        let bodies = BTreeSet::from([1030]);
+        let unknown = Dispatch { library: None, namespace: None, kernel: "k".to_owned(), bodies };
+        assert!(!is_right(&unknown, ("gfx1030", "gfx1031"), &[PLAIN]));
+    }
+
+    #[test]
+    fn what_is_said_names_both_sides() {
+        let dispatch = [dispatch(0, Some(400_200), &[])];
+        let host = HostPart::of(PLAIN, []);
+        let found = disagreements("gfx1030", &dispatch, &["gfx1031"], &host);
+        assert_eq!(
+            found[0].to_string(),
+            "rocPRIM 4.2.0: on gfx1031 the kernels that its host part starts are those for a GPU of unknown name, the code \
+             has those for gfx1030"
+        );
+    }
+}

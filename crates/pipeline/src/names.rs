@@ -1,0 +1,102 @@
+//! Whether the host part beside a bundle agrees with the code that is to be made, GPU by GPU.
+//!
+//! Invariants: what an earlier run has made counts as code of the processor that it was made from, because that is what
+//! it was compiled for; a generic target must be right on every GPU that it would newly serve.
+
+use crate::Request;
+use crate::expand::{Present, code_objects};
+use crate::record::origins;
+use hotswap_bundle::{Bundle, EntryId};
+use hotswap_code_object::CodeObject;
+use hotswap_compat::names::{Disagreement, Dispatch, HostPart, disagreements};
+use hotswap_plan::Plan;
+use hotswap_report::Diagnostic;
+use hotswap_targets::{Processor, TargetId, find};
+
+/// What is asked about each code object to make.
+pub(crate) struct Names<'n> {
+    host: &'n HostPart<'n>,
+    /// Entries that were made, and the targets that they were made from.
+    origins: Vec<(String, String)>,
+    /// Whether nothing is asked.
+    unchecked: bool,
+}
+
+impl<'n> Names<'n> {
+    pub(crate) fn new(bundle: &Bundle<'_>, host: &'n HostPart<'n>, unchecked: bool) -> Result<Self, Diagnostic> {
+        Ok(Self { host, origins: origins(bundle)?, unchecked })
+    }
+
+    /// For a code object that is in no bundle.
+    pub(crate) fn alone(host: &'n HostPart<'n>, unchecked: bool) -> Self {
+        Self { host, origins: Vec::new(), unchecked }
+    }
+
+    /// The processor that the code of an entry was compiled for.
+    fn origin(&self, entry: &EntryId) -> String {
+        let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
+        let (mut id, mut found) = (entry.to_string(), processor(entry.target().unwrap_or_default()));
+        // As many steps as there are entries: a record that leads in a circle ends, too.
+        for _ in 0..self.origins.len() {
+            let Some((_, source)) = self.origins.iter().find(|(made, _)| *made == id) else { break };
+            found = processor(source);
+            let Some(next) = entry.with_target(source) else { break };
+            id = next.to_string();
+        }
+        found
+    }
+
+    /// Why an entry's code is wrong on these GPUs.
+    pub(crate) fn of(&self, entry: &EntryId, object: &CodeObject<'_>, gpus: &[&'static str]) -> Vec<Disagreement> {
+        if self.unchecked {
+            return Vec::new();
+        }
+        let origin = self.origin(entry);
+        disagreements(&origin, &Dispatch::all(object), gpus, self.host)
+    }
+}
+
+/// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that have no code
+/// of their own in the bundle as it will be.
+pub(crate) fn served(
+    target: &Processor,
+    present: &[Present<'_>],
+    dropped: &[String],
+    request: &Request,
+) -> Vec<&'static str> {
+    if !target.is_generic() {
+        return find(target.name).map(|target| target.name).into_iter().collect();
+    }
+    let stays = |gpu: &str| {
+        let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
+        let is_own = |entry: &&Present<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
+        !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
+    };
+    target.covers.iter().copied().filter(|gpu| !stays(gpu)).collect()
+}
+
+/// Where a plan's pairs would make code for a finished file that disagrees with its host part.
+///
+/// # Errors
+/// A damaged bundle or code object.
+pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> Result<Vec<Disagreement>, Diagnostic> {
+    if plan.unchecked_names || !hotswap_bundle::is_bundle(bytes) {
+        return Ok(Vec::new());
+    }
+    let (bundle, _) = hotswap_bundle::parse(bytes)?;
+    let present = code_objects(&bundle)?;
+    let names = Names::new(&bundle, host, false)?;
+    let mut found = Vec::new();
+    for pair in &plan.pairs {
+        let Some(target) = find(&pair.target) else { continue };
+        let serves = |entry: &&Present<'_>| entry.target.processor == target || entry.target.processor.covers(target);
+        if present.iter().any(|entry| serves(&entry)) {
+            continue;
+        }
+        let gpus = served(target, &present, &[], &Request::default());
+        for source in present.iter().filter(|entry| entry.target.processor.name == pair.source) {
+            found.extend(names.of(&source.id, &source.object, &gpus).into_iter().map(|row| row.asked_for(target.name)));
+        }
+    }
+    Ok(found)
+}
