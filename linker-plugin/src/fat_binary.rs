@@ -47,8 +47,8 @@ pub(crate) fn linker_wrapper(context: &Context, args: &[OsString]) -> Result<u8,
     let Some(linker) = line.value_of(&["--linker-path"]) else {
         return Err(child::exec(context, &real, args));
     };
-    let lending = text_mark::lending_objects(context, &line)?;
-    let (mut words, _files) = lending.unwrap_or_else(|| (args.to_vec(), Vec::new()));
+    let lending = text_mark::lending_command(context, &line)?;
+    let mut words = lending.as_ref().map_or_else(|| args.to_vec(), |lending| lending.words.clone());
     let mut own = OsString::from("--linker-path=");
     own.push(own_host_linker()?);
     // The last one counts, so a response file that holds the first can stay as it is.

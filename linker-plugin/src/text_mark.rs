@@ -132,27 +132,32 @@ fn read_mark(path: &Path) -> Result<TextMark, Diagnostic> {
     Ok(text.map(|text| TextMark::parse(&text)).unwrap_or_default())
 }
 
-/// The words of `clang-linker-wrapper` with objects that lend replaced by copies in memory, which live as long as the files.
-pub(crate) fn lending_objects(
-    context: &Context,
-    line: &CommandLine,
-) -> Result<Option<(Vec<OsString>, Vec<File>)>, Diagnostic> {
+/// A command of `clang-linker-wrapper` whose objects lend.
+pub(crate) struct LendingCommand {
+    /// The words, with copies in memory in the place of objects that lend.
+    pub(crate) words: Vec<OsString>,
+    /// The copies; they are there as long as these are open.
+    _copies: Vec<File>,
+}
+
+/// The words of `clang-linker-wrapper` with objects that lend replaced by copies; `None` where nothing is lent.
+pub(crate) fn lending_command(context: &Context, line: &CommandLine) -> Result<Option<LendingCommand>, Diagnostic> {
     let lent: Vec<&str> = context.lent_targets().collect();
     if lent.is_empty() {
         return Ok(None);
     }
-    let (mut words, mut files) = (Vec::new(), Vec::new());
+    let mut command = LendingCommand { words: Vec::new(), _copies: Vec::new() };
     for word in line.words() {
         match lending_copy(word, &lent)? {
             Some(copy) => {
                 let file = in_memory(&copy).map_err(|error| cannot_write(&error))?;
-                words.push(format!("/proc/self/fd/{}", file.as_raw_fd()).into());
-                files.push(file);
+                command.words.push(format!("/proc/self/fd/{}", file.as_raw_fd()).into());
+                command._copies.push(file);
             }
-            None => words.push(word.to_owned()),
+            None => command.words.push(word.to_owned()),
         }
     }
-    Ok(Some((words, files)))
+    Ok(Some(command))
 }
 
 /// The object with images for the lent targets; `None` for any other word, and where it has nothing to lend.
