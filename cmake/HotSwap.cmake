@@ -2,7 +2,8 @@
 #
 #   add_hotswap_target(<target>
 #     [RETARGET gfx1030=>gfx1031,gfx1032 [gfx900=>gfx902 ...]] [COALESCE]
-#     [ALLOW_EXPERIMENTAL] [PATCHES <family> ...] [POLICY error|warn|keep] [REPORT <file>]
+#     [ALLOW_EXPERIMENTAL] [PATCHES <family> ...] [POLICY error|warn|keep]
+#     [NAMES compile|error|warn|derive] [REPORT <file>]
 #     [PROFILE generate|coverage|use] [PROFDATA <file> [<gpu>=<file> ...]])
 #
 # RETARGET  From the code object of the first GPU the others are made; the first one must be in
@@ -15,6 +16,8 @@
 # PATCHES   Patch families to apply beyond those that the route needs.
 # POLICY    What happens when a GPU cannot be had: error (default) stops the build, warn leaves
 #           it out and says so, keep leaves it out and only records it.
+# NAMES     What happens where a source's text depends on the name of the GPU: compile (default) compiles it for
+#           the target as well, error stops the build, warn derives and says so, derive does not ask.
 # REPORT    After each link, `hotswap inspect --format json` of the result goes to this file
 #           (relative to the current binary folder).
 # PROFILE   generate or coverage: host and device code count what they execute, and the program writes

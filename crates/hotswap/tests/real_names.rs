@@ -131,7 +131,7 @@ impl Bench {
             let assert = self.retarget(&words).failure().code(13);
             let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
             assert_eq!(error.lines().count(), 1, "{file}: {error}");
-            for part in ["[HS0412]", "host part", "HSA_OVERRIDE_GFX_VERSION=10.3", "--allow names"] {
+            for part in ["[HS0414]", "host part", "HSA_OVERRIDE_GFX_VERSION=10.3", "--allow names"] {
                 assert!(error.contains(part), "{file}: {part}: {error}");
             }
             assert!(!self.0.path("made").exists(), "{file}");

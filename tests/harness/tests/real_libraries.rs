@@ -253,7 +253,7 @@ fn host_parts_that_choose_by_name_are_recognised() {
         let refused = place.hotswap(&["retarget", &input, "-o", "new.so", "--to", "gfx1031,gfx10-3-generic"]);
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!((refused.status.code(), said.lines().count()), (Some(13), 1), "{said}");
-        for part in ["[HS0412]", "refused: gfx1030=>gfx1031, gfx1030=>gfx10-3-generic (for gfx1031, "] {
+        for part in ["[HS0414]", "refused: gfx1030=>gfx1031, gfx1030=>gfx10-3-generic (for gfx1031, "] {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(!place.scratch.has("new.so"));

@@ -65,7 +65,7 @@ fn a_build_that_uses_a_profile_says_how_much_fits() {
             let uses = format!("X {rdc} -fprofile-use={name}.profdata -w -c quiet.hip -o q.o");
             let said = build(&bench, version, &format!("{uses} -O2; {link} -o used"));
             assert!(said.contains("the profile fits 2 of 2 functions of device code"), "{context}: {said}");
-            assert!(!said.contains("HS0413"), "{context}: {said}");
+            assert!(!said.contains("HS0416"), "{context}: {said}");
             for (change, words, fits) in [
                 ("s/hidden/unseen/", "-O2", "fits 1 of 2 functions"),
                 ("s/hidden/unseen/; s/quiet/silent/", "-O2", "fits 0 of 2 functions"),
@@ -75,7 +75,7 @@ fn a_build_that_uses_a_profile_says_how_much_fits() {
                     format!("cp quiet.hip kept; sed -i '{change}' quiet.hip; {uses} {words}; mv kept quiet.hip");
                 let said = build(&bench, version, &changed);
                 assert!(said.contains(fits), "{context}: {said}");
-                assert_eq!(said.contains("HS0413"), !fits.contains("1 of 2"), "{context}: {said}");
+                assert_eq!(said.contains("HS0416"), !fits.contains("1 of 2"), "{context}: {said}");
             }
             let failed = bench.work.shell(&format!("{}{uses} -O2 -Dquiet=1+", set_up(version)));
             assert_eq!(failed.status.code(), Some(1), "{context}");
@@ -126,6 +126,6 @@ fn counters_that_no_runtime_writes_are_said() {
     ] {
         let library = if words.contains("-r") { "" } else { "-lamdhip64" };
         let said = build(&bench, version, &format!("X {words} {object} -o out {library}"));
-        assert_eq!(said.contains("HS0412") && said.contains(object), is_said, "{object} {words}: {said}");
+        assert_eq!(said.contains("HS0415") && said.contains(object), is_said, "{object} {words}: {said}");
     }
 }

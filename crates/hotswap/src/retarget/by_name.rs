@@ -88,7 +88,7 @@ mod tests {
         let one = vec![row("gfx1030", "gfx1031", "gfx1031"), row("gfx1030", "gfx1032", "gfx1032")];
         let found = diagnostic(&[one.clone(), Vec::new(), one], 3, Severity::Error, Path::new("lib.so")).unwrap();
         let text = found.to_string();
-        assert!(text.contains("[HS0412] lib.so: k: "), "{text}");
+        assert!(text.contains("[HS0414] lib.so: k: "), "{text}");
         assert!(text.contains("refused: gfx1030=>gfx1031, gfx1030=>gfx1032; in 2 of 3 containers"), "{text}");
         assert!(text.contains("HSA_OVERRIDE_GFX_VERSION=10.3.0") && text.contains("--allow names"), "{text}");
         assert!(diagnostic(&[Vec::new()], 1, Severity::Error, Path::new("x")).is_none());
