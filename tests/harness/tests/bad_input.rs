@@ -65,9 +65,9 @@ fn plans_that_cannot_be_used() {
         ("gfx1030=>gfx1999", "HS0202", 11, "gfx1999"),
         ("gfx9999=>gfx1031", "HS0202", 11, "gfx9999"),
         ("gfx900=>gfx906", "HS0203", 11, "gfx906"),
-        ("gfx1100=>gfx1103", "HS0203", 11, "gfx1103"),
+        ("gfx1101=>gfx1102", "HS0203", 11, "gfx1102"),
         ("gfx90a=>gfx942", "HS0203", 11, "gfx942"),
-        ("gfx1030=>gfx1031;gfx1100=>gfx1103", "HS0203", 11, "gfx1103"),
+        ("gfx1030=>gfx1031;gfx1101=>gfx1102", "HS0203", 11, "gfx1102"),
         ("gfx1030", "HS0201", 11, "gfx1030"),
         ("gfx1030=>", "HS0201", 11, "gfx1030=>"),
         ("=>gfx1031", "HS0201", 11, "=>gfx1031"),
@@ -163,7 +163,7 @@ fn tools(bench: &Bench, clang: &Clang, scratch: &Scratch, replaced: &[(&str, &st
     let known = bench.userland.outside(&real).is_dir();
     assert!(known, "the real tools are not in {real}");
     std::fs::create_dir_all(scratch.outside("tools")).unwrap();
-    for tool in ["lld", "ld.lld", "clang-offload-bundler", "clang-linker-wrapper"] {
+    for tool in ["lld", "ld.lld", "clang-offload-bundler", "clang-linker-wrapper", "llvm-offload-binary"] {
         match replaced.iter().find(|(name, _)| *name == tool) {
             Some((_, script)) => {
                 scratch.script(&format!("tools/{tool}"), &script.replace("REAL", &format!("{real}/{tool}")))
