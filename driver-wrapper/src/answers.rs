@@ -13,7 +13,7 @@ use hotswap_report::{Diagnostic, SourceText, codes};
 use hotswap_targets::Processor;
 use std::ffi::OsString;
 
-/// What the answers change in a command.
+/// The changes to a command that follow from the answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consequences {
     /// Words that request what has to be compiled, and take back what need not be.
@@ -22,7 +22,7 @@ pub struct Consequences {
     pub findings: TextFindings,
     /// Targets for which some units of a link lend the bitcode of another processor.
     pub lent: Vec<String>,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<Diagnostic>,
     /// One line for each target, for `--hotswap-explain`.
     pub lines: Vec<String>,

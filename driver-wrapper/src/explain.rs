@@ -25,7 +25,7 @@ pub struct Explanation<'a> {
     pub launch: &'a Launch,
     /// Words that are put in front.
     pub added: &'a [OsString],
-    /// What the sources said about the targets that would be derived.
+    /// The sources' answers about the targets that would be derived.
     pub asked: &'a Consequences,
     /// Words behind the user's for the host linker.
     pub back: &'a [OsString],

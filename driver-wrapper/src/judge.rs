@@ -60,7 +60,7 @@ pub struct WithPlan {
     pub bare_output: bool,
     /// What one compilation may serve, where that was asked for.
     pub coalescing: Option<Coalescing>,
-    /// What the sources are asked before anything is derived from what they compile to.
+    /// Questions to the sources, asked before code is derived from what they compile to.
     pub questions: Vec<Question>,
 }
 

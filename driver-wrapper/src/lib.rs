@@ -200,7 +200,7 @@ impl Call {
         find::find(&Search { cxx: self.cxx, named, rocm_path, path, ourselves: Some(&self.ourselves) })
     }
 
-    /// What the sources say about the targets that would be derived.
+    /// Asks the sources about the targets that would be derived.
     fn ask(&self, judgement: &Judgement, clang: &Path, mode: Option<&'static str>) -> Result<Consequences, Diagnostic> {
         let mut found = Consequences::default();
         let Decision::WithPlan(plan) = &judgement.decision else { return Ok(found) };

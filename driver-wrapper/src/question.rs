@@ -48,7 +48,7 @@ impl Question {
     }
 }
 
-/// What the plan and coalescing ask.
+/// The questions of the plan and of coalescing.
 pub fn questions(command: &Command, words: &[OsString], plan: &Plan, coalescing: Option<&Coalescing>) -> Vec<Question> {
     let classes = coalescing.iter().flat_map(|coalescing| &coalescing.classes);
     let mut asked: Vec<Question> = classes.filter(|_| command.has_hip_source()).map(of_class).collect();

@@ -37,7 +37,7 @@ use std::thread;
 /// A place in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// What the text asks for there, if it was found.
+    /// The macro that the text uses there, if it was found.
     pub name: Option<String>,
     /// File as the preprocessor names it.
     pub file: String,

@@ -15,7 +15,7 @@ pub(crate) struct Context {
     pub(crate) tool: Tool,
     /// Hash and text of the plan; absent outside builds with a plan.
     plan: Option<(String, String)>,
-    /// What the source's text says about the plan's targets.
+    /// Findings about the source's text for the plan's targets, as text.
     findings: String,
     /// Targets for which units of a link lend the bitcode of another processor, separated by blanks.
     lent: String,
@@ -76,7 +76,7 @@ impl Context {
         Ok(plan)
     }
 
-    /// What the source's text says about the plan's targets; nothing where no source was at hand.
+    /// The findings about the source's text for the plan's targets; none where no source was at hand.
     pub(crate) fn text_findings(&self) -> Result<TextFindings, Diagnostic> {
         TextFindings::parse(&self.findings)
     }

@@ -259,7 +259,7 @@ fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Di
     Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
 }
 
-/// What became of a plan in one container.
+/// The outcome of a plan in one container.
 struct Followed {
     text: String,
     problems: Vec<Diagnostic>,

@@ -84,7 +84,7 @@ fn made_by(record: &EntryRecord) -> String {
     }
 }
 
-/// What the record says of the source's text, where that is not simply the same for both processors.
+/// The record's word on the source's text, unless it is the same for both processors.
 fn text_of_source(record: &EntryRecord) -> Option<String> {
     let evidence = record.text_evidence.as_deref();
     let with = |what: &str| evidence.map_or_else(|| what.to_owned(), |evidence| format!("{what}: {evidence}"));

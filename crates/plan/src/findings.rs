@@ -1,4 +1,4 @@
-//! What the source's text says about the targets of one command, and how it travels between the tools.
+//! The findings about the source's text for the targets of one command, and how they travel between the tools.
 //!
 //! The wrapper has the source and asks it; the tools that put the fat binary together have the code objects and need the
 //! answer: which code object a target is derived from, or that it was compiled. The findings travel in an environment
@@ -16,12 +16,12 @@ use hotswap_report::{Diagnostic, SourceText, codes};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What is known about one target.
+/// The finding about one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextFinding {
     /// Processor.
     pub target: String,
-    /// What the text says.
+    /// Whether the text is the same.
     pub status: SourceText,
     /// Processor whose code object the target's is derived from; `None` leaves the choice to the plan.
     pub source: Option<String>,
@@ -29,7 +29,7 @@ pub struct TextFinding {
     pub evidence: Option<String>,
 }
 
-/// What is known about the targets of one command; targets that are not listed were not asked about.
+/// The findings about the targets of one command; targets that are not listed were not asked about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextFindings {
     list: Vec<TextFinding>,

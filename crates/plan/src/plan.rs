@@ -19,7 +19,7 @@ pub enum Policy {
     Keep,
 }
 
-/// What happens where the source's text depends on the name of the GPU.
+/// The policy for a source whose text depends on the name of the GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NamesPolicy {
     /// The source is compiled for the target as well.
@@ -57,7 +57,7 @@ pub struct Plan {
     pub patches: BTreeSet<String>,
     /// What happens when a target cannot be made.
     pub policy: Policy,
-    /// What happens where the source's text depends on the name of the GPU.
+    /// The policy for a source whose text depends on the name of the GPU.
     pub names: NamesPolicy,
     /// Whether pairs may be applied that nothing but the compatibility matrix speaks for.
     pub experimental: bool,

@@ -12,7 +12,7 @@ pub const PATCHES: &str = "--hotswap-patches=";
 pub const POLICY: &str = "--hotswap-policy=";
 /// What is allowed beyond validated pairs, in place of a token: `experimental`.
 pub const ALLOW: &str = "--hotswap-allow=";
-/// What happens where the text depends on the name of the GPU, in place of a token: `compile`, `error`, `warn` or `derive`.
+/// Policy for a text that depends on the name of the GPU, in place of a token: `compile`, `error`, `warn` or `derive`.
 pub const NAMES: &str = "--hotswap-names=";
 /// Compile once for each class of identical siblings: `1` or `0`.
 pub const COALESCE: &str = "--hotswap-coalesce=";

@@ -91,10 +91,10 @@ pub struct EntryRecord {
     /// SHA-256 of that code object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_sha256: Option<String>,
-    /// What is known of the source's text, for entries that a plan is about.
+    /// Whether the source's text is the same for both processors, for entries that a plan is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<SourceText>,
-    /// What in the text depends on the processor, or why nothing was asked: one line.
+    /// The place in the text that depends on the processor, or why nothing was asked: one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_evidence: Option<String>,
     /// Patch families that acted, in their order.

@@ -20,7 +20,7 @@ const LEFT_OUT_WITH_VALUE: &[&str] = &["-MJ", "-gen-cdb-fragment-path", "-dumpdi
 pub struct Preprocessor<'a> {
     /// The real clang.
     pub clang: &'a Path,
-    /// What makes it the driver that was called.
+    /// The word that selects the driver mode that was called.
     pub mode: Option<&'static str>,
     /// The words.
     pub words: &'a [OsString],
@@ -44,7 +44,7 @@ impl Preprocessor<'_> {
         output(self.clang, &self.device_words(program, id, first, &["-E", "-o", "-"]))
     }
 
-    /// What clang says about a program that it cannot preprocess.
+    /// Clang's messages about a program that it cannot preprocess.
     pub(super) fn complaints(&self, program: &Program, id: &str, first: &[OsString]) -> Option<String> {
         let words = self.device_words(program, id, first, &["-E", "-o", "/dev/null"]);
         let said = clang(self.clang, &words).stderr(Stdio::piped()).output().ok()?;
@@ -118,7 +118,7 @@ fn clang(clang: &Path, words: &[OsString]) -> Process {
     process
 }
 
-/// What clang prints with those words; `None` if it fails. What it has to say is said again by the compilation.
+/// Clang's output with those words; `None` if it fails. The compilation repeats its messages.
 fn output(program: &Path, words: &[OsString]) -> Option<Vec<u8>> {
     let mut child = clang(program, words).stdout(Stdio::piped()).spawn().ok()?;
     let mut text = Vec::new();

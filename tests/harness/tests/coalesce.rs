@@ -233,6 +233,6 @@ fn one_compilation_serves_identical_siblings() {
 
 #[test]
 fn a_plan_derives_what_clang_would_compile() {
-    // What is asked is the same as above, so each case meets one clang; the one that compares names meets all.
+    // The questions are those of the test above, so each case meets one clang; the one that compares names meets all.
     all_equal_clangs_own(Way::Plan, |case, turn| case.gpus == RDNA2 && (turn == 0 || case.text == COMPARES_NAME));
 }
