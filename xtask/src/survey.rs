@@ -44,7 +44,7 @@ const fn wheel(name: &'static str, version: &'static str, python: &'static str) 
 const PACKAGES: &[Package] = &[
     sid("librocrand1"), experimental("librocrand1"),
     sid("librocsparse1"), experimental("librocsparse1"),
-    experimental("librocblas5"), experimental("librocsolver0"),
+    sid("librocblas4"), experimental("librocblas5"), sid("librocsolver0"), experimental("librocsolver0"),
     experimental("libhipblaslt1"), experimental("librccl1"),
     sid("migraphx-tools"), sid("libmagma2-rocm"), experimental("librpp2-hip"), sid("libggml0-backend-hip"),
     wheel("tensorflow-rocm", "2.14.0.600", "3.11"),
@@ -89,7 +89,7 @@ const INTRODUCTION: &str = "\
 <!-- Written by `cargo xtask survey`; do not edit. -->
 
 What `hotswap retarget --dry-run` says of libraries of Debian and of wheels of PyPI, for all targets of validated pairs.
-*Right*: code can be made for these GPUs. *By name*: the host part chooses kernels by the GPU's name, and would start
+*Right*: code can be made for these GPUs; no choice by the GPU's name that HotSwap knows was found in the file. *By name*: the host part chooses kernels by the GPU's name, and would start
 others there than the code was compiled for (README, \"Code that asks for the name of the GPU\"). *Checks*: the code does not
 pass the checks of the pair. GPUs that a file has code for, and those that it has no source for, are not told. The sources
 are the best in each fat binary; a target is right only if it is right in all fat binaries with a source for it.

@@ -130,23 +130,61 @@ fn cargo_test(mut command: Command, words: &[&str], options: &Options) -> Comman
     command
 }
 
-/// Runs cargo test with its output shown, and adds up its result lines.
+/// Runs cargo test with its output shown, adds up its result lines, and tells which test programs took longest.
 fn count_tests(mut command: Command, count: &mut Count) -> Outcome {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    // One pipe for both: cargo names the program on standard error, its result is on standard output.
+    let (reader, writer) = std::io::pipe()?;
+    let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    drop(command); // it holds the pipe open
     let before = count.failed;
-    for line in child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n')) {
+    let mut programs = Programs::default();
+    for line in BufReader::new(reader).split(b'\n') {
         let line = line?;
         let mut out = std::io::stdout().lock();
         out.write_all(&line).and_then(|()| out.write_all(b"\n")).during("write", "standard output".as_ref())?;
         let text = String::from_utf8_lossy(&line);
         count.skipped += usize::from(text.contains(hotswap_userland::SKIPPED));
+        programs.see(&text);
         if let Some((passed, failed)) = result_line(&text) {
             count.passed += passed;
             count.failed += failed;
         }
     }
+    programs.print();
     let status = child.wait()?;
     if status.success() || count.failed > before { Ok(()) } else { fail(format!("cargo test failed: {status}")) }
+}
+
+/// The time of each test program, from the lines of cargo and of the test harness.
+#[derive(Default)]
+struct Programs {
+    /// The program that runs.
+    name: String,
+    times: Vec<(f64, String)>,
+}
+
+impl Programs {
+    /// `Running tests/cases.rs (target/debug/deps/cases-0a1b)`, and the seconds at the end of a result line.
+    fn see(&mut self, line: &str) {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix("Running ").or_else(|| line.strip_prefix("Doc-tests ")) {
+            name.clone_into(&mut self.name);
+        } else if let Some((_, time)) =
+            line.strip_prefix("test result: ").and_then(|rest| rest.split_once("finished in "))
+            && let Ok(seconds) = time.trim_end_matches('s').parse()
+        {
+            self.times.push((seconds, self.name.clone()));
+        }
+    }
+
+    fn print(&mut self) {
+        const SHOWN: usize = 25;
+        self.times.sort_by(|one, other| other.0.total_cmp(&one.0));
+        println!("\nTest programs that took longest:");
+        for (seconds, name) in self.times.iter().take(SHOWN) {
+            println!("  {seconds:>8.1} s  {name}");
+        }
+    }
 }
 
 /// `test result: ok. 3 passed; 1 failed; …`
@@ -162,6 +200,14 @@ fn result_line(line: &str) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_belong_to_programs() {
+        let mut programs = Programs::default();
+        programs.see("     Running tests/cases.rs (target/debug/deps/cases-0a1b)");
+        programs.see("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.50s");
+        assert_eq!(programs.times, [(2.5, "tests/cases.rs (target/debug/deps/cases-0a1b)".to_owned())]);
+    }
 
     #[test]
     fn cargo_result_lines_are_counted() {

@@ -2,7 +2,8 @@
 //!
 //! Each round runs every contestant once, in an order that moves on by one each round, so that a
 //! machine which gets slower or faster meanwhile favours nobody. What is compared is the median of
-//! the rounds' differences and of their ratios, not the difference of medians.
+//! the rounds' differences and of their ratios, not the difference of medians. Processor time stands beside it: it is what
+//! other load on the machine disturbs least.
 
 use crate::outcome::{Outcome, fail};
 use crate::run;
@@ -40,6 +41,8 @@ struct Score {
     more: f64,
     /// Median of the rounds' ratios to the first contestant.
     ratio: f64,
+    /// Median of the rounds' ratios of processor time to the first contestant; 0 where it is too short to be told.
+    cpu_ratio: f64,
 }
 
 impl Contest {
@@ -48,20 +51,25 @@ impl Contest {
     pub(crate) fn run(&self, env: &[(&str, String)]) -> Outcome<bool> {
         println!("\n{} ({} rounds)", self.question, self.rounds);
         let mut times = vec![Vec::with_capacity(self.rounds); self.contestants.len()];
+        let mut cpu = times.clone();
         // One round more than counted: the first one warms the caches.
         for round in 0..=self.rounds {
             for turn in 0..self.contestants.len() {
                 let index = (round + turn) % self.contestants.len();
-                let time = time(&self.contestants[index], env)?;
+                let (time, ticks) = time(&self.contestants[index], env)?;
                 if round > 0 {
                     times[index].push(time.as_secs_f64() * 1000.0);
+                    cpu[index].push(ticks);
                 }
             }
         }
-        let scores: Vec<Score> = times.iter().map(|times_of| score(times_of, &times[0])).collect();
+        let scores: Vec<Score> =
+            times.iter().zip(&cpu).map(|(time, cpu_time)| score((time, cpu_time), (&times[0], &cpu[0]))).collect();
         for (contestant, score) in self.contestants.iter().zip(&scores) {
-            let Score { median, best, more, ratio } = score;
-            println!("  {:<28} {median:>9.2} ms (best {best:.2})  {more:>+8.2} ms  × {ratio:.3}", contestant.name);
+            let Score { median, best, more, ratio, cpu_ratio } = score;
+            let name = contestant.name;
+            print!("  {name:<37} {median:>9.2} ms (best {best:.2})  {more:>+8.2} ms  × {ratio:.3}");
+            println!("{}", if *cpu_ratio > 0.0 { format!("  processor time × {cpu_ratio:.3}") } else { String::new() });
         }
         let second = &scores[1];
         let (holds, text) = match self.limit {
@@ -73,16 +81,29 @@ impl Contest {
     }
 }
 
-fn time(contestant: &Contestant, env: &[(&str, String)]) -> Outcome<Duration> {
+fn time(contestant: &Contestant, env: &[(&str, String)]) -> Outcome<(Duration, f64)> {
     if let Some(before) = &contestant.before {
         run::output(&mut command(before, env))?;
     }
     let mut command = command(&contestant.words, env);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let start = Instant::now();
+    let (start, ticks) = (Instant::now(), children_ticks());
     let status = command.status()?;
-    let time = start.elapsed();
-    if status.success() { Ok(time) } else { fail(format!("`{}`: {status}", shell_words::join(&contestant.words))) }
+    let (time, ticks) = (start.elapsed(), children_ticks() - ticks);
+    if status.success() {
+        Ok((time, ticks))
+    } else {
+        fail(format!("`{}`: {status}", shell_words::join(&contestant.words)))
+    }
+}
+
+/// Processor time of all children that have ended, and of theirs, in ticks of the kernel's clock (`cutime` and `cstime` of
+/// proc(5)); 0 without /proc.
+fn children_ticks() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field is the program's name in parentheses, with whatever is in it.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<f64>().ok()).sum()
 }
 
 fn command(words: &[String], env: &[(&str, String)]) -> Command {
@@ -92,13 +113,18 @@ fn command(words: &[String], env: &[(&str, String)]) -> Command {
     command
 }
 
-fn score(times: &[f64], base: &[f64]) -> Score {
+/// Elapsed and processor time of all rounds, and those of the first contestant.
+fn score((times, cpu): (&[f64], &[f64]), (base, cpu_base): (&[f64], &[f64])) -> Score {
+    /// Ticks below which the kernel's clock is too coarse for a ratio.
+    const FEWEST_TICKS: f64 = 20.0;
     let pairs = || times.iter().zip(base);
+    let is_told = cpu.iter().chain(cpu_base).all(|ticks| *ticks >= FEWEST_TICKS);
     Score {
         median: median(times.to_vec()),
         best: times.iter().copied().fold(f64::INFINITY, f64::min),
         more: median(pairs().map(|(time, base)| time - base).collect()),
         ratio: median(pairs().map(|(time, base)| time / base).collect()),
+        cpu_ratio: if is_told { median(cpu.iter().zip(cpu_base).map(|(cpu, base)| cpu / base).collect()) } else { 0.0 },
     }
 }
 
@@ -121,9 +147,10 @@ mod tests {
         assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(vec![4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
         // The machine slowed down tenfold in the last round; the second one always costs 1 more.
-        let score = score(&[11.0, 12.0, 101.0], &[10.0, 11.0, 100.0]);
+        let score = score((&[11.0, 12.0, 101.0], &[30.0, 30.0, 60.0]), (&[10.0, 11.0, 100.0], &[20.0, 20.0, 20.0]));
         assert!((score.more - 1.0).abs() < 1e-9);
         assert!(score.ratio < 1.1);
+        assert!((score.cpu_ratio - 1.5).abs() < 1e-9);
     }
 
     #[test]
