@@ -11,7 +11,7 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-targets", &["hotswap-report"]),
     ("hotswap-code-object", &["hotswap-report", "hotswap-targets"]),
     ("hotswap-bundle", &["hotswap-report", "hotswap-targets", "hotswap-code-object"]),
-    ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
+    ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     // What others may link against: plain C types, nothing of ours.
     ("hotswap-family-abi", &[]),
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-isa",

@@ -1,5 +1,5 @@
 //! Changes to the label of a code object: header flags, ABI version, the target's name in the note, its number in the
-//! constant of ROCm's device library.
+//! constant of ROCm's device library, user SGPRs that it needs.
 //!
 //! Everything else stays; the caller reads the result again with [`CodeObject::parse`], which checks
 //! that header and note agree, and compares by [`crate::same_but_for_label`].
@@ -10,6 +10,7 @@ use crate::object_file::{ABI_VERSION, E_FLAGS};
 use crate::patch::Patch;
 use crate::relabel;
 use crate::target_text::TargetText;
+use crate::user_sgprs;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::Processor;
 
@@ -22,13 +23,16 @@ pub struct Edit<'o, 'a> {
     note: Patch,
     /// Where the constants of the device library are, and their new number.
     isa_versions: Vec<(usize, u32)>,
+    /// Where COMPUTE_PGM_RSRC2 of kernels is that get more user SGPRs, and its new value.
+    user_sgprs: Vec<(usize, u32)>,
 }
 
 impl<'o, 'a> Edit<'o, 'a> {
     /// A copy without a change.
     pub fn new(object: &'o CodeObject<'a>) -> Self {
         let note = Patch::none(object.bytes().len());
-        Self { object, flags: object.e_flags(), abi_version: object.abi_version(), note, isa_versions: Vec::new() }
+        let (flags, abi_version) = (object.e_flags(), object.abi_version());
+        Self { object, flags, abi_version, note, isa_versions: Vec::new(), user_sgprs: Vec::new() }
     }
 
     /// Replaces `e_flags`.
@@ -72,6 +76,14 @@ impl<'o, 'a> Edit<'o, 'a> {
         Ok(self.isa_versions.len())
     }
 
+    /// Adds unused user SGPRs to kernels in waves of 32 lanes that set up fewer than 16 registers, if `target`, or a
+    /// processor that it covers, needs them; how many kernels. Their work-group IDs move: that the code reads none of them is
+    /// for the caller to know.
+    pub fn raise_user_sgprs(&mut self, target: &Processor) -> usize {
+        self.user_sgprs = user_sgprs::raised(self.object, target);
+        self.user_sgprs.len()
+    }
+
     /// The changed file.
     pub fn finish(self) -> Vec<u8> {
         let old = self.object.bytes().to_vec();
@@ -81,8 +93,8 @@ impl<'o, 'a> Edit<'o, 'a> {
     /// What is new in the changed file.
     pub fn patch(self) -> Patch {
         let mut patch = self.note;
-        for (at, number) in self.isa_versions {
-            patch.put(at, number.to_le_bytes().to_vec());
+        for (at, word) in self.isa_versions.into_iter().chain(self.user_sgprs) {
+            patch.put(at, word.to_le_bytes().to_vec());
         }
         if self.flags != self.object.e_flags() {
             patch.put(E_FLAGS, self.flags.to_le_bytes().to_vec());

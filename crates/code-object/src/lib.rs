@@ -30,6 +30,7 @@ mod relabel;
 mod same;
 mod symbols;
 mod target_text;
+mod user_sgprs;
 
 pub use count::kernel_count;
 pub use descriptor::Descriptor;

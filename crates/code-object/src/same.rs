@@ -12,6 +12,7 @@
 //! | their rows and their `DT_*` entries | addresses and offsets, which must lead to them |
 //! | behind the old end | the note alone |
 //! | `__oclc_ISA_version`, by symbol | the number of each file's own target |
+//! | user SGPR count of descriptors | so that they are 16 with the system SGPRs, which were fewer, in waves of 32 lanes, where the new target needs 16 |
 
 use crate::descriptor::MANY;
 use crate::elf::Kind;
@@ -19,6 +20,7 @@ use crate::note::respelled;
 use crate::object_file::{ABI_VERSION, CodeObject, E_FLAGS};
 use crate::patch::{Patch, Piece};
 use crate::relabel::{Layout, Place, section_row, segment_row};
+use hotswap_targets::{Capability, find};
 use object::LittleEndian as LE;
 use object::elf;
 use std::ops::Range;
@@ -75,7 +77,8 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Resu
 
 /// The bytes are the same but for what follows from another name of the target.
 fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Result<(), String> {
-    let numbers = numbers(old, new)?;
+    let mut numbers = numbers(old, new)?;
+    numbers.extend(user_sgprs(old, new)?);
     let mut allowed = vec![ABI_VERSION..ABI_VERSION + 1, E_FLAGS..E_FLAGS + 4];
     allowed.extend(numbers.iter().cloned());
     if old.note().target.len() == new.note().target.len() {
@@ -240,6 +243,37 @@ fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize
     let ranges: Option<Vec<_>> = found.into_iter().collect();
     let ranges = ranges.filter(|ranges| ranges.iter().all(right));
     ranges.ok_or_else(|| "the number in `__oclc_ISA_version` is not the target's".to_owned())
+}
+
+/// COMPUTE_PGM_RSRC2 of kernels that got user SGPRs.
+///
+/// The bits are read here without the table of fields by which they were written.
+fn user_sgprs(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
+    let needs_16 = |object: &CodeObject<'_>| {
+        let target = object.target_id().processor;
+        let mut runners = target.covers.iter().filter_map(|name| find(name)).chain([target]);
+        runners.any(|runner| runner.has(Capability::UserSgprInit16Bug))
+    };
+    let is_needed = needs_16(new) && !needs_16(old);
+    let mut found = Vec::new();
+    for (was, is) in old.descriptors().iter().zip(new.descriptors()) {
+        let word = |bytes: &[u8], start: usize| {
+            let word = bytes.get(start..start + 4).and_then(|word| word.try_into().ok());
+            word.map_or(0, u32::from_le_bytes)
+        };
+        let (before, after) = (word(old.bytes(), was.range.start + 52), word(new.bytes(), is.range.start + 52));
+        let in_wave32 = word(old.bytes(), was.range.start + 56) & 1 << 10 != 0;
+        let has_enough = (after >> 1 & 31) + (after >> 7 & 0xf).count_ones() >= 16;
+        check(!is_needed || !in_wave32 || has_enough, "the setup of a kernel's registers, which is too small,")?;
+        if was.range != is.range || before == after {
+            continue;
+        }
+        let system = (before >> 7 & 0xf).count_ones();
+        let is_raised = (before >> 1 & 31) + system < 16 && after == before & !(31 << 1) | (16 - system) << 1;
+        check(is_needed && in_wave32 && is_raised, "the setup of a kernel's registers")?;
+        found.push(is.range.start + 52..is.range.start + 56);
+    }
+    Ok(found)
 }
 
 /// Every byte up to the old end outside of the allowed ranges.

@@ -12,7 +12,7 @@
 use crate::checks::findings::Findings;
 use crate::checks::reading::{Reading, Unknown, waves};
 use crate::checks::stretches::{self, Stretch};
-use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, Pair, rules};
+use crate::checks::{KernelFacts, OF_KERNEL, OF_OBJECT, OF_PROGRAM, Pair, rules};
 use crate::{Verdict, verdict};
 use hotswap_code_object::{CodeMap, CodeObject, Kernel, Symbol, SymbolKind};
 use hotswap_report::{Diagnostic, codes};
@@ -52,7 +52,7 @@ checks! {
     WaveSize "wave-size" "Does the target have waves of the size that each kernel asks for?",
     Lds "lds" "Does the static LDS of each kernel fit the target?",
     VgprFit "vgpr-fit" "Do the largest workgroups of each kernel fit the vector registers of the target?",
-    UserSgprs16 "user-sgprs-16" "Does each kernel in waves of 32 lanes set up the 16 scalar registers that the target needs?",
+    UserSgprs16 "user-sgprs-16" "Does each kernel in waves of 32 lanes set up the 16 scalar registers that the target needs, or read none that moves when user registers are added?",
     SameInstructions "same-instructions" "Is every instruction there on the target, with the same operands and the same meaning?",
     D16Loads "d16-loads" "Is the code free of 16-bit loads into one half of a register, which lose the other half under SRAMECC?",
     ImageSampling "image-sampling" "Is the code free of image sampling, which the target accelerates and needs waits around?",
@@ -144,6 +144,12 @@ pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -
             if let Some(why) = judge(&pair, &kernel) {
                 findings.add(*check, Some(kernel.metadata.name), offset, None, || why);
             }
+        }
+    }
+    for (check, judge) in OF_PROGRAM.iter().filter(|(check, _)| wanted(check)) {
+        checked.ran.push(Ran { check: *check, judged: object.descriptors().len() as u64 });
+        for (kernel, offset, why) in judge(&pair, object) {
+            findings.add(*check, Some(kernel), offset, None, || why);
         }
     }
     let mut found = findings.report(&pair);

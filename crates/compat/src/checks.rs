@@ -110,12 +110,14 @@ pub(crate) const OF_OBJECT: &[(Check, ObjectCheck)] =
     &[(Check::CodeObjectVersion, code_object_version::judge), (Check::Features, features::judge)];
 
 /// Checks of each kernel.
-pub(crate) const OF_KERNEL: &[(Check, KernelCheck)] = &[
-    (Check::WaveSize, wave_size::judge),
-    (Check::Lds, lds::judge),
-    (Check::VgprFit, vgpr_fit::judge),
-    (Check::UserSgprs16, user_sgprs16::judge),
-];
+pub(crate) const OF_KERNEL: &[(Check, KernelCheck)] =
+    &[(Check::WaveSize, wave_size::judge), (Check::Lds, lds::judge), (Check::VgprFit, vgpr_fit::judge)];
+
+/// A question about all kernels and the program they are: kernels, with the places of their descriptors, and what is wrong.
+pub(crate) type ProgramCheck = for<'o> fn(&Pair, &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)>;
+
+/// Checks of what the program does with its registers.
+pub(crate) const OF_PROGRAM: &[(Check, ProgramCheck)] = &[(Check::UserSgprs16, user_sgprs16::judge)];
 
 /// Instructions that are no good on the target.
 pub(crate) struct Rule {

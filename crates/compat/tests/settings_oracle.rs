@@ -194,14 +194,15 @@ fn unexplained(pair: &Pair, one: &CodeObject<'_>, other: &CodeObject<'_>) -> Vec
     found
 }
 
-/// How many files are equal and set aside, or what is wrong.
-fn judge(compiler: &mut Compiler<'_>, pair: &Pair, level: &str) -> Result<[usize; 2], String> {
+/// How many files are equal, are set aside, and are refused because work-group IDs would move (their code is compared all the
+/// same), or what is wrong.
+fn judge(compiler: &mut Compiler<'_>, pair: &Pair, level: &str) -> Result<[usize; 3], String> {
     let words = words(pair, compiler.clang);
     let names = [("", pair.source), (&*words, pair.target), ("", pair.target)];
     let keys = names.map(|(words, name)| compiler.compile(name, level, words));
     let [source, as_source, target] = [0, 1, 2].map(|index: usize| &compiler.made[&keys[index]]);
     let by_registers = differing(pair).any(|setting| compiler.clang >= setting.until);
-    let mut counted = [0, 0];
+    let mut counted = [0, 0, 0];
     for file in &compiler.files {
         if HELD.contains(&(pair.target, file)) {
             continue;
@@ -209,7 +210,10 @@ fn judge(compiler: &mut Compiler<'_>, pair: &Pair, level: &str) -> Result<[usize
         let [one, like, other] =
             [source, as_source, target].map(|made| CodeObject::parse(&made.objects[file]).unwrap());
         let id = TargetId { processor: find(pair.target).unwrap(), ..one.target_id() };
-        check(&one, &id).map_err(|found| format!("{file}: {}", found[0]))?;
+        match check(&one, &id) {
+            Err(found) if found.iter().all(|error| error.what.contains("scalar registers")) => counted[2] += 1,
+            outcome => drop(outcome.map_err(|found| format!("{file}: {}", found[0]))?),
+        }
         let strange = unexplained(pair, &one, &other);
         if !strange.is_empty() {
             return Err(format!("{file}: no setting explains {}", strange.join("; ")));
@@ -235,18 +239,21 @@ fn nothing_but_settings_lies_between_the_members_of_a_pair() {
     let files = corpus(&bench);
     assert!(files.len() > 8);
     let all = std::env::var(ENV_ALL).as_deref() == Ok("all");
-    let (mut equal, mut aside, mut wrong) = (0, 0, Vec::new());
+    let (mut counted, mut wrong) = ([0; 3], Vec::new());
     for (turn, clang) in bench.versions.iter().enumerate() {
         let levels = if all { LEVELS } else { &LEVELS[turn % LEVELS.len()..][..1] };
         let mut compiler = Compiler { bench: &bench, clang: *clang, files: files.clone(), made: BTreeMap::new() };
         for (level, pair) in levels.iter().flat_map(|level| measured().into_iter().map(move |pair| (level, pair))) {
             match judge(&mut compiler, &pair, level) {
-                Ok([one, other]) => (equal, aside) = (equal + one, aside + other),
+                Ok(files) => counted.iter_mut().zip(files).for_each(|(sum, count)| *sum += count),
                 Err(what) => wrong.push(format!("clang {clang} {level} {}=>{}: {what}", pair.source, pair.target)),
             }
         }
     }
-    say(&format!("settings: {equal} files the same code, {aside} set aside for their registers"));
+    let [equal, aside, refused] = counted;
+    say(&format!(
+        "settings: {equal} files the same code, {aside} set aside for their registers, {refused} refused for work-group IDs"
+    ));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

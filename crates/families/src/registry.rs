@@ -464,7 +464,7 @@ mod tests {
             "vop3px2_src2",
         ];
         let function = ["mode_setreg", "wmma_wait", "wmma_hazard"];
-        let object = ["machine_flags", "target_note", "oclc_isa_version"];
+        let object = ["machine_flags", "target_note", "oclc_isa_version", "user_sgpr_count"];
         assert_eq!(names(Registry::installed()), [&instruction[..], &function, &object].concat());
         assert_eq!(names(&Registry::install(&[])), [""; 0]);
         let mut one = Registry::install(&[]);

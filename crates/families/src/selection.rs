@@ -5,7 +5,7 @@ use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, codes};
 
 /// The families that make an alias: everything in which objects of identical siblings differ.
-pub const ALIAS_FAMILIES: &[&str] = &["machine_flags", "oclc_isa_version", "target_note"];
+pub const ALIAS_FAMILIES: &[&str] = &["machine_flags", "oclc_isa_version", "target_note", "user_sgpr_count"];
 
 /// Families whose instructions source code names (builtins, assembly), and LLVM 24 takes over as they are for
 /// gfx1250-strict as well: code that was written for another stepping keeps what differs.
@@ -69,7 +69,10 @@ mod tests {
         plan.add_patches("target_note").unwrap();
         assert_eq!(families_of(&plan).unwrap(), ["target_note"]);
         plan.add_pairs("gfx1030=>gfx1031").unwrap();
-        assert_eq!(families_of(&plan).unwrap(), ["machine_flags", "oclc_isa_version", "target_note"]);
+        assert_eq!(
+            families_of(&plan).unwrap(),
+            ["machine_flags", "oclc_isa_version", "target_note", "user_sgpr_count"]
+        );
         plan.add_patches("teleport").unwrap();
         let error = families_of(&plan).unwrap_err();
         assert_eq!((error.code, error.what.as_str()), (codes::UNKNOWN_FAMILY, "`teleport`"));

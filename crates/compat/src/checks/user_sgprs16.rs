@@ -1,16 +1,97 @@
 //! `gfx1100` and `gfx1102` start waves of 32 lanes with wrong scalar registers unless at least 16 are set up. Their
-//! compilers ask for more user registers than they need; code for other processors cannot be changed to do so, because
-//! the registers behind them would move.
+//! compilers ask for more user registers than they need. In code for other processors the family `user_sgpr_count` does so
+//! afterwards, and that moves the system registers, which stand behind the user registers: the workgroup's IDs and its
+//! information. Clang enables at least one of them in each kernel. So a kernel is right only if it reads none of them
+//! where they were: none is live when it begins.
+//!
+//! Invariant: what is live is never too little ([`hotswap_program::Liveness`]); an unknown call or jump needs everything.
 
 use super::{KernelFacts, Pair};
+use hotswap_code_object::CodeObject;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_program::{BankMap, Dead, Live, Liveness, Program, Source, Summaries};
 use hotswap_targets::Capability;
 
 const LEAST: u32 = 16;
 
-pub(super) fn judge(pair: &Pair, kernel: &KernelFacts<'_>) -> Option<String> {
-    let target = pair.runner_with(Capability::UserSgprInit16Bug).filter(|_| kernel.lanes == 32)?;
-    let resources = kernel.resources2();
-    // Bits 1 to 5: user registers; 7 to 10: workgroup ids x, y, z and the workgroup's information.
-    let count = (resources >> 1 & 31) + (resources >> 7 & 15).count_ones();
-    (count < LEAST).then(|| format!("the kernel sets up {count} scalar registers; {target} needs at least {LEAST}"))
+/// Kernels that cannot get more user registers: name, place of the descriptor, and why.
+pub(super) fn judge<'o>(pair: &Pair, object: &'o CodeObject<'_>) -> Vec<(&'o str, u64, String)> {
+    let Some(target) = pair.runner_with(Capability::UserSgprInit16Bug) else { return Vec::new() };
+    let few = |kernel: &KernelFacts<'_>| kernel.lanes == 32 && Setup::of(kernel).count() < LEAST;
+    let kernels: Vec<_> = KernelFacts::all(object).filter(few).collect();
+    let programs = if kernels.is_empty() { Vec::new() } else { programs(object) };
+    let why = |kernel: &KernelFacts<'_>| {
+        let setup = Setup::of(kernel);
+        let found = setup.first_read(&programs, kernel.descriptor.entry)?;
+        let count = setup.count();
+        Some(format!(
+            "the kernel sets up {count} scalar registers; {target} needs at least {LEAST}, and {found} moves then"
+        ))
+    };
+    let judged = kernels.iter().map(|kernel| (kernel, why(kernel)));
+    judged
+        .filter_map(|(kernel, why)| Some((kernel.metadata.name, kernel.descriptor.range.start as u64, why?)))
+        .collect()
+}
+
+/// The scalar registers that a kernel begins with.
+struct Setup {
+    user: u32,
+    system: u32,
+}
+
+impl Setup {
+    fn of(kernel: &KernelFacts<'_>) -> Self {
+        let resources = kernel.resources2();
+        // Bits 1 to 5: user registers; 7 to 10: workgroup ids x, y, z and the workgroup's information.
+        Self { user: resources >> 1 & 31, system: (resources >> 7 & 15).count_ones() }
+    }
+
+    fn count(&self) -> u32 {
+        self.user + self.system
+    }
+
+    /// The first system register that the kernel may read, as half a sentence.
+    fn first_read(&self, programs: &[Whole<'_>], entry: u64) -> Option<String> {
+        let mut system = self.user..self.count();
+        if system.is_empty() {
+            return None;
+        }
+        let Some(live) = programs.iter().find_map(|program| program.live_at(entry)) else {
+            return Some("a register whose use is not known".to_owned());
+        };
+        let is_read = |index: &u32| {
+            let reg = Reg::new(RegFile::Sgpr, u16::try_from(*index).unwrap_or(u16::MAX), 1);
+            !live.is_dead(reg, Dead::InAllLanes)
+        };
+        system.find(is_read).map(|index| format!("s{index}, which it reads,"))
+    }
+}
+
+/// A section of code, and what is live in its functions.
+struct Whole<'o> {
+    program: Program<'o>,
+    banks: BankMap,
+    summaries: Summaries,
+}
+
+fn programs<'o>(object: &'o CodeObject<'_>) -> Vec<Whole<'o>> {
+    let sources = Source::of(object).unwrap_or_default();
+    let whole = |source| {
+        let program = Program::build(source);
+        let banks = BankMap::of(&program);
+        let summaries = Summaries::of(&program, &banks);
+        Whole { program, banks, summaries }
+    };
+    sources.into_iter().filter(|source| source.linked).map(whole).collect()
+}
+
+impl Whole<'_> {
+    /// What is live before the instruction at an address.
+    fn live_at(&self, entry: u64) -> Option<Live> {
+        let offset = u32::try_from(entry.checked_sub(self.program.source.address)?).ok()?;
+        let (function, _) = self.program.function_at(offset)?;
+        let liveness = Liveness::of(&self.program, function, &self.summaries, &self.banks);
+        Some(liveness.around(&self.program, &self.summaries, &self.banks, offset)?.0)
+    }
 }

@@ -13,6 +13,7 @@ mod mode_setreg;
 mod oclc_isa_version;
 mod target_note;
 mod tensor_mask;
+mod user_sgpr_count;
 mod vop3px2_src2;
 mod wmma_hazard;
 mod wmma_split;

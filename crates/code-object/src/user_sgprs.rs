@@ -1,0 +1,50 @@
+//! User SGPRs that waves of 32 lanes must have on processors with LLVM's `user-sgpr-init16-bug` (gfx1100, gfx1102): fewer than
+//! 16 registers are initialised wrongly there.
+//!
+//! Clang pads the user SGPRs with unused ones until they and the system SGPRs are 16, and writes that count. System SGPRs
+//! (work-group IDs and work-group information) follow the user SGPRs, so they move when user SGPRs are added. That the
+//! code reads none of them is for the pair's checks to show (`user-sgprs-16`), before this is done.
+//!
+//! Absent on purpose: scratch. From GFX11 on its base is no SGPR that the descriptor asks for.
+
+use crate::descriptor::Descriptor;
+use crate::kernel_descriptor::{self, KernelDescriptor};
+use crate::object_file::CodeObject;
+use hotswap_targets::{Capability, Processor, find};
+
+/// Registers that are initialised rightly.
+const ENOUGH: u64 = 16;
+/// COMPUTE_PGM_RSRC2 in the descriptor.
+const RESOURCES2: std::ops::Range<usize> = 52..56;
+
+/// Places in the file of COMPUTE_PGM_RSRC2 of kernels that need more user SGPRs on `target`, and its new value.
+pub(crate) fn raised(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize, u32)> {
+    let source = object.target_id().processor;
+    // Code for a processor that has the bug itself was made with it in mind.
+    if has_bug(source) || !has_bug(target) {
+        return Vec::new();
+    }
+    let place = |descriptor: &Descriptor| {
+        let mut bytes = object.bytes().get(descriptor.range.clone())?.to_vec();
+        let mut kernel = KernelDescriptor::new(&mut bytes[..], source).filter(|kernel| kernel.lanes() == 32)?;
+        let system = system_sgprs(&kernel);
+        kernel.get(kernel_descriptor::USER_SGPRS).filter(|user| user + system < ENOUGH)?;
+        kernel.set(kernel_descriptor::USER_SGPRS, ENOUGH - system)?;
+        let word = bytes[RESOURCES2].try_into().map(u32::from_le_bytes).ok()?;
+        Some((descriptor.range.start + RESOURCES2.start, word))
+    };
+    object.descriptors().iter().filter_map(place).collect()
+}
+
+/// Whether code for the processor runs where user SGPRs are initialised wrongly.
+fn has_bug(processor: &Processor) -> bool {
+    let covered = processor.covers.iter().filter_map(|name| find(name));
+    std::iter::once(processor).chain(covered).any(|processor| processor.has(Capability::UserSgprInit16Bug))
+}
+
+/// How many of the work-group IDs and the work-group information are enabled.
+fn system_sgprs(descriptor: &KernelDescriptor<&mut [u8]>) -> u64 {
+    use kernel_descriptor::{WORKGROUP_ID_X, WORKGROUP_ID_Y, WORKGROUP_ID_Z, WORKGROUP_INFO};
+    let enabled = [WORKGROUP_ID_X, WORKGROUP_ID_Y, WORKGROUP_ID_Z, WORKGROUP_INFO];
+    enabled.iter().filter_map(|field| descriptor.get(field)).sum()
+}

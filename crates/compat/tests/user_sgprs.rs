@@ -1,0 +1,188 @@
+//! The oracle of the check `user-sgprs-16` and the family `user_sgpr_count`: what passes becomes, byte for byte, what clang makes
+//! for the GPU that has LLVM's `user-sgpr-init16-bug`, and a kernel that reads a work-group ID, which would move, is refused.
+//!
+//! `gfx1101` and `gfx1100` differ in nothing else, nor do `gfx1103` and `gfx1102`; between `gfx1103` and `gfx11-generic` lie
+//! names of the target, too, so there kernels are compared.
+
+use hotswap_code_object::{CodeObject, same_but_for_label};
+use hotswap_compat::check;
+use hotswap_families::Registry;
+use hotswap_report::codes;
+use hotswap_targets::TargetId;
+use hotswap_userland::{Workbench, say};
+
+const KERNELS: &str = "\
+    #define KERNEL __attribute__((amdgpu_kernel)) void\n\
+    #define G __attribute__((address_space(1)))\n\
+    #define item() __builtin_amdgcn_workitem_id_x()\n\
+    #ifdef ITEM\n\
+    KERNEL k(int G *p) { p[item()] = item(); }\n\
+    #endif\n\
+    #ifdef ARGUMENTS\n\
+    KERNEL k(int G *p, float a, long b, int G *q, short c) { p[item()] = a * b + q[__builtin_amdgcn_workitem_id_y()] + c; }\n\
+    #endif\n\
+    #ifdef SCRATCH\n\
+    KERNEL k(int G *p) { volatile int a[16]; for (int i = 0; i < 16; i++) a[i] = p[i]; p[item()] = a[p[0] & 15]; }\n\
+    #endif\n\
+    #ifdef CALL\n\
+    __attribute__((noinline)) int f(int G *p, int n) { return n > 1 ? f(p, n - 1) * p[n] : 1; }\n\
+    KERNEL k(int G *p) { p[item()] = f(p, item()); }\n\
+    #endif\n\
+    #ifdef DISPATCH\n\
+    KERNEL k(int G *p) { p[item()] = *(const int __attribute__((address_space(4))) *)__builtin_amdgcn_dispatch_ptr(); }\n\
+    #endif\n\
+    #ifdef LOOP\n\
+    KERNEL k(int G *p, int n) { int s = 0; for (int i = 0; i < n; i++) s += p[i * 7] * p[i + 3]; p[item()] = s; }\n\
+    #endif\n\
+    #ifdef LDS\n\
+    extern __attribute__((address_space(3))) int t[];\n\
+    KERNEL k(int G *p) { t[item()] = p[item()]; __builtin_amdgcn_s_barrier(); p[item()] = t[63 - item()]; }\n\
+    #endif\n\
+    #ifdef TWO\n\
+    KERNEL k(int G *p) { p[item()] = 1; }\n\
+    KERNEL other(int G *p) { p[item()] = 2; }\n\
+    #endif\n\
+    #ifdef GROUP\n\
+    KERNEL k(int G *p) { p[__builtin_amdgcn_workgroup_id_x()] = 1; }\n\
+    #endif\n\
+    #ifdef GROUPS\n\
+    KERNEL k(int G *p) { p[item()] = 1; }\n\
+    KERNEL other(int G *p) { p[__builtin_amdgcn_workgroup_id_y() + __builtin_amdgcn_workgroup_id_z()] = 1; }\n\
+    #endif\n";
+
+/// Kernels that read no system SGPR when optimised, and those that do.
+const FREE: &[&str] = &["ITEM", "ARGUMENTS", "SCRATCH", "CALL", "DISPATCH", "LOOP", "LDS", "TWO"];
+const BOUND: &[&str] = &["GROUP", "GROUPS"];
+/// Each clang meets one of them by turns, with `HOTSWAP_TEST_GOLDEN=all` each.
+const LEVELS: &[&str] = &["-O2", "-O1", "-O3"];
+const ENV_ALL: &str = "HOTSWAP_TEST_GOLDEN";
+const PAIRS: &[(&str, &str)] = &[("gfx1101", "gfx1100"), ("gfx1103", "gfx1102"), ("gfx1103", "gfx11-generic")];
+
+fn compile(bench: &Workbench, (version, words): (u32, &str), processor: &str, name: &str) -> Vec<u8> {
+    bench.run(&format!(
+        "clang-{version} --target=amdgcn-amd-amdhsa -mcpu={processor} -mcode-object-version=6 -nogpulib -w {words} -D{name} \
+         kernels.c -o object"
+    ));
+    bench.read("object")
+}
+
+/// Kernels as metadata and descriptors tell them, and the instructions.
+fn parts<'o>(object: &'o CodeObject<'_>) -> (Vec<String>, Vec<&'o [u8]>, Vec<&'o [u8]>) {
+    let descriptors = object.descriptors().iter();
+    // Where the entry lies depends on the length of the note.
+    let descriptors = descriptors.flat_map(|descriptor| {
+        let bytes = &object.bytes()[descriptor.range.clone()];
+        [&bytes[..16], &bytes[24..]]
+    });
+    let code = object.sections().iter().filter(|section| section.name == ".text");
+    let kernels = object.note().kernels.iter().map(|kernel| format!("{kernel:?}"));
+    (kernels.collect(), descriptors.collect(), code.map(|section| &object.bytes()[section.range.clone()]).collect())
+}
+
+/// Number of kernels that were changed, or what is wrong.
+fn judge(old: &[u8], own: &[u8], target: &str) -> Result<u64, String> {
+    let object = CodeObject::parse(old).map_err(|error| error.to_string())?;
+    let target_id: TargetId = target.parse().unwrap();
+    check(&object, &target_id).map_err(|found| found[0].to_string())?;
+    let (made, counts) = Registry::installed().apply(&object, &target_id).map_err(|error| error.to_string())?;
+    let (new, own_object) = (CodeObject::parse(&made).unwrap(), CodeObject::parse(own).unwrap());
+    same_but_for_label(&object, &new)?;
+    if parts(&new) != parts(&own_object) {
+        return Err("kernels differ from clang's".to_owned());
+    }
+    if !target.ends_with("generic") && made != own {
+        return Err("bytes differ from clang's".to_owned());
+    }
+    let (again, _) = Registry::installed().apply(&new, &target_id).unwrap();
+    if again != made {
+        return Err("a second run changes something".to_owned());
+    }
+    Ok(counts.iter().find(|family| family.name == "user_sgpr_count").map_or(0, |family| family.sites))
+}
+
+#[test]
+fn user_sgprs_are_added_as_clang_adds_them() {
+    let Some(bench) = Workbench::new("user SGPRs") else { return };
+    bench.write("kernels.c", KERNELS.as_bytes());
+    let (mut raised, mut kept, mut wrong) = (0, 0, Vec::new());
+    let all = std::env::var(ENV_ALL).as_deref() == Ok("all");
+    for (turn, version) in bench.versions.iter().enumerate() {
+        let levels = if all { LEVELS } else { &LEVELS[turn % LEVELS.len()..][..1] };
+        for words in levels.iter().copied().chain(["-O2 -mwavefrontsize64"]) {
+            for ((source, target), name) in PAIRS.iter().flat_map(|pair| FREE.iter().map(move |name| (pair, name))) {
+                let [old, own] = [source, target].map(|processor| compile(&bench, (*version, words), processor, name));
+                let kernels = if *name == "TWO" { 2 } else { 1 };
+                match judge(&old, &own, target) {
+                    Ok(0) if words.contains("64") => kept += 1,
+                    Ok(sites) if sites == kernels && !words.contains("64") => raised += sites,
+                    other => wrong.push(format!("clang {version} {words} {name} {source}=>{target}: {other:?}")),
+                }
+            }
+        }
+    }
+    say(&format!("user SGPRs: {raised} kernels raised, {kept} in waves of 64 lanes left, all as clang's own"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(raised > 0 && kept > 0);
+}
+
+#[test]
+fn work_group_ids_that_are_read_are_refused() {
+    let Some(bench) = Workbench::new("user SGPRs before work-group IDs") else { return };
+    bench.write("kernels.c", KERNELS.as_bytes());
+    for (version, name) in bench.versions.iter().flat_map(|version| BOUND.iter().map(move |name| (version, name))) {
+        for words in ["-O0", "-O2"] {
+            let old = compile(&bench, (*version, words), "gfx1103", name);
+            let found = check(&CodeObject::parse(&old).unwrap(), &"gfx1102".parse().unwrap()).unwrap_err();
+            let error = &found[0];
+            assert_eq!(error.code, codes::NOT_SAFE, "{words} {name}");
+            assert!(error.place.kernel.is_some() && error.to_string().contains("which it reads"), "{error}");
+        }
+    }
+}
+
+/// Code of -O0 is clang's own, too, or it is refused.
+#[test]
+fn unoptimised_code_is_clangs_own_or_refused() {
+    let Some(bench) = Workbench::new("user SGPRs at -O0") else { return };
+    bench.write("kernels.c", KERNELS.as_bytes());
+    let (mut equal, mut refused) = (0, 0);
+    for (version, name) in bench.versions.iter().flat_map(|version| FREE.iter().map(move |name| (version, name))) {
+        let [old, own] = ["gfx1103", "gfx1102"].map(|processor| compile(&bench, (*version, "-O0"), processor, name));
+        match judge(&old, &own, "gfx1102") {
+            Ok(_) => equal += 1,
+            Err(why) if why.contains("needs at least 16") => refused += 1,
+            Err(why) => panic!("clang {version} {name}: {why}"),
+        }
+    }
+    say(&format!("user SGPRs at -O0: {equal} files are clang's own, {refused} refused"));
+}
+
+/// Planted faults: a count that is raised where it must not be, and another count, are seen by the comparison that every
+/// output goes through.
+#[test]
+fn a_wrong_setup_is_seen() {
+    let Some(bench) = Workbench::new("wrong user SGPRs") else { return };
+    bench.write("kernels.c", KERNELS.as_bytes());
+    let version = bench.versions[0];
+    for (name, words, target, count, right) in [
+        ("ITEM", "-O2", "gfx1102", 15, true),
+        ("ITEM", "-O2", "gfx1102", 14, false),
+        ("ITEM", "-O2", "gfx1102", 16, false),
+        ("ITEM", "-O2", "gfx1101", 15, false),
+        ("ITEM", "-O2 -mwavefrontsize64", "gfx1102", 15, false),
+        ("GROUP", "-O2", "gfx1102", 16, false),
+        ("ITEM", "-O2", "gfx1102", 2, false),
+    ] {
+        let old = compile(&bench, (version, words), "gfx1103", name);
+        let object = CodeObject::parse(&old).unwrap();
+        let mut made = old.clone();
+        let flags = CodeObject::parse(&compile(&bench, (version, words), target, name)).unwrap().e_flags();
+        made[48..52].copy_from_slice(&flags.to_le_bytes());
+        let text = made.windows(7).position(|bytes| bytes == b"gfx1103").unwrap();
+        made[text..text + 7].copy_from_slice(target.as_bytes());
+        let at = object.descriptors()[0].range.start + 52;
+        made[at] = made[at] & !(31 << 1) | count << 1;
+        let compared = same_but_for_label(&object, &CodeObject::parse(&made).unwrap());
+        assert_eq!(compared.is_ok(), right, "{name} {words} {target} {count}: {compared:?}");
+    }
+}

@@ -1,0 +1,22 @@
+//! `user_sgpr_count`: kernels in waves of 32 lanes get unused user SGPRs where the target starts waves with fewer than 16
+//! registers wrongly (gfx1100, gfx1102 and what covers them).
+//!
+//! Clang writes the same count into its own object for the target. Work-group IDs follow the user SGPRs, so they move; that
+//! the code reads none of them is for the pair's checks to show (`user-sgprs-16`), before this family runs.
+
+use crate::registry::{Apply, Registry};
+use crate::table::slot;
+use hotswap_code_object::{CodeObject, Edit};
+use hotswap_report::Diagnostic;
+use hotswap_targets::TargetId;
+
+// Sound: no other file defines the symbol, and the linker refuses two definitions.
+#[allow(unsafe_code)]
+#[unsafe(no_mangle)]
+fn hotswap_register_user_sgpr_count_patch(registry: &mut Registry) {
+    registry.bind(slot::USER_SGPR_COUNT, Apply::CodeObject(apply));
+}
+
+fn apply(_: &CodeObject<'_>, target: &TargetId, edit: &mut Edit<'_, '_>) -> Result<u64, Diagnostic> {
+    Ok(edit.raise_user_sgprs(target.processor) as u64)
+}
