@@ -2,8 +2,8 @@
 //!
 //! Order: a native code object for it (whatever features it states: the build decided about them) →
 //! a generic target that covers it → a source that its pair lets serve → refusal with everything that
-//! was considered. Which source: by a plan, the first of its pairs whose source is there; without
-//! one, the first pair of the product's table ([`crate::pairs`]) whose source is there: identical
+//! was considered. Which source: by a plan, the first of its pairs whose source is there, experimental
+//! ones last; without one, the first pair of the product's table ([`crate::pairs`]) whose source is there: identical
 //! before generic before experimental. What happens to it is the pair's [`Strategy`]: it is relabelled;
 //! or, where its code must change, the link's bitcode compiled for the target is taken if the link has made
 //! that, else the source's code is rewritten. A generic target is requested as any other.
@@ -162,9 +162,18 @@ pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow)
 /// Names of the sources to try, the preferred first.
 fn sources<'a>(request: &str, wish: Wish<'a>) -> Vec<&'a str> {
     match wish {
-        Wish::Plan(pairs) => pairs.iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect(),
+        Wish::Plan(pairs) => {
+            let mut names: Vec<&str> = pairs.iter().filter(|pair| pair.1 == request).map(|pair| pair.0).collect();
+            names.sort_by_key(|name| is_experimental(name, request));
+            names
+        }
         Wish::Best => pairs().filter(|pair| pair.target == request).map(|pair| pair.source).collect(),
     }
+}
+
+fn is_experimental(source: &str, target: &str) -> bool {
+    let known = find(source).zip(find(target)).and_then(|(source, target)| pair(source, target));
+    known.is_some_and(|pair| pair.status == Status::Experimental)
 }
 
 fn from_source(name: &str, target: &Processor, present: &[Available], allow: Allow) -> Result<Selection, Rejection> {

@@ -153,6 +153,9 @@ fn the_truth_table_of_routes() {
         ("gfx11-generic", "gfx1102", "gfx1102=>gfx11-generic", Alias("gfx1102")),
         ("gfx1103", "gfx1102", "+gfx1102=>gfx1103", Alias("gfx1102")),
         ("gfx1103", "gfx1100 gfx1102", "+gfx1100=>gfx1103 gfx1102=>gfx1103", Alias("gfx1100")),
+        // A validated pair of the plan before an experimental one.
+        ("gfx1150", "gfx1100 gfx1151", "+gfx1100=>gfx1150 gfx1151=>gfx1150", Alias("gfx1151")),
+        ("gfx1150", "gfx1100", "+gfx1100=>gfx1150 gfx1151=>gfx1150", Alias("gfx1100")),
         // Without a plan the best of the product's table: identical before generic before experimental.
         ("gfx1031", "gfx1032 gfx1030", "best", Alias("gfx1030")),
         ("gfx1031", "gfx1032 gfx1100", "best", Alias("gfx1032")),

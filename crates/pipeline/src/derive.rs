@@ -2,7 +2,7 @@
 //! comes of it is read again.
 
 use crate::beside::has_same_kernels;
-use crate::expand::{Derived, Present};
+use crate::expand::{Derived, Present, is_refusal};
 use hotswap_adapt::{ObjectRecord, Order};
 use hotswap_bundle::EntryId;
 use hotswap_code_object::{CodeObject, same_but_for_label, without_kernels};
@@ -152,6 +152,14 @@ fn rewritten(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagno
         .map_err(|what| failed(format!("the copy for {target}: {what}")))?;
     let (families, code) = (adapted.record.families.clone(), Some(adapted.record));
     Ok(Made { data: adapted.bytes, route: Route::Rewritten, families, code })
+}
+
+/// Damage and our own defects are no refusals.
+pub(crate) fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Diagnostic> {
+    match found.iter().find(|diagnostic| !is_refusal(diagnostic)) {
+        Some(defect) => Err(defect.clone()),
+        None => Ok(found),
+    }
 }
 
 /// The first finding stands for all of them; the others are told with it.

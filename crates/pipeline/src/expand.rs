@@ -166,7 +166,8 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 }
 
 /// The code objects to add for one target: none where it is served, one for each set of features
-/// that its source comes in otherwise.
+/// that its source comes in otherwise. A source that fails the checks of its pair is told with its findings if no other
+/// of the plan's sources passes those of its own.
 fn derive_one(
     present: &[Present<'_>],
     plan: &Plan,
@@ -174,15 +175,27 @@ fn derive_one(
     request: &str,
 ) -> Result<Vec<Derived>, Diagnostic> {
     let available: Vec<Available> = present.iter().map(Present::available).collect();
-    let pairs = pairs_for(plan, findings, request);
-    let selection = hotswap_compat::route(request, &available, Wish::Plan(&pairs), crate::allow(plan))?;
-    let Some(source) = selection.source() else { return Ok(Vec::new()) };
-    let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
-    derive::all(&sources.collect::<Vec<_>>(), request, selection, false).map_err(derive::first_of)
+    let mut pairs = pairs_for(plan, findings, request);
+    let mut refused = Vec::new();
+    loop {
+        let selection = match hotswap_compat::route(request, &available, Wish::Plan(&pairs), crate::allow(plan)) {
+            Ok(selection) => selection,
+            Err(refusal) if refused.is_empty() => return Err(refusal.into()),
+            // The sources that could serve have been tried and have said why not.
+            Err(_) => return Err(derive::first_of(refused)),
+        };
+        let Some(source) = selection.source() else { return Ok(Vec::new()) };
+        let sources = present.iter().filter(|entry| entry.target.processor.name == source.name);
+        match derive::all(&sources.collect::<Vec<_>>(), request, selection, false) {
+            Ok(derived) => return Ok(derived),
+            Err(found) => refused.extend(derive::all_refusals(found)?),
+        }
+        pairs.retain(|(name, _)| *name != source.name);
+    }
 }
 
 /// The pairs that may serve a request: the one that the source's text asks for, none where the text asks for the
-/// compiler, else the plan's.
+/// compiler, else the plan's. What the text says of one source says nothing of another, so that there is no other one then.
 fn pairs_for<'p>(plan: &'p Plan, findings: &'p TextFindings, request: &'p str) -> Vec<(&'p str, &'p str)> {
     match findings.find(request) {
         Some(finding) if finding.status == SourceText::Compiled => Vec::new(),

@@ -9,7 +9,7 @@
 //!
 //! Absent on purpose: policies. What could not be made is said for each target; the caller decides.
 
-use crate::expand::{Derived, Present, code_objects, is_refusal, write};
+use crate::expand::{Derived, Present, code_objects, write};
 use crate::names::{Names, served};
 use crate::{covered, derive, record};
 use hotswap_adapt::ObjectRecord;
@@ -229,7 +229,7 @@ impl<'a> Serving<'_, 'a> {
             if disagreements.is_empty() {
                 match derive::all(&entries, target, selection, self.request.leave_out_kernels) {
                     Ok(made) => return Ok((fate(source, &made), made)),
-                    Err(found) => reasons.extend(all_refusals(found)?),
+                    Err(found) => reasons.extend(derive::all_refusals(found)?),
                 }
             }
             names.extend(disagreements);
@@ -273,14 +273,6 @@ fn fate(source: &'static str, made: &[Derived]) -> Fate {
 
 fn available<'p, 'a: 'p>(present: impl IntoIterator<Item = &'p Present<'a>>) -> Vec<Available> {
     present.into_iter().map(Present::available).collect()
-}
-
-/// Damage and our own defects are no refusals.
-fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Diagnostic> {
-    match found.iter().find(|diagnostic| !is_refusal(diagnostic)) {
-        Some(defect) => Err(defect.clone()),
-        None => Ok(found),
-    }
 }
 
 /// IDs of the entries for these targets.

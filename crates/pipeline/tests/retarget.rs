@@ -101,6 +101,29 @@ fn a_setting_that_is_on_and_absent_is_refused_by_name() {
     }
 }
 
+/// A source that its checks refuse does not stand in the way of another one, with a plan and without.
+#[test]
+fn the_next_source_serves_where_the_first_is_refused() {
+    let expansion = |present: &[&str], pairs: &[&str], findings: &TextFindings| {
+        let mut plan = Plan { experimental: true, ..Plan::default() };
+        pairs.iter().for_each(|pair| plan.add_pairs(pair).unwrap());
+        expand(&bundle(present), &plan, findings, None)
+    };
+    let (nothing, present) = (TextFindings::default(), ["gfx1010:xnack+", "gfx1011"]);
+    let both = ["gfx1010=>gfx1030", "gfx1011=>gfx1030"];
+    let expected = "gfx1010:xnack+ gfx1011 gfx1030<gfx1011";
+    assert_eq!(show(&expansion(&present, &both, &nothing).unwrap().bytes.unwrap()), expected);
+    assert_eq!(show(&retarget(&bundle(&present), &request(&["gfx1030"])).unwrap().bytes.unwrap()), expected);
+    // Where none will do, each says why, the first in front.
+    let error = expansion(&["gfx1010:xnack+", "gfx1011:xnack+"], &both, &nothing).unwrap_err();
+    assert_eq!((error.code, error.place.entry), (codes::PAIR_REFUSED, Some(id("gfx1010:xnack+"))));
+    assert!(error.what.contains("and 1 more"), "{}", error.what);
+    // The plan has no pair for what would do, or the text of one source alone is known.
+    assert_eq!(expansion(&present, &both[..1], &nothing).unwrap_err().code, codes::PAIR_REFUSED);
+    let asked = TextFindings::parse("gfx1030 same gfx1010\n").unwrap();
+    assert_eq!(expansion(&present, &both, &asked).unwrap_err().code, codes::PAIR_REFUSED);
+}
+
 /// Two entries that would have one ID for another reason stay an error.
 #[test]
 fn a_foreign_entry_in_the_way_is_damage() {
