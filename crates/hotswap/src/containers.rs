@@ -13,6 +13,7 @@ use crate::room::Room;
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
 use hotswap_files::{How, Input, Scratch};
+use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
@@ -97,6 +98,10 @@ impl<'j> Job<'j> {
         }
         if contents.found.is_empty() {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
+        }
+        let mut charge = Charge::default();
+        for found in &contents.found {
+            charge.add(found.expands_to()).map_err(|error| error.in_entry(found.place.to_string()))?;
         }
         Ok(contents.found)
     }

@@ -52,7 +52,7 @@ impl From<String> for Outcome {
 
 fn main() -> ExitCode {
     let outcome = match cli::Cli::try_parse() {
-        Ok(cli) => cli.command.run().unwrap_or_else(|error| Outcome { text: String::new(), problems: vec![error] }),
+        Ok(cli) => cli.run().unwrap_or_else(|error| Outcome { text: String::new(), problems: vec![error] }),
         Err(error) if !error.use_stderr() => Outcome::from(error.render().to_string()),
         Err(error) => Outcome { text: String::new(), problems: vec![usage(&error)] },
     };
