@@ -96,7 +96,7 @@ fn forward(program: &Path) -> Result<(), Diagnostic> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
     let start = || {
         let mut signals = Signals::new(heeded()).map_err(|error| error.to_string())?;
-        std::thread::spawn(move || {
+        let forward = move || {
             for signal in signals.forever() {
                 let mut children = children();
                 children.stopped = true;
@@ -109,8 +109,8 @@ fn forward(program: &Path) -> Result<(), Diagnostic> {
                     let _ = Signal::from_named_raw(signal).map(|signal| kill_process(*pid, signal));
                 }
             }
-        });
-        Ok(())
+        };
+        std::thread::Builder::new().spawn(forward).map(drop).map_err(|error| error.to_string())
     };
     let failed = |what: String| Diagnostic::error(codes::NO_TOOL, what).in_file(program);
     STARTED.get_or_init(start).clone().map_err(failed)

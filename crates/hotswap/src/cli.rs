@@ -202,6 +202,13 @@ fn size(text: &str) -> Result<u64, String> {
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
         limit::set(self.max_size.unwrap_or(MAX_SIZE));
+        if matches!(self.command, Command::Disasm(_) | Command::Retarget(_) | Command::Rewrite(_)) {
+            // By itself the pool panics where the system has no more threads; then this thread is the pool.
+            if rayon::ThreadPoolBuilder::new().build_global().is_err() {
+                let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+                let _ = alone.build_global();
+            }
+        }
         self.command.run()
     }
 }

@@ -131,7 +131,9 @@ impl<'j> Job<'j> {
             }
         };
         thread::scope(|scope| {
-            (1..self.threads.min(found.len())).for_each(|_| drop(scope.spawn(take)));
+            // Where the system has no more threads, there are fewer.
+            let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
+            (1..self.threads.min(found.len())).all(|_| more());
             take();
         });
         progress.finish_and_clear();

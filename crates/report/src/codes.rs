@@ -78,6 +78,7 @@ codes! {
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
+    CANNOT_PRINT = "HS0503", 14, "the standard output cannot be written; files that the command writes are written", "check where the output goes";
     // 06: verification of our own output (exit 15)
     VERIFY_FAILED = "HS0601", 15, "what HotSwap wrote does not read back as planned; nothing was replaced", "report it with the input file";
 }
