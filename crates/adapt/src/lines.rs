@@ -3,8 +3,8 @@
 //! Invariants: a table that cannot be read gives no lines, and is no error: lines are for readers.
 
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
-use object::read::elf::ElfFile64;
 use hotswap_report::limit::Charge;
+use object::read::elf::ElfFile64;
 use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget};
 
 type Reader<'d> = EndianSlice<'d, LittleEndian>;

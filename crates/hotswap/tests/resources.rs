@@ -151,8 +151,13 @@ fn rows() -> Vec<Row> {
 fn run(folder: &TempDir, words: &str) -> (Option<i32>, String, u64) {
     // The shell's limit holds for the command that it becomes; `time -f` is not everywhere, so the peak is read by it, too.
     let script = format!("ulimit -v {}; exec \"$0\" {words}", ADDRESSES << 10);
-    let child = Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_hotswap")]).current_dir(folder.path())
-        .stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let child = Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_hotswap")])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     let status = format!("/proc/{}/status", child.id());
     let (send, done) = std::sync::mpsc::channel::<()>();
     let watch = std::thread::spawn(move || {

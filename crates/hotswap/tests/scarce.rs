@@ -12,7 +12,8 @@ fn folder() -> TempDir {
     let folder = TempDir::new().unwrap();
     // Many bundles in a row, so that threads are wanted.
     let one = bundle(&["gfx900", "gfx902"], None, bitcode);
-    let all: Vec<u8> = (0..8).flat_map(|_| [one.clone(), vec![0; one.len().next_multiple_of(4096) - one.len()]].concat()).collect();
+    let all: Vec<u8> =
+        (0..8).flat_map(|_| [one.clone(), vec![0; one.len().next_multiple_of(4096) - one.len()]].concat()).collect();
     fs::write(folder.path().join("x"), all).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_hotswap"), folder.path().join("hotswap")).unwrap();
@@ -46,7 +47,11 @@ fn a_full_standard_output_does_not_say_that_the_file_is_untouched() {
     let folder = folder();
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = Command::new("./hotswap");
-    command.current_dir(folder.path()).args(["prune", "x", "--keep", "gfx900", "-o", "x"]).stdout(full).stderr(Stdio::piped());
+    command
+        .current_dir(folder.path())
+        .args(["prune", "x", "--keep", "gfx900", "-o", "x"])
+        .stdout(full)
+        .stderr(Stdio::piped());
     let before = fs::read(folder.path().join("x")).unwrap();
     let output = command.output().unwrap();
     let line = String::from_utf8(output.stderr).unwrap();

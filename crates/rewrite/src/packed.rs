@@ -228,9 +228,13 @@ mod tests {
     #[test]
     fn memory_grows_with_what_is_there_and_not_with_the_claim() {
         let zeros = |size: u64| io::repeat(0).take(size);
-        for (there, claim, expected) in
-            [(0, 0, Some(0)), (5, 5, Some(5)), (5, 4, None), (5, 6, None), (STEP * 3, STEP * 3, Some(STEP as usize * 3))]
-        {
+        for (there, claim, expected) in [
+            (0, 0, Some(0)),
+            (5, 5, Some(5)),
+            (5, 4, None),
+            (5, 6, None),
+            (STEP * 3, STEP * 3, Some(STEP as usize * 3)),
+        ] {
             let read = read_exactly(&mut zeros(there), claim).unwrap();
             assert_eq!(read.map(|bytes| bytes.len()), expected, "{there} {claim}");
         }

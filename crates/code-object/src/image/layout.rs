@@ -240,7 +240,8 @@ impl Layout {
     pub fn write(&self, image: &Image<'_>) -> Result<Vec<u8>, Diagnostic> {
         let size = usize::try_from(self.size).map_err(|_| malformed(0, "the file would be too large"))?;
         let mut out = Vec::new();
-        out.try_reserve_exact(size).map_err(|_| malformed(0, format!("the file would have {size} bytes, more than memory holds")))?;
+        out.try_reserve_exact(size)
+            .map_err(|_| malformed(0, format!("the file would have {size} bytes, more than memory holds")))?;
         out.resize(size, 0);
         let headers = image.headers_end() as usize;
         out[..headers].copy_from_slice(&image.data[..headers]);
