@@ -96,7 +96,7 @@ fn forward(program: &Path) -> Result<(), Diagnostic> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
     let start = || {
         let mut signals = Signals::new(heeded()).map_err(|error| error.to_string())?;
-        std::thread::spawn(move || {
+        let forward = move || {
             for signal in signals.forever() {
                 let mut children = children();
                 children.stopped = true;
@@ -109,11 +109,24 @@ fn forward(program: &Path) -> Result<(), Diagnostic> {
                     let _ = Signal::from_named_raw(signal).map(|signal| kill_process(*pid, signal));
                 }
             }
-        });
-        Ok(())
+        };
+        std::thread::Builder::new().spawn(forward).map(drop).map_err(|error| error.to_string())
     };
     let failed = |what: String| Diagnostic::error(codes::NO_TOOL, what).in_file(program);
     STARTED.get_or_init(start).clone().map_err(failed)
+}
+
+/// Nobody can catch SIGKILL: the system ends the child when the thread is gone that starts it, which is one that waits for it.
+#[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
+fn end_with_us(command: &mut Command) {
+    let us = rustix::process::getpid();
+    let prepare = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        // It may have been killed before that.
+        if rustix::process::getppid() == Some(us) { Ok(()) } else { Err(std::io::ErrorKind::Interrupted.into()) }
+    };
+    // SAFETY: two system calls, no memory taken and no lock: allowed between fork and exec of a process with threads.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// A child that runs.
@@ -131,7 +144,10 @@ impl Running {
         if children.stopped {
             return Err(Diagnostic::error(codes::CHILD_FAILED, "a signal asked to stop").in_file(program));
         }
-        let child = Command::new(program).args(args).stderr(errors).spawn();
+        let mut command = Command::new(program);
+        command.args(args).stderr(errors);
+        end_with_us(&mut command);
+        let child = command.spawn();
         let child = child.map_err(|error| not_started(program, &error))?;
         let pid = Pid::from_child(&child);
         children.running.push(pid);

@@ -3,8 +3,9 @@
 //! Invariants: a table that cannot be read gives no lines, and is no error: lines are for readers.
 
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
+use hotswap_report::limit::Charge;
 use object::read::elf::ElfFile64;
-use object::{Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget};
+use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget};
 
 type Reader<'d> = EndianSlice<'d, LittleEndian>;
 type File<'d> = ElfFile64<'d, object::LittleEndian>;
@@ -70,7 +71,12 @@ fn rows(file: &File<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
 /// A section with what a linker would write into it.
 fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
     let Some(section) = file.section_by_name(name) else { return Vec::new() };
-    let mut bytes = section.uncompressed_data().map(|data| data.into_owned()).unwrap_or_default();
+    let Ok(packed) = section.compressed_data() else { return Vec::new() };
+    // What is larger than is allowed gives no lines.
+    if packed.format != CompressionFormat::None && Charge::default().add(packed.uncompressed_size).is_err() {
+        return Vec::new();
+    }
+    let mut bytes = packed.decompress().map(|data| data.into_owned()).unwrap_or_default();
     if linked {
         return bytes;
     }

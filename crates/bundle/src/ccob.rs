@@ -151,7 +151,9 @@ pub(crate) fn compress(plain: &[u8], how: Compression) -> Result<Vec<u8>, Diagno
     };
     // The hash takes half as long as the compression at the default level, and has to see the bytes one by one.
     let (payload, hash) = thread::scope(|scope| {
-        let hash = (plain.len() >= WORTH_A_THREAD).then(|| scope.spawn(|| hash(plain)));
+        let hash = (plain.len() >= WORTH_A_THREAD)
+            .then(|| thread::Builder::new().spawn_scoped(scope, || hash(plain)).ok())
+            .flatten();
         let payload = payload();
         (payload, hash.and_then(|thread| thread.join().ok()).unwrap_or_else(|| self::hash(plain)))
     });

@@ -143,6 +143,15 @@ impl<'a> Found<'a> {
         packed.unwrap_or(self.bytes.len() as u64)
     }
 
+    /// Bytes that reading it takes beside those of the file: what it claims to expand to, 0 where nothing is compressed.
+    pub fn expands_to(&self) -> u64 {
+        match self.form {
+            Form::CompressedBundle(_) => self.plain_size(),
+            Form::OffloadBinary(_) => offload_binary::inflated_size(self.bytes).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     fn read_images(&self) -> Result<Device<'a>, Diagnostic> {
         let image = |id, data: Bytes<'a>| Image { id, kind: ImageKind::of(&data), data };
         let plain_size = self.plain_size();

@@ -5,7 +5,8 @@
 use crate::bytes::malformed;
 use crate::zstd_frame;
 use hotswap_report::Diagnostic;
-use std::io::Read;
+use hotswap_report::limit::{Charge, MOST};
+use std::io::{self, Read};
 
 /// How a payload is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,34 +17,47 @@ pub enum Method {
     Zstd,
 }
 
-/// More than any real bundle has; a file that claims more is damaged or hostile.
-const MAX_SIZE: u64 = 16 << 30;
 /// Deflate cannot expand further than this for each byte (zlib's documentation).
 const DEFLATE_RATIO: u64 = 1032;
 
 /// Decompresses exactly `payload` to exactly `size` bytes. Offsets in errors count from the payload.
 pub(crate) fn inflate(payload: &[u8], method: Method, size: u64) -> Result<Vec<u8>, Diagnostic> {
+    inflate_behind(&[], payload, method, size)
+}
+
+/// As [`inflate`], with other bytes in front.
+pub(crate) fn inflate_behind(head: &[u8], payload: &[u8], method: Method, size: u64) -> Result<Vec<u8>, Diagnostic> {
     check_claim(payload, method, size)?;
     let room = usize::try_from(size).map_err(|_| too_large(size))?;
     let mut plain: Vec<u8> = Vec::new();
-    plain.try_reserve_exact(room).map_err(|_| too_large(size))?;
-    match method {
+    plain.try_reserve_exact(room.saturating_add(head.len())).map_err(|_| too_large(size))?;
+    let failed = |error: io::Error| broken(&error);
+    let wrong = |found: u64| malformed(format!("the header claims {size} uncompressed bytes; they are {found}"), 0);
+    let found = match method {
+        Method::Zstd if head.is_empty() => {
+            let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
+            decoder.decompress_to_buffer(payload, &mut plain).map_err(failed)?
+        }
         Method::Zstd => {
-            zstd::bulk::Decompressor::new()
-                .and_then(|mut decoder| decoder.decompress_to_buffer(payload, &mut plain))
-                .map_err(|error| broken(&error))?;
+            plain.extend_from_slice(head);
+            plain.resize(head.len() + room, 0);
+            let mut decoder = zstd::bulk::Decompressor::new().map_err(failed)?;
+            decoder.decompress_to_buffer(payload, &mut plain[head.len()..]).map_err(failed)?
         }
         Method::Zlib => {
+            plain.extend_from_slice(head);
             let mut decoder = flate2::read::ZlibDecoder::new(payload);
+            let found = (&mut decoder).take(size).read_to_end(&mut plain).map_err(failed)?;
             // One byte more than claimed: enough to see that the claim is wrong, and to reach the end.
-            (&mut decoder).take(size.saturating_add(1)).read_to_end(&mut plain).map_err(|error| broken(&error))?;
+            let more = if found == room { decoder.read(&mut [0]).map_err(failed)? } else { 0 };
+            if more > 0 {
+                return Err(wrong(size + 1));
+            }
             check_end(decoder.total_in(), payload)?;
+            found
         }
-    }
-    if plain.len() != room {
-        return Err(malformed(format!("the header claims {room} uncompressed bytes; they are {}", plain.len()), 0));
-    }
-    Ok(plain)
+    };
+    if found == room { Ok(plain) } else { Err(wrong(found as u64)) }
 }
 
 /// The first bytes of the content, at most `size`: what can be judged before memory is spent on the rest.
@@ -66,6 +80,8 @@ pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result
     match method {
         Method::Zstd => zstd_frame::extent(bytes).map(|extent| extent.size).ok_or_else(broken_frame),
         Method::Zlib => {
+            // This costs the time of decompressing it.
+            charge(size)?;
             let mut decoder = flate2::read::ZlibDecoder::new(bytes);
             let mut limit = (&mut decoder).take(size.saturating_add(1));
             std::io::copy(&mut limit, &mut std::io::sink()).map_err(|error| broken(&error))?;
@@ -75,9 +91,7 @@ pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result
 }
 
 fn check_claim(payload: &[u8], method: Method, size: u64) -> Result<(), Diagnostic> {
-    if size > MAX_SIZE {
-        return Err(too_large(size));
-    }
+    charge(size)?;
     let bound = match method {
         Method::Zlib => (payload.len() as u64 + 64).saturating_mul(DEFLATE_RATIO),
         Method::Zstd => {
@@ -91,6 +105,13 @@ fn check_claim(payload: &[u8], method: Method, size: u64) -> Result<(), Diagnost
         return Err(malformed(what, 0));
     }
     Ok(())
+}
+
+fn charge(size: u64) -> Result<(), Diagnostic> {
+    if size > MOST {
+        return Err(too_large(size));
+    }
+    Charge::default().add(size)
 }
 
 /// Other readers (comgr, clang 22) reject bytes between the compressed data and the end, too.

@@ -15,7 +15,7 @@
 //! Sections hold several of them, each at a multiple of 8.
 
 use crate::bytes::{Bytes, align, malformed, slice, u16_at, u32_at, u64_at};
-use crate::inflate::{Method, inflate};
+use crate::inflate::{Method, inflate_behind};
 use hotswap_report::{Diagnostic, codes};
 
 /// What an OffloadBinary begins with.
@@ -132,7 +132,7 @@ fn inflated_form(whole: &[u8], size: u64) -> Result<Bytes<'static>, Diagnostic> 
     let (header, payload) = whole.split_at(header_size(3) as usize);
     let method = if payload.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { Method::Zstd } else { Method::Zlib };
     let size = size.checked_sub(header.len() as u64).ok_or_else(|| malformed("the inflated size is too small", 32))?;
-    Ok(Bytes::from([header, &inflate(payload, method, size)?].concat()))
+    Ok(Bytes::from(inflate_behind(header, payload, method, size)?))
 }
 
 fn read_images<'a>(bytes: &Bytes<'a>, version: u32) -> Result<Vec<OffloadImage<'a>>, Diagnostic> {

@@ -31,11 +31,14 @@ fn segments(file: &[u8]) -> Option<Elf<'_>> {
 }
 
 fn kernels(file: &[u8], range: Range<usize>) -> Result<usize, Fault> {
+    let (size, end) = (range.len(), range.end);
     let mut reader = Reader::new(file, range);
     for _ in 0..reader.map("the metadata is no map")? {
         // LLVM sorts the keys, and this one is the first.
         if reader.text()? == Some(b"amdhsa.kernels") {
-            return reader.array("`amdhsa.kernels` is no list");
+            let count = reader.array("`amdhsa.kernels` is no list")?;
+            // Each of them is a map of some bytes: more than one for each byte of the note are not there.
+            return if count <= size { Ok(count) } else { Err((end, "`amdhsa.kernels` names more than there are")) };
         }
         reader.skip()?;
     }

@@ -288,6 +288,11 @@ fn a_name_that_is_none_is_refused_and_nothing_changes() {
 fn every_truncation_is_refused() {
     let whole = Sample::default().build();
     // No cut makes another number of it.
+    // A count that the note has no room for is none.
+    let (mut claims, key) = (whole.clone(), b"amdhsa.kernels");
+    let at = whole.windows(key.len()).position(|window| window == key).unwrap() + key.len();
+    claims[at..at + 5].copy_from_slice(&[0xdd, 0xff, 0xff, 0xff, 0xff]);
+    assert_eq!(kernel_count(&claims), None);
     assert!((0..whole.len()).all(|cut| kernel_count(&whole[..cut]).is_none_or(|count| count == 2)));
     let bytes = Sample::default().build();
     for size in 0..bytes.len() {

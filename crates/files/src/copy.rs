@@ -48,7 +48,9 @@ pub(crate) fn put_all(file: &File, parts: &[Part<'_>], sources: &[&Input], threa
         }
     };
     thread::scope(|scope| {
-        (1..threads.min(blocks.len())).for_each(|_| drop(scope.spawn(take)));
+        // Where the system has no more threads, there are fewer.
+        let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
+        (1..threads.min(blocks.len())).all(|_| more());
         take();
     });
     failed.into_inner().ok().flatten().map_or(Ok(()), |(_, error)| Err(error))

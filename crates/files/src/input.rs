@@ -127,7 +127,7 @@ fn open_file(path: &Path) -> io::Result<Input> {
     read_or_map(File::open(path)?)
 }
 
-fn read_or_map(mut file: File) -> io::Result<Input> {
+pub(crate) fn read_or_map(mut file: File) -> io::Result<Input> {
     let meta = file.metadata()?;
     if meta.is_file() && meta.len() > 0 && file.stream_position()? == 0 {
         return Input::map(&file);

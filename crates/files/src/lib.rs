@@ -7,12 +7,14 @@
 
 mod ahead;
 mod copy;
+mod in_place;
 mod input;
 mod response;
 mod scratch;
 mod write;
 
 pub use ahead::Ahead;
+pub use in_place::open_to_change;
 pub use input::{Input, open, open_or_stdin};
 pub use response::{Word, expand};
 pub use scratch::Scratch;

@@ -4,8 +4,10 @@
 //! longer than the system allows for one command (E2BIG).
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 
 /// A word of the expanded command line and where it stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,29 +18,48 @@ pub struct Word {
     pub index: usize,
 }
 
-/// Depth at which a response file that names itself is taken as plain text.
-const DEPTH: usize = 32;
+/// Depth to which response files are read: more than any tool writes, and far from the end of the stack.
+const DEPTH: usize = 256;
 
-/// Expands every `@file`. A file that cannot be read stays the word it is, as in clang.
+/// A file, whatever name it was reached by.
+type Identity = (u64, u64);
+
+/// Expands every `@file`. A file that cannot be read stays the word it is, as in clang, and so does one that is being
+/// read already: it names itself, which clang and lld refuse in their own words.
 pub fn expand(words: &[OsString]) -> Vec<Word> {
     let mut out = Vec::with_capacity(words.len());
     for (index, word) in words.iter().enumerate() {
-        push(&mut out, word, index, 0);
+        push(&mut out, word, index, &mut Vec::new());
     }
     out
 }
 
 /// Relative names are looked up in the working folder, also those inside a file: so do clang, lld
 /// and their like (only in clang's configuration files a name is relative to the file).
-fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, depth: usize) {
-    let name = word.as_bytes().strip_prefix(b"@").filter(|_| depth < DEPTH);
-    let Some(bytes) = name.and_then(|name| fs::read(OsStr::from_bytes(name)).ok()) else {
+fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, above: &mut Vec<Identity>) {
+    let name = word.as_bytes().strip_prefix(b"@").filter(|_| above.len() < DEPTH);
+    let Some((identity, bytes)) = name.and_then(|name| read_below(OsStr::from_bytes(name), above)) else {
         out.push(Word { text: word.to_owned(), index });
         return;
     };
+    above.push(identity);
     for word in tokenize(&bytes) {
-        push(out, &word, index, depth + 1);
+        push(out, &word, index, above);
     }
+    above.pop();
+}
+
+/// The file's content; nothing for a file that is one of those above it.
+fn read_below(name: &OsStr, above: &[Identity]) -> Option<(Identity, Vec<u8>)> {
+    let mut file = File::open(name).ok()?;
+    let meta = file.metadata().ok()?;
+    let identity = (meta.dev(), meta.ino());
+    let mut bytes = Vec::new();
+    if above.contains(&identity) {
+        return None;
+    }
+    file.read_to_end(&mut bytes).ok()?;
+    Some((identity, bytes))
 }
 
 /// GNU quoting as in LLVM's `TokenizeGNUCommandLine`: blanks separate; `\` quotes the next byte,
@@ -67,6 +88,7 @@ pub(crate) fn tokenize(bytes: &[u8]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn quoting_is_gnu() {
@@ -89,11 +111,28 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_names_itself_ends() {
+    fn a_file_that_names_itself_stays_a_word() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("loop");
-        fs::write(&path, format!("-c @{}", path.display())).unwrap();
-        let words = expand(&[format!("@{}", path.display()).into()]);
-        assert_eq!(words.len(), DEPTH + 1);
+        let at = |name: &str| format!("@{}", dir.path().join(name).display());
+        let write = |name: &str, words: String| fs::write(dir.path().join(name), words).unwrap();
+        // Twice: a limit of the depth alone would leave 2^32 words. Also through a link, and through another file.
+        write("twice", format!("{} {}", at("twice"), at("twice")));
+        std::os::unix::fs::symlink(dir.path().join("link"), dir.path().join("loop")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("self"), dir.path().join("link")).unwrap();
+        write("self", format!("-c {}", at("loop")));
+        write("one", format!("-g {}", at("other")));
+        write("other", format!("{} {}", at("one"), at("one")));
+        for (name, expected) in [
+            ("twice", vec![at("twice"), at("twice")]),
+            ("self", vec!["-c".into(), at("loop")]),
+            ("one", vec!["-g".into(), at("one"), at("one")]),
+        ] {
+            let words = expand(&[at(name).into(), at("absent").into()]);
+            let texts: Vec<_> = words.iter().map(|word| word.text.to_str().unwrap().to_owned()).collect();
+            assert_eq!(texts, [expected, vec![at("absent")]].concat());
+        }
+        // The same file twice in a row is no loop.
+        write("plain", "-c".into());
+        assert_eq!(expand(&[at("plain").into(), at("plain").into()]).len(), 2);
     }
 }

@@ -190,7 +190,7 @@ impl Common {
     /// Nothing is written unless all that is wanted is there.
     fn apply(&self, verb: Verb, step: &Step<'_>, wanted: &[Wanted<'_>]) -> Result<Outcome, Diagnostic> {
         let in_file = |error: Diagnostic| error.in_file(&self.file);
-        let input = hotswap_files::open_or_stdin(&self.file)?;
+        let input = hotswap_files::open_to_change(&self.file, &self.output)?;
         let (file, output) = (&self.file, &self.output);
         let job = Job { input: &input, file, output, threads: threads(self.jobs), verb: "change", quarters: READ };
         let found = job.containers().map_err(in_file)?;

@@ -6,7 +6,7 @@ use crate::{
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotswap_families::manifest;
-use hotswap_report::Diagnostic;
+use hotswap_report::{Diagnostic, limit};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,8 +19,11 @@ Exit codes: 0 done; 2 command line not understood; 10 environment or installatio
 #[derive(Debug, Parser)]
 #[command(name = "hotswap", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
+    /// Bytes that the compressed parts of a file may expand to, with K, M or G behind them [default: 1G]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -181,8 +184,37 @@ impl Default for ObjectFormat {
     }
 }
 
-impl Command {
+/// What compressed parts of a file may expand to, where nobody says otherwise.
+const MAX_SIZE: u64 = 1 << 30;
+
+/// A number of bytes: `4096`, `64K`, `512M`, `4G`.
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number = digits.parse::<u64>().map_err(|error| error.to_string())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "more than 64 bits hold".to_owned())
+}
+
+impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
+        limit::set(self.max_size.unwrap_or(MAX_SIZE));
+        if matches!(self.command, Command::Disasm(_) | Command::Retarget(_) | Command::Rewrite(_)) {
+            // By itself the pool panics where the system has no more threads; then this thread is the pool.
+            if rayon::ThreadPoolBuilder::new().build_global().is_err() {
+                let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+                let _ = alone.build_global();
+            }
+        }
+        self.command.run()
+    }
+}
+
+impl Command {
+    fn run(self) -> Result<Outcome, Diagnostic> {
         match self {
             Self::List(files) => list::run(&files),
             Self::Extract(arguments) => extract::run(&arguments),

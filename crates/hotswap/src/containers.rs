@@ -13,6 +13,7 @@ use crate::room::Room;
 use hotswap_bundle::linked::Exchange;
 use hotswap_bundle::{Draft, Form, Found, Known, Summary, open};
 use hotswap_files::{How, Input, Scratch};
+use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::Range;
@@ -98,6 +99,10 @@ impl<'j> Job<'j> {
         if contents.found.is_empty() {
             return Err(Diagnostic::error(codes::NOT_FOUND, "no container of device code is in it"));
         }
+        let mut charge = Charge::default();
+        for found in &contents.found {
+            charge.add(found.expands_to()).map_err(|error| error.in_entry(found.place.to_string()))?;
+        }
         Ok(contents.found)
     }
 
@@ -126,7 +131,9 @@ impl<'j> Job<'j> {
             }
         };
         thread::scope(|scope| {
-            (1..self.threads.min(found.len())).for_each(|_| drop(scope.spawn(take)));
+            // Where the system has no more threads, there are fewer.
+            let more = || thread::Builder::new().spawn_scoped(scope, take).is_ok();
+            (1..self.threads.min(found.len())).all(|_| more());
             take();
         });
         progress.finish_and_clear();

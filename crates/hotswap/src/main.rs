@@ -32,8 +32,11 @@ mod unsuited;
 
 use clap::Parser;
 use hotswap_report::{Diagnostic, codes};
+use std::any::Any;
 use std::io::{self, Write};
+use std::panic;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// What a command has to say.
 #[derive(Debug, Default)]
@@ -50,13 +53,36 @@ impl From<String> for Outcome {
     }
 }
 
+impl Outcome {
+    fn failed(error: Diagnostic) -> Self {
+        Self { text: String::new(), problems: vec![error] }
+    }
+}
+
 fn main() -> ExitCode {
-    let outcome = match cli::Cli::try_parse() {
-        Ok(cli) => cli.command.run().unwrap_or_else(|error| Outcome { text: String::new(), problems: vec![error] }),
+    // The message of a panic becomes one line like that of every other error.
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
+        let _ = PANIC.set(format!("{}{place}", message(info.payload())));
+    }));
+    let run = || match cli::Cli::try_parse() {
+        Ok(cli) => cli.run().unwrap_or_else(Outcome::failed),
         Err(error) if !error.use_stderr() => Outcome::from(error.render().to_string()),
-        Err(error) => Outcome { text: String::new(), problems: vec![usage(&error)] },
+        Err(error) => Outcome::failed(usage(&error)),
     };
-    finish(outcome)
+    finish(panic::catch_unwind(run).unwrap_or_else(|cause| {
+        // Of a panic in a thread the cause says nothing, the hook has seen it.
+        let what = PANIC.get().cloned().unwrap_or_else(|| message(cause.as_ref()).to_owned());
+        Outcome::failed(Diagnostic::error(codes::INTERNAL, what))
+    }))
+}
+
+/// What the first panic said.
+static PANIC: OnceLock<String> = OnceLock::new();
+
+fn message(cause: &(dyn Any + Send)) -> &str {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
 /// clap's message without its paragraphs of help.
@@ -73,7 +99,7 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         // The reader has seen enough (`hotswap list … | head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => {
-            let error = Diagnostic::error(codes::CANNOT_WRITE, format!("standard output: {error}"));
+            let error = Diagnostic::error(codes::CANNOT_PRINT, error.to_string());
             outcome.problems.push(error);
         }
         Ok(()) => {}

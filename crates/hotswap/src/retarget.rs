@@ -147,7 +147,7 @@ impl Arguments {
     /// `--to`.
     fn serve(&self) -> Result<Outcome, Diagnostic> {
         let request = self.request()?;
-        let bytes = hotswap_files::open_or_stdin(&self.file)?;
+        let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
@@ -194,7 +194,7 @@ impl Arguments {
             Some(hash) => hotswap_plan::find(hash)?,
             None => self.plan(&self.pairs)?,
         };
-        let bytes = hotswap_files::open_or_stdin(&self.file)?;
+        let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     }
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
     let repro = arguments.save_repro.as_deref().map(repro::Folder::new).transpose()?;
-    let input = hotswap_files::open_or_stdin(&arguments.file)?;
+    let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
     let task = Task { arguments, target, policy, input: &input };
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }
         .map_err(|error| error.in_file(&arguments.file))?;

@@ -2,6 +2,7 @@
 
 use hotswap_bundle::{Contents, Device, EntryId, Found, HashState, Image, ImageKind, Kind};
 use hotswap_code_object::{CodeObject, kernel_count};
+use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
 use hotswap_targets::TargetId;
 
@@ -120,14 +121,17 @@ pub(crate) fn visit_to<'a>(
     mut visit: impl FnMut(Container<'a>),
 ) -> Vec<Diagnostic> {
     let mut problems = contents.problems.clone();
-    let mut number = 0;
+    let (mut number, mut charge) = (0, Charge::default());
     let packed = contents.found.iter().filter(|found| found.is_compressed());
     let is_small = packed.map(Found::plain_size).fold(0, u64::saturating_add) <= SMALL;
     for found in &contents.found {
         let table = if depth == Depth::Images || is_small { Ok(None) } else { found.table() };
         let read = table.and_then(|table| match table {
             Some(entries) => Ok((unread(found, entries, &mut number), None)),
-            None => found.read().and_then(|device| container(found, device, &mut number)),
+            None => {
+                charge.add(found.expands_to()).map_err(|error| error.in_entry(found.place.to_string()))?;
+                found.read().and_then(|device| container(found, device, &mut number))
+            }
         });
         match read {
             Ok((container, problem)) => {

@@ -74,9 +74,11 @@ codes! {
     CHOSEN_BY_NAME = "HS0414", 13, "the library's host part chooses kernels by the GPU's name, and would choose others than the code was compiled for", "build the library for the target through HotSwap or with --offload-arch, or allow it (`hotswap retarget --allow names`) if you know that both sides agree";
     COUNTERS_NOT_WRITTEN = "HS0415", 13, "objects have counters that no runtime writes", "link with the flag that they were compiled with";
     PROFILE_DOES_NOT_FIT = "HS0416", 13, "a profile fits little of the device code", "use it with the sources and options that it was made with";
+    TOO_LARGE = "HS0417", 13, "the compressed content is larger than is allowed", "if the file is what it should be, allow more with --max-size";
     // 05: files (exit 14)
     CANNOT_READ = "HS0501", 14, "a file cannot be read", "check the path and its permissions";
     CANNOT_WRITE = "HS0502", 14, "a file cannot be written; the old content is untouched", "check space and permissions";
+    CANNOT_PRINT = "HS0503", 14, "the standard output cannot be written; files that the command writes are written", "check where the output goes";
     // 06: verification of our own output (exit 15)
     VERIFY_FAILED = "HS0601", 15, "what HotSwap wrote does not read back as planned; nothing was replaced", "report it with the input file";
 }

@@ -11,6 +11,7 @@
 
 pub mod codes;
 mod diagnostic;
+pub mod limit;
 mod record;
 
 pub use codes::Code;

@@ -5,6 +5,7 @@
 //! copied; a header that claims more than its bytes hold is damage, found without taking the claimed memory.
 
 use hotswap_code_object::image::{Form, Image, Layout, Part, Rela, Relocations, crel};
+use hotswap_report::limit::Charge;
 use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::io::{Read, Write};
@@ -17,6 +18,8 @@ const FLAGS: usize = 8;
 const ALIGN: usize = 48;
 const ENTRY: usize = 56;
 const ROW: usize = 64;
+/// Bytes for which memory is taken at first.
+const STEP: u64 = 1 << 20;
 /// Bytes of a plain relocation.
 const RELA: usize = 24;
 
@@ -65,10 +68,10 @@ fn malformed(offset: u64, what: String) -> Diagnostic {
 
 /// The file with plain sections; `None` if it has no others.
 pub(crate) fn unpack(image: &Image<'_>) -> Result<Option<Plain>, Diagnostic> {
-    let mut sections = Vec::new();
+    let (mut sections, mut charge) = (Vec::new(), Charge::default());
     for (number, part) in image.sections.iter().enumerate() {
         if part.flags & u64::from(elf::SHF_COMPRESSED) != 0 && !part.is_loaded() && part.is_in_file() {
-            sections.push(inflate(image, number)?);
+            sections.push(inflate(image, number, &mut charge)?);
         }
     }
     if image.sections.iter().any(|part| part.kind == elf::SHT_CREL) {
@@ -127,7 +130,7 @@ fn gather(image: &Image<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Di
     Ok(crel::write(&rows, if shifts { crel::shift(&rows) } else { 0 }))
 }
 
-fn inflate(image: &Image<'_>, section: usize) -> Result<Packed, Diagnostic> {
+fn inflate(image: &Image<'_>, section: usize, charge: &mut Charge) -> Result<Packed, Diagnostic> {
     let part = &image.sections[section];
     let damaged = |what: &str| malformed(part.offset, format!("the compressed section `{}` {what}", part.name));
     let (header, content) = part.bytes.split_at_checked(HEADER).ok_or_else(|| damaged("is cut off"))?;
@@ -137,25 +140,45 @@ fn inflate(image: &Image<'_>, section: usize) -> Result<Packed, Diagnostic> {
     if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
         return Err(damaged("has an alignment that is no power of two"));
     }
-    // One byte more than is claimed tells a lie; memory grows with what is really there.
-    let limit = size.saturating_add(1);
-    let mut plain = Vec::new();
-    let read = match form {
-        elf::ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(content).take(limit).read_to_end(&mut plain),
+    charge.add(size).map_err(|error| error.in_entry(part.name.to_string()).at(part.offset))?;
+    let mut reader: Box<dyn Read + '_> = match form {
+        elf::ELFCOMPRESS_ZLIB => Box::new(flate2::read::ZlibDecoder::new(content)),
         elf::ELFCOMPRESS_ZSTD => match zstd::stream::read::Decoder::new(content) {
-            Ok(decoder) => decoder.take(limit).read_to_end(&mut plain),
-            Err(error) => Err(error),
+            Ok(decoder) => Box::new(decoder),
+            Err(_) => return Err(damaged("does not hold what its header says")),
         },
         other => {
             let what = format!("the section `{}` is compressed in form {other}, which is not known", part.name);
             return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(part.offset));
         }
     };
-    if read.is_err() || plain.len() as u64 != size {
+    let plain = read_exactly(&mut reader, size).map_err(|()| no_memory(part, size))?;
+    let Some(plain) = plain else {
         return Err(damaged("does not hold what its header says"));
-    }
+    };
     let row = Row { flags: part.flags & !u64::from(elf::SHF_COMPRESSED), align, ..Row::of(part) };
     Ok(Packed { section, how: How::Compressed(form), plain, row })
+}
+
+fn no_memory(part: &Part<'_>, size: u64) -> Diagnostic {
+    let what = format!("the compressed section `{}` claims {size} bytes, more than can be held", part.name);
+    Diagnostic::error(codes::TOO_LARGE, what).at(part.offset).advise("give the command more memory")
+}
+
+/// Reads exactly `size` bytes, up to the end: `None` where there are more or fewer, an error where memory does not hold
+/// them. Memory grows with what is really there, and never by more than is claimed.
+fn read_exactly(reader: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>, ()> {
+    let (mut plain, mut left) = (Vec::new(), size);
+    while left > 0 {
+        let step = left.min((plain.len() as u64).max(STEP));
+        plain.try_reserve_exact(usize::try_from(step).map_err(drop)?).map_err(drop)?;
+        match reader.by_ref().take(step).read_to_end(&mut plain) {
+            Ok(read) if read as u64 == step => left -= step,
+            _ => return Ok(None),
+        }
+    }
+    // One byte more tells a lie.
+    Ok(matches!(reader.read(&mut [0]), Ok(0)).then_some(plain))
 }
 
 /// The file with those sections packed again; `before` is what they were in.
@@ -195,4 +218,27 @@ fn deflate(header: &[u8], form: u32, plain: &[u8]) -> Result<Vec<u8>, Diagnostic
     };
     written.map_err(|error| Diagnostic::error(codes::INTERNAL, format!("a section cannot be compressed: {error}")))?;
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn memory_grows_with_what_is_there_and_not_with_the_claim() {
+        let zeros = |size: u64| io::repeat(0).take(size);
+        for (there, claim, expected) in [
+            (0, 0, Some(0)),
+            (5, 5, Some(5)),
+            (5, 4, None),
+            (5, 6, None),
+            (STEP * 3, STEP * 3, Some(STEP as usize * 3)),
+        ] {
+            let read = read_exactly(&mut zeros(there), claim).unwrap();
+            assert_eq!(read.map(|bytes| bytes.len()), expected, "{there} {claim}");
+        }
+        // A claim of petabytes that little stands behind takes little.
+        assert_eq!(read_exactly(&mut zeros(STEP), 1 << 50), Ok(None));
+    }
 }

@@ -239,7 +239,10 @@ impl Layout {
     /// `MALFORMED` where bytes that belong to no part would have to move apart.
     pub fn write(&self, image: &Image<'_>) -> Result<Vec<u8>, Diagnostic> {
         let size = usize::try_from(self.size).map_err(|_| malformed(0, "the file would be too large"))?;
-        let mut out = vec![0; size];
+        let mut out = Vec::new();
+        out.try_reserve_exact(size)
+            .map_err(|_| malformed(0, format!("the file would have {size} bytes, more than memory holds")))?;
+        out.resize(size, 0);
         let headers = image.headers_end() as usize;
         out[..headers].copy_from_slice(&image.data[..headers]);
         out[40..48].copy_from_slice(&self.sections_at.to_le_bytes());

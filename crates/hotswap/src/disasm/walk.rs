@@ -289,13 +289,19 @@ impl<'s> View<'s> {
             let parts = thread::scope(|scope| {
                 let mut started = Vec::with_capacity(threads);
                 for (index, &chunks) in batches.iter().enumerate() {
-                    let mut part = sink.part(round == 0 && index == 0);
-                    started.push(scope.spawn(move || {
-                        let mut tally = Tally::default();
-                        self.show(chunks, &mut part, &mut tally).map(|()| (part, tally))
-                    }));
+                    let first = round == 0 && index == 0;
+                    let work = |mut part| {
+                        move || {
+                            let mut tally = Tally::default();
+                            self.show(chunks, &mut part, &mut tally).map(|()| (part, tally))
+                        }
+                    };
+                    let thread = thread::Builder::new().spawn_scoped(scope, work(sink.part(first)));
+                    // Where the system has no more threads, this one does it.
+                    started.push(thread.map_err(|_| work(sink.part(first))()));
                 }
-                let end = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                let end = |thread: Result<_, _>| thread.map_or_else(|done| done, join);
                 started.into_iter().map(end).collect::<Vec<_>>()
             });
             for part in parts {

@@ -1,0 +1,82 @@
+//! Inputs that are to be replaced by what becomes of them: one command at a time.
+//!
+//! Invariants: who works on a file in place holds a lock on it from before it is read until after it is replaced; who
+//! waited reads what the one before has written. A file system without locks is served without.
+
+use crate::input::{self, Input};
+use hotswap_report::{Diagnostic, codes};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// As [`crate::open_or_stdin`], for a command that writes `output`: if that is the same file, it waits for other commands
+/// that change it, and they wait until the input goes.
+///
+/// # Errors
+/// [`codes::CANNOT_READ`].
+pub fn open_to_change(path: &Path, output: &Path) -> Result<Input, Diagnostic> {
+    if input::is_stdin(path) {
+        return crate::open_or_stdin(path);
+    }
+    locked(path, output).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))
+}
+
+fn locked(path: &Path, output: &Path) -> io::Result<Input> {
+    loop {
+        let file = File::open(path)?;
+        let own = file.metadata()?;
+        let is_in_place = own.is_file() && fs::metadata(output).is_ok_and(|other| is_same(&own, &other));
+        if is_in_place {
+            match flock(&file, FlockOperation::LockExclusive) {
+                Err(Errno::INTR) => continue,
+                // It has been replaced while this one waited.
+                Ok(()) if !fs::metadata(path).is_ok_and(|now| is_same(&own, &now)) => continue,
+                Ok(()) | Err(_) => {}
+            }
+        }
+        return input::read_or_map(file);
+    }
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::replace;
+
+    #[test]
+    fn changes_in_place_follow_one_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("count");
+        fs::write(&file, "0").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        let input = open_to_change(&file, &file).unwrap();
+                        let number: u32 = std::str::from_utf8(&input).unwrap().parse().unwrap();
+                        std::thread::yield_now();
+                        replace(&file, (number + 1).to_string().as_bytes()).unwrap();
+                        drop(input);
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read(&file).unwrap(), b"100");
+    }
+
+    #[test]
+    fn other_outputs_need_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, output) = (dir.path().join("in"), dir.path().join("out"));
+        fs::write(&file, "0").unwrap();
+        let held = open_to_change(&file, &file).unwrap();
+        assert_eq!(&open_to_change(&file, &output).unwrap()[..], &held[..]);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a hostile file may cost, one line of a table each: the command ends in time, with an error of its own, and takes
+//! no more memory than the row says (`RLIMIT_DATA` ends it otherwise, and its peak is read as well).
+
+#[path = "../../code-object/tests/common/mod.rs"]
+mod common;
+mod made;
+
+use common::Sample;
+use flate2::Compression as Level;
+use flate2::write::ZlibEncoder;
+use hotswap_targets::EFlags;
+use made::{HOST, id};
+use object::write::{Object, SectionId};
+use object::{Architecture, BinaryFormat, Endianness, SectionKind};
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+/// `ulimit -v` counts pages that were never touched, and those of the allocator's arenas.
+const ADDRESSES: u64 = 8 << 10;
+
+/// A payload of `size` bytes: `start`, and zeros behind it.
+fn payload(method: u16, start: &[u8], size: u64) -> Vec<u8> {
+    let mut zeros = std::io::Read::take(std::io::repeat(0), size - start.len() as u64);
+    match method {
+        0 => {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Level::fast());
+            encoder.write_all(start).unwrap();
+            std::io::copy(&mut zeros, &mut encoder).unwrap();
+            encoder.finish().unwrap()
+        }
+        _ => {
+            // A block of what is given, and blocks of one repeated byte.
+            let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
+            frame.extend(size.to_le_bytes());
+            frame.extend(&(((start.len() as u32) << 3).to_le_bytes())[..3]);
+            frame.extend(start);
+            let mut left = size - start.len() as u64;
+            while left > 0 {
+                let step = left.min(128 << 10);
+                left -= step;
+                frame.extend(&((u32::from(left == 0) | 1 << 1 | (step as u32) << 3).to_le_bytes())[..3]);
+                frame.push(0);
+            }
+            frame
+        }
+    }
+}
+
+/// The entry table of a bundle of that size whose one entry holds all the rest.
+fn table(size: u64) -> Vec<u8> {
+    let mut out = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    out.extend(2u64.to_le_bytes());
+    for (id, offset, size) in [(HOST.to_owned(), 4096, 0), (id("gfx900"), 4096, size - 4096)] {
+        for number in [offset, size, id.len() as u64] {
+            out.extend(number.to_le_bytes());
+        }
+        out.extend(id.as_bytes());
+    }
+    out
+}
+
+/// A compressed bundle of that version and method that truly expands to `size` bytes.
+fn bomb(version: u16, method: u16, size: u64) -> Vec<u8> {
+    let payload = payload(method, &table(size), size);
+    let mut out = b"CCOB".to_vec();
+    out.extend([version.to_le_bytes(), method.to_le_bytes()].concat());
+    match version {
+        1 => out.extend((size as u32).to_le_bytes()),
+        2 => out.extend([(payload.len() as u32 + 24).to_le_bytes(), (size as u32).to_le_bytes()].concat()),
+        _ => out.extend([(payload.len() as u64 + 32).to_le_bytes(), size.to_le_bytes()].concat()),
+    }
+    out.extend([0; 8]);
+    out.extend(payload);
+    out
+}
+
+/// Bundles one behind another: each for itself is allowed.
+fn many(count: usize, size: u64) -> Vec<u8> {
+    bomb(3, 1, size).repeat(count)
+}
+
+fn code_object() -> Vec<u8> {
+    let flags = EFlags::of(&"gfx1030".parse().unwrap()).encode();
+    Sample { target: "amdgcn-amd-amdhsa--gfx1030".into(), flags, lanes: 32, ..Sample::default() }.build()
+}
+
+/// Archives in archives.
+fn nested(depth: usize) -> Vec<u8> {
+    (0..depth).fold(code_object(), |inner, _| {
+        let mut out = b"!<arch>\n".to_vec();
+        out.extend(format!("{:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", "a.a/", 0, 0, 0, 644, inner.len()).bytes());
+        out.extend(&inner);
+        out.resize(out.len().next_multiple_of(2), b'\n');
+        out
+    })
+}
+
+/// An object with a fat binary that has a table of 2^32 entries.
+fn counted(count: u64) -> Vec<u8> {
+    let mut bytes = table(1 << 16);
+    bytes[24..32].copy_from_slice(&count.to_le_bytes());
+    bytes.resize(1 << 16, 0);
+    let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+    let section: SectionId = file.add_section(Vec::new(), b".hip_fatbin".to_vec(), SectionKind::ReadOnlyData);
+    file.append_section_data(section, &bytes, 4096);
+    file.write().unwrap()
+}
+
+/// Name, input, command behind `hotswap` with `x` as the input, exit code, what standard error has, MiB of memory.
+type Row = (&'static str, Vec<u8>, &'static str, i32, &'static str, u64);
+
+#[rustfmt::skip]
+fn rows() -> Vec<Row> {
+    const LIST: &str = "list --kernels x";
+    const INSPECT: &str = "inspect --kernels x";
+    const VERIFY: &str = "verify x";
+    const EXTRACT: &str = "extract x --target gfx900 -o z";
+    const PRUNE: &str = "prune x --keep gfx900 -o z";
+    const RETARGET: &str = "retarget x --to gfx902 -o z";
+    const LESS: &str = "--max-size 8M list --kernels x";
+    let two = bomb(3, 1, 2048 * MIB);
+    vec![
+        ("V1 zlib, in the search", bomb(1, 0, 16 * MIB), "--max-size 8M list x", 13, "HS0417", 64),
+        ("V1 zstd, 4 GB", bomb(1, 1, 4095 * MIB), LIST, 13, "HS0417", 64),
+        ("V2 zstd, 4 GB", bomb(2, 1, 4095 * MIB), LIST, 13, "HS0417", 64),
+        ("zstd, 2 GB, list", two.clone(), LIST, 13, "HS0417", 64),
+        ("zstd, 2 GB, table alone", two.clone(), "list x", 0, "", 64),
+        ("zstd, 2 GB, inspect", two.clone(), INSPECT, 13, "HS0417", 64),
+        ("zstd, 2 GB, verify", two.clone(), VERIFY, 13, "HS0417", 64),
+        ("zstd, 2 GB, extract", two.clone(), EXTRACT, 13, "HS0417", 64),
+        ("zstd, 2 GB, prune", two.clone(), PRUNE, 13, "HS0417", 64),
+        ("zstd, 2 GB, retarget", two, RETARGET, 13, "HS0417", 64),
+        ("V2 zlib, less allowed", bomb(2, 0, 16 * MIB), LESS, 13, "HS0417", 64),
+        ("V3 zlib, less allowed", bomb(3, 0, 16 * MIB), LESS, 13, "HS0417", 64),
+        ("zstd, as much as is allowed", bomb(3, 1, 8 * MIB), LESS, 0, "", 64),
+        ("zlib, as much as is allowed", bomb(3, 0, 8 * MIB), LESS, 0, "", 64),
+        ("3 bundles of 4 MB", many(3, 4 * MIB), LESS, 13, "HS0417", 64),
+        ("32 bundles of 64 MB, prune", many(32, 64 * MIB), PRUNE, 13, "HS0417", 64),
+        ("2^32 entries", counted(1 << 32), LIST, 12, "HS0302", 64),
+        ("2^64-1 entries", counted(u64::MAX), PRUNE, 12, "HS0302", 64),
+        ("300 archives in archives", nested(300), LIST, 12, "HS0303", 64),
+    ]
+}
+
+/// Exit code, standard error, KiB at the peak.
+fn run(folder: &TempDir, words: &str) -> (Option<i32>, String, u64) {
+    // The shell's limit holds for the command that it becomes; `time -f` is not everywhere, so the peak is read by it, too.
+    let script = format!("ulimit -v {}; exec \"$0\" {words}", ADDRESSES << 10);
+    let child = Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_hotswap")])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let (send, done) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let mut peak = 0;
+        loop {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            peak = peak.max(line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0));
+            if done.recv_timeout(Duration::from_millis(2)) != Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                return peak;
+            }
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(send);
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned(), watch.join().unwrap())
+}
+
+#[test]
+fn hostile_files_cost_little() {
+    let mut wrong = Vec::new();
+    for (name, bytes, words, code, says, memory) in rows() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("x"), &bytes).unwrap();
+        let start = Instant::now();
+        let (found, line, peak) = run(&folder, words);
+        let took = start.elapsed();
+        let is_told = line.contains(says) && line.lines().count() <= 40;
+        if found != Some(code) || !is_told || peak > memory << 10 || took > Duration::from_secs(20) {
+            let line = line.lines().next().unwrap_or_default().to_owned();
+            wrong.push(format!("{name}: `{words}` {found:?}, {peak} KiB, {took:?}: {line}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
