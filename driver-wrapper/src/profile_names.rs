@@ -66,7 +66,7 @@ pub fn stable(command: &Command, words: &[OsString]) -> Vec<OsString> {
             text.push_str(&word.to_string_lossy());
         }
     }
-    let number = format!("-cuid={}", store::name_for(&text));
+    let number = format!("-cuid={}", &store::name_for(&text)[..16]);
     ["--start-no-unused-arguments", &number, "--end-no-unused-arguments"].map(OsString::from).to_vec()
 }
 

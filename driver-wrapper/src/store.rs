@@ -1,45 +1,53 @@
 //! The wrapper's own files between runs: manifest objects and answers of compilers.
 //!
-//! They lie in the user's cache folder, or, where that cannot be written (package builds often
-//! have no home), in a folder of the temporary directory that nobody else can write to.
+//! They lie in the user's cache folder, or, where that cannot be written (package builds often have no home) or another
+//! user could have written to it, in a folder of the temporary directory that is this user's alone.
 //!
-//! Invariant: a folder in the temporary directory is only used if it is a folder, ours, and
-//! closed to others; its name can be guessed, so somebody else could have made it.
+//! Invariant: only folders that [`hotswap_files::own_folder`] lets pass are used: programs are started by what lies there.
+//! Names in the temporary directory can be guessed, so another user may have taken them: the next one is tried.
 
+use hotswap_files::{Untrusted, own_folder};
 use hotswap_report::{Diagnostic, codes};
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A folder `name` to write into; made if absent.
 ///
 /// # Errors
-/// [`codes::CANNOT_WRITE`] if neither place can be used.
+/// [`codes::CANNOT_WRITE`] if no place can be used.
 pub fn folder(name: &str) -> Result<PathBuf, Diagnostic> {
-    if let Some(folder) = hotswap_files::cache_dir().map(|cache| cache.join(name))
-        && fs::create_dir_all(&folder).is_ok()
-        && rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).is_ok()
-    {
-        return Ok(folder);
-    }
-    let uid = rustix::process::getuid().as_raw();
-    private(&std::env::temp_dir().join(format!("hotswap-{uid}")), name, uid)
+    let cached = hotswap_files::cache_dir().and_then(|cache| own(&cache, name).ok());
+    cached.map_or_else(|| private(&std::env::temp_dir(), name), Ok)
 }
 
-fn private(base: &Path, name: &str, uid: u32) -> Result<PathBuf, Diagnostic> {
-    let refuse = |what: String| {
-        Diagnostic::error(codes::CANNOT_WRITE, what)
-            .in_file(base)
-            .advise("set XDG_CACHE_HOME to a folder that can be written")
-    };
-    let folder = base.join(name);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-    let meta = fs::symlink_metadata(base).map_err(|error| refuse(error.to_string()))?;
-    if !meta.is_dir() || meta.uid() != uid || meta.mode() & 0o077 != 0 {
-        return Err(refuse("it is not a folder of this user alone".to_owned()));
+fn own(base: &Path, name: &str) -> Result<PathBuf, Untrusted> {
+    own_folder(base)?;
+    own_folder(&base.join(name))
+}
+
+/// The first of a few folders below a temporary directory that is ours.
+fn private(temporary: &Path, name: &str) -> Result<PathBuf, Diagnostic> {
+    const TRIES: u32 = 8;
+    let user = rustix::process::geteuid().as_raw();
+    let first = temporary.join(format!("hotswap-{user}"));
+    let others = (1..TRIES).map(|number| temporary.join(format!("hotswap-{user}.{number}")));
+    // Names of processes are guessed less easily, and nothing is kept there from run to run.
+    let last = temporary.join(format!("hotswap-{user}-{}", std::process::id()));
+    let bases = std::iter::once(first.clone()).chain(others).chain([last]);
+    let mut why = None;
+    for base in bases {
+        // A link could be changed between two looks.
+        let is_link = fs::symlink_metadata(&base).is_ok_and(|meta| meta.is_symlink());
+        match own(&base, name) {
+            Ok(folder) if !is_link => return Ok(folder),
+            found => why = why.or(found.err()),
+        }
     }
-    made.map_err(|error| refuse(error.to_string()))?;
-    Ok(folder)
+    let what = why.map_or_else(|| "it is a link".to_owned(), |why| why.to_string());
+    let advice = "set XDG_CACHE_HOME to a folder of this user that no one else can write to";
+    Err(Diagnostic::error(codes::CANNOT_WRITE, what).in_file(&first).advise(advice))
 }
 
 /// Gives the file that content, unless it has it: an unchanged file keeps its time stamp, which
@@ -60,36 +68,41 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     fs::rename(&own, path).map_err(failed)
 }
 
-/// A file name for a text of any length. The file's content repeats the text, so a collision is seen.
+/// A file name for a text of any length.
 pub fn name_for(text: &str) -> String {
     hash(text.as_bytes())
 }
 
-/// 64-bit FNV-1a: tells damage, not malice.
+/// The first half of a SHA-256, as hexadecimal digits.
 pub fn hash(bytes: &[u8]) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, step))
+    let digest = Sha256::digest(bytes);
+    digest.iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     #[test]
-    fn a_private_folder_is_ours_alone() {
+    fn a_folder_that_is_not_ours_alone_is_stepped_around() {
         let dir = tempfile::tempdir().unwrap();
-        let uid = rustix::process::getuid().as_raw();
-        let base = dir.path().join("base");
-        assert_eq!(private(&base, "manifests", uid).unwrap(), base.join("manifests"));
-        assert_eq!(fs::metadata(&base).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(private(&base, "manifests", uid + 1).unwrap_err().code, codes::CANNOT_WRITE);
-        fs::set_permissions(&base, fs::Permissions::from_mode(0o770)).unwrap();
-        assert_eq!(private(&base, "manifests", uid).unwrap_err().code, codes::CANNOT_WRITE);
-        let link = dir.path().join("link");
-        fs::set_permissions(&base, fs::Permissions::from_mode(0o700)).unwrap();
-        symlink(&base, &link).unwrap();
-        assert_eq!(private(&link, "manifests", uid).unwrap_err().code, codes::CANNOT_WRITE);
+        let user = rustix::process::geteuid().as_raw();
+        let [first, second, third] = ["", ".1", ".2"].map(|end| dir.path().join(format!("hotswap-{user}{end}")));
+        assert_eq!(private(dir.path(), "manifests").unwrap(), first.join("manifests"));
+        assert_eq!(fs::metadata(&first).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&first, fs::Permissions::from_mode(0o770)).unwrap();
+        assert_eq!(private(dir.path(), "manifests").unwrap(), second.join("manifests"));
+        fs::remove_dir_all(&second).unwrap();
+        symlink(dir.path().join("elsewhere"), &second).unwrap();
+        assert_eq!(private(dir.path(), "manifests").unwrap(), third.join("manifests"));
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(private(dir.path(), "manifests").unwrap_err().code, codes::CANNOT_WRITE);
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(private(dir.path(), "manifests").unwrap(), third.join("manifests"));
     }
 
     #[test]
@@ -107,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_fnv() {
-        assert_eq!(name_for(""), "cbf29ce484222325");
-        assert_eq!(name_for("a"), "af63dc4c8601ec8c");
+    fn names_are_those_of_sha256() {
+        assert_eq!(name_for(""), "e3b0c44298fc1c149afbf4c8996fb924");
+        assert_eq!(name_for("a"), "ca978112ca1bbdcafac231b39a23dc4d");
     }
 }

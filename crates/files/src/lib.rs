@@ -6,6 +6,7 @@
 //! Absent on purpose: locking between two builds of one output (the build system's job).
 
 mod ahead;
+mod cache;
 mod copy;
 mod in_place;
 mod input;
@@ -14,18 +15,9 @@ mod scratch;
 mod write;
 
 pub use ahead::Ahead;
+pub use cache::{Untrusted, cache_dir, own_folder};
 pub use in_place::open_to_change;
 pub use input::{Input, open, open_or_stdin};
 pub use response::{Word, expand};
 pub use scratch::Scratch;
 pub use write::{How, read, replace, replace_like, replace_parts};
-
-use std::env;
-use std::path::PathBuf;
-
-/// `$XDG_CACHE_HOME/hotswap`, or `~/.cache/hotswap`; `None` where neither variable is set.
-pub fn cache_dir() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-    Some(base.join("hotswap"))
-}

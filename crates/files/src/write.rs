@@ -4,7 +4,7 @@ use crate::ahead::Ahead;
 use crate::copy;
 use crate::input::{self, Input};
 use hotswap_report::{Diagnostic, codes};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -41,12 +41,13 @@ pub fn replace_like(path: &Path, bytes: &[u8], model: &Path) -> Result<(), Diagn
     replace_with(path, bytes, mode_of(model)?)
 }
 
-/// The permissions of a model; those of a new file where it comes through a pipe.
+/// The permissions of a model, without those that the umask takes from new files; those of a new file where it comes through
+/// a pipe.
 fn mode_of(model: &Path) -> Result<u32, Diagnostic> {
     let meta =
         if input::is_stdin(model) { input::stdin().and_then(|file| file.metadata()) } else { fs::metadata(model) };
     let meta = meta.map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(model))?;
-    Ok(if meta.is_file() { meta.mode() & 0o777 } else { 0o666 & !umask() })
+    Ok(if meta.is_file() { meta.mode() & 0o777 & !umask() } else { 0o666 & !umask() })
 }
 
 /// How the parts of a file are written.
@@ -115,11 +116,10 @@ fn replace_filled(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), Diagnostic> {
     let target = resolve(path)?;
-    let mode = target_mode(&target, new).map_err(|error| cannot_write(path, &error))?;
-    if let Some(kind) = mode.as_ref().err() {
-        return Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path));
-    }
-    write_beside(&target, mode.unwrap_or(0o644), begun, fill).map_err(|error| cannot_write(path, &error))
+    let access = Access::of(&target, new).map_err(|error| cannot_write(path, &error))?;
+    let access =
+        access.map_err(|kind| Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path))?;
+    write_beside(&target, access, begun, fill).map_err(|error| cannot_write(path, &error))
 }
 
 /// A link is followed, so that the file behind it is replaced and not the link.
@@ -131,23 +131,49 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
     }
 }
 
-/// Permissions for the new file, or in words what kind of thing is there instead of a file.
-fn target_mode(path: &Path, new: u32) -> io::Result<Result<u32, &'static str>> {
-    let kind = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Ok(new));
-        }
-        Err(error) => return Err(error),
-        Ok(meta) if meta.is_file() => return Ok(Ok(meta.mode() & 0o7777)),
-        Ok(meta) => meta.file_type(),
-    };
-    Ok(Err(if kind.is_dir() {
-        "a folder"
-    } else if kind.is_fifo() {
-        "a pipe"
-    } else {
-        "a device"
-    }))
+/// Who may do what with the new file.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    mode: u32,
+    /// User and group of the file that is replaced.
+    owner: Option<(u32, u32)>,
+}
+
+/// The bits by which a program runs as its file's owner or group.
+const SET_ID: u32 = 0o6000;
+
+impl Access {
+    /// That of the file which is there, `new` where none is, or in words what kind of thing is there instead of a file.
+    fn of(path: &Path, new: u32) -> io::Result<Result<Self, &'static str>> {
+        let kind = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Self { mode: new, owner: None })),
+            Err(error) => return Err(error),
+            Ok(meta) if meta.is_file() => {
+                return Ok(Ok(Self { mode: meta.mode() & 0o7777, owner: Some((meta.uid(), meta.gid())) }));
+            }
+            Ok(meta) => meta.file_type(),
+        };
+        Ok(Err(if kind.is_dir() {
+            "a folder"
+        } else if kind.is_fifo() {
+            "a pipe"
+        } else {
+            "a device"
+        }))
+    }
+
+    /// Owner first: a change of it takes the bits away that a program of another owner must not have.
+    fn give(self, file: &File) -> io::Result<()> {
+        let meta = file.metadata()?;
+        let is_theirs = self.owner.is_none_or(|owner| owner == (meta.uid(), meta.gid()) || change_owner(file, owner));
+        let mode = if is_theirs { self.mode } else { self.mode & !SET_ID };
+        file.set_permissions(Permissions::from_mode(mode))
+    }
+}
+
+/// Whether the file got that user and group: only root gives files away, and others may give them to a group of theirs.
+fn change_owner(file: &File, (user, group): (u32, u32)) -> bool {
+    rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group))).is_ok()
 }
 
 /// The process's umask; the only way to ask is to set it, which other threads could see, so it is
@@ -164,15 +190,15 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
 
 fn write_beside(
     target: &Path,
-    mode: u32,
+    access: Access,
     begun: Option<File>,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     let folder = folder_of(target);
     remove_left_over(folder, target);
     match begun.map_or_else(|| unnamed(folder), Ok) {
-        Ok(unnamed) => from_unnamed(unnamed, target, mode, fill),
-        Err(_) => from_named(target, mode, fill),
+        Ok(unnamed) => from_unnamed(unnamed, target, access, fill),
+        Err(_) => from_named(target, access, fill),
     }
 }
 
@@ -190,11 +216,11 @@ pub(crate) fn unnamed(folder: &Path) -> io::Result<File> {
 fn from_unnamed(
     mut file: File,
     target: &Path,
-    mode: u32,
+    access: Access,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     fill(&mut file)?;
-    file.set_permissions(Permissions::from_mode(mode))?;
+    access.give(&file)?;
     let source = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
     let temporary = temporary_name(target);
     rustix::fs::linkat(CWD, source, CWD, &temporary, AtFlags::SYMLINK_FOLLOW)?;
@@ -202,12 +228,12 @@ fn from_unnamed(
 }
 
 /// For file systems without unnamed files.
-fn from_named(target: &Path, mode: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn from_named(target: &Path, access: Access, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_name(target);
     let new = File::options().read(true).write(true).create_new(true).open(&temporary);
     let filled = new.and_then(|mut file| {
         fill(&mut file)?;
-        file.set_permissions(Permissions::from_mode(mode))
+        access.give(&file)
     });
     filled.and_then(|()| rename(&temporary, target)).inspect_err(|_| {
         // The error that matters is the first one; the file may not exist at all.
@@ -276,6 +302,29 @@ mod tests {
     }
 
     #[test]
+    fn who_gets_a_file_keeps_its_set_id_bits_and_others_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("program");
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+        replace(&file, b"new").unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o6755);
+        let theirs = Access { mode: 0o6755, owner: Some((u32::MAX - 1, u32::MAX - 1)) };
+        let of_nobody = change_owner(&File::open(&file).unwrap(), (65534, 65534));
+        if of_nobody {
+            // As root: the new file is theirs, with all of its bits.
+            fs::set_permissions(&file, Permissions::from_mode(0o6755)).unwrap();
+            replace(&file, b"newer").unwrap();
+            let meta = fs::metadata(&file).unwrap();
+            assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o7777), (65534, 65534, 0o6755));
+        } else {
+            let own = File::create(dir.path().join("own")).unwrap();
+            theirs.give(&own).unwrap();
+            assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o755);
+        }
+    }
+
+    #[test]
     fn what_a_killed_run_left_is_gone_after_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("out");
@@ -292,7 +341,8 @@ mod tests {
     fn a_file_system_without_unnamed_files_is_served() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("out");
-        from_named(&file, 0o640, |file| file.write_all(b"whole")).unwrap();
+        let access = Access { mode: 0o640, owner: None };
+        from_named(&file, access, |file| file.write_all(b"whole")).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"whole");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);

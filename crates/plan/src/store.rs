@@ -7,8 +7,10 @@
 use crate::{Plan, words};
 use hotswap_files::cache_dir;
 use hotswap_report::{Diagnostic, codes};
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 fn file_name(hash: &str) -> String {
     format!("{hash}.plan")
@@ -50,18 +52,45 @@ fn find_in(hash: &str, folders: &[PathBuf]) -> Result<Plan, Diagnostic> {
     if hash.is_empty() || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Diagnostic::error(codes::PLAN_SYNTAX, format!("`{hash}` is no plan hash")));
     }
-    let Some(path) = folders.iter().map(|folder| folder.join(file_name(hash))).find(|path| path.is_file()) else {
-        return Err(Diagnostic::error(codes::PLAN_MISSING, format!("no file `{}`", file_name(hash))));
-    };
-    let bytes = hotswap_files::read(&path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let plan = Plan::parse(&text).map_err(|error| error.in_file(&path))?;
+    // A file that is not the plan says nothing about those in folders further away: the hash tells which one is.
+    let mut first = None;
+    for path in folders.iter().map(|folder| folder.join(file_name(hash))).filter(|path| path.exists()) {
+        match read(&path, hash) {
+            Ok(plan) => return Ok(plan),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| Diagnostic::error(codes::PLAN_MISSING, format!("no file `{}`", file_name(hash)))))
+}
+
+/// The plan in that file, which must have that hash.
+fn read(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
+    let bytes =
+        begin_of(path).map_err(|error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(path))?;
+    if bytes.len() as u64 > LARGEST {
+        let what = format!("it is larger than {LARGEST} bytes, and no plan is");
+        return Err(Diagnostic::error(codes::PLAN_SYNTAX, what).in_file(path));
+    }
+    let plan = Plan::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| error.in_file(path))?;
     if plan.hash() != hash {
         let what =
             format!("this HotSwap ({} {}) gives its content the hash {}", crate::VERSION, crate::IDENTITY, plan.hash());
-        return Err(Diagnostic::error(codes::PLAN_CHANGED, what).in_file(&path));
+        return Err(Diagnostic::error(codes::PLAN_CHANGED, what).in_file(path));
     }
     Ok(plan)
+}
+
+/// A plan with every pair of the table has less than 100 KB.
+const LARGEST: u64 = 1 << 20;
+
+/// The file, or a little more than the largest plan has; nothing of what is no file, such as a pipe without a writer.
+fn begin_of(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -81,6 +110,24 @@ mod tests {
         let below = tree.path().join("src/deep");
         let found = find_in(&sample().hash(), &folders(None, Some(below), None)).unwrap();
         assert_eq!(found, sample());
+    }
+
+    #[test]
+    fn what_is_no_plan_in_a_nearer_folder_is_stepped_over() {
+        let (near, far) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folders = [near.path().to_owned(), far.path().to_owned()];
+        let hash = sample().hash();
+        save(&sample(), far.path()).unwrap();
+        let path = near.path().join(file_name(&hash));
+        fs::write(&path, "junk").unwrap();
+        assert_eq!(find_in(&hash, &folders).unwrap(), sample());
+        File::create(&path).unwrap().set_len(3 << 30).unwrap();
+        assert_eq!(find_in(&hash, &folders).unwrap(), sample());
+        let alone = find_in(&hash, &folders[..1]).unwrap_err();
+        assert!(alone.code == codes::PLAN_SYNTAX && alone.what.contains("larger than"), "{alone}");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(find_in(&hash, &folders).unwrap(), sample());
     }
 
     #[test]

@@ -48,7 +48,9 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     }
     let debian = DEBIAN.rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = beside_clang().into_iter().chain(debian).chain(std::env::split_paths(&path));
+    // An empty or relative folder of PATH means where the user stands, and files there may be anyone's.
+    let on_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let places = beside_clang().into_iter().chain(debian).chain(on_path);
     let mut found: Vec<Llvm> = Vec::new();
     for llvm in places.filter_map(|folder| look(&folder)) {
         if !found.iter().any(|known| known.major == llvm.major) {
