@@ -184,9 +184,14 @@ fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
     let text = out(&command.output().unwrap());
     let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
     assert!(Path::new(object).starts_with(bench.at("tmp")), "{object}");
-    // Somebody else's folder under that name is refused.
+    // A folder under that name that others can write to is not used: the next name is.
     let folder = fs::read_dir(bench.at("tmp")).unwrap().next().unwrap().unwrap().path();
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let text = out(&command.output().unwrap());
+    let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
+    assert!(Path::new(object).starts_with(bench.at("tmp")) && !Path::new(object).starts_with(&folder), "{object}");
+    // Where others can rename every folder that is made, none is used.
+    fs::set_permissions(bench.at("tmp"), fs::Permissions::from_mode(0o777)).unwrap();
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(14));
     assert!(err(&output).contains("[HS0502]"), "{}", err(&output));
