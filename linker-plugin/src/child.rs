@@ -116,7 +116,7 @@ fn forward(program: &Path) -> Result<(), Diagnostic> {
     STARTED.get_or_init(start).clone().map_err(failed)
 }
 
-/// Nobody can catch SIGKILL: the system ends the child when the thread is gone that starts it, which is one that waits for it.
+/// SIGKILL cannot be caught: the system ends the child when the thread is gone that starts it, which is one that waits for it.
 #[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
 fn end_with_us(command: &mut Command) {
     let us = rustix::process::getpid();

@@ -37,7 +37,7 @@ fn ignored_signals_stay_ignored() {
     assert_eq!(ignored_below(dir.path(), "trap '' HUP INT;"), before | HUP_AND_INT);
 }
 
-/// Nobody can forward SIGKILL.
+/// SIGKILL cannot be forwarded.
 #[test]
 fn the_tool_ends_with_a_killed_interposer() {
     let dir = tempfile::tempdir().unwrap();

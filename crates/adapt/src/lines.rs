@@ -72,7 +72,7 @@ fn rows(file: &File<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
 fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
     let Some(section) = file.section_by_name(name) else { return Vec::new() };
     let Ok(packed) = section.compressed_data() else { return Vec::new() };
-    // What is larger than is allowed gives no lines.
+    // A section that is larger than is allowed gives no lines.
     if packed.format != CompressionFormat::None && Charge::default().add(packed.uncompressed_size).is_err() {
         return Vec::new();
     }

@@ -1,6 +1,6 @@
 //! Folders for what is kept between runs.
 //!
-//! What lies there is believed, and programs are started by it, so a folder is used only where no other user can have put
+//! The content is believed, and programs are started by it, so a folder is used only where no other user can have put
 //! anything: it and every folder above it belong to this user or to root, and others cannot write to them (but to a folder
 //! like `/tmp`, where the sticky bit keeps them from renaming what is not theirs).
 //!
@@ -33,7 +33,7 @@ pub enum Untrusted {
         /// The system's reason.
         error: std::io::Error,
     },
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("{} belongs to user {owner}", .folder.display())]
     Owner {
         /// Which: the folder, or one above it.

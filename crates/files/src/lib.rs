@@ -3,7 +3,8 @@
 //! Invariants: [`replace`] leaves either the old or the whole new content under the name, also
 //! when the process is killed or the disk is full; it never writes through to a device or a pipe.
 //!
-//! Absent on purpose: locking between two builds of one output (the build system's job).
+//! Absent on purpose: locking between two builds of one output (the build system's job). Commands that change a file in
+//! place do lock it ([`open_to_change`]).
 
 mod ahead;
 mod cache;

@@ -184,7 +184,7 @@ impl Default for ObjectFormat {
     }
 }
 
-/// What compressed parts of a file may expand to, where nobody says otherwise.
+/// Bytes that compressed parts of a file may expand to without `--max-size`.
 const MAX_SIZE: u64 = 1 << 30;
 
 /// A number of bytes: `4096`, `64K`, `512M`, `4G`.

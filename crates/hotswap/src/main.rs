@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }))
 }
 
-/// What the first panic said.
+/// Message and place of the first panic.
 static PANIC: OnceLock<String> = OnceLock::new();
 
 fn message(cause: &(dyn Any + Send)) -> &str {

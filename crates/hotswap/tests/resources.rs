@@ -1,4 +1,4 @@
-//! What a hostile file may cost, one line of a table each: the command ends in time, with an error of its own, and takes
+//! The cost of hostile files, one line of a table each: the command ends in time, with an error of its own, and takes
 //! no more memory than the row says (`RLIMIT_DATA` ends it otherwise, and its peak is read as well).
 
 #[path = "../../code-object/tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! What a command says and does where the system gives it less: no thread, no room for its output.
+//! Commands to which the system gives less: no thread, no room for their output.
 
 mod made;
 
@@ -20,7 +20,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// The limit does not hold for root, who becomes somebody else for it.
+/// The limit does not hold for root, who becomes another user for it.
 fn without_threads(folder: &TempDir, words: &str) -> Output {
     let other = "if [ $(id -u) = 0 ]; then set -- setpriv --reuid 61234 --regid 61234 --clear-groups \"$@\"; fi";
     let script = format!("{other}; ulimit -u 1; exec \"$@\" ./hotswap {words}");

@@ -1,4 +1,4 @@
-//! What compressed content of one input may expand to; asked before memory or time is spent on it.
+//! The limit of bytes that compressed content of one input may expand to; asked before memory or time is spent on it.
 //!
 //! The number is that of the process: a command sets it once, before it reads.
 
@@ -15,7 +15,7 @@ pub fn set(bytes: u64) {
     MAX.store(bytes.min(MOST), Ordering::Relaxed);
 }
 
-/// What the compressed parts of one file have claimed so far.
+/// Bytes that the compressed parts of one file have claimed so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Charge(u64);
 

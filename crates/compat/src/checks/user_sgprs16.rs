@@ -87,7 +87,7 @@ fn programs<'o>(object: &'o CodeObject<'_>) -> Vec<Whole<'o>> {
 }
 
 impl Whole<'_> {
-    /// What is live before the instruction at an address.
+    /// Registers that are live before the instruction at an address.
     fn live_at(&self, entry: u64) -> Option<Live> {
         let offset = u32::try_from(entry.checked_sub(self.program.source.address)?).ok()?;
         let (function, _) = self.program.function_at(offset)?;
