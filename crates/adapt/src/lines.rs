@@ -73,7 +73,9 @@ fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
     let Some(section) = file.section_by_name(name) else { return Vec::new() };
     let Ok(packed) = section.compressed_data() else { return Vec::new() };
     // A section that is larger than is allowed gives no lines.
-    if packed.format != CompressionFormat::None && Charge::default().add(packed.uncompressed_size).is_err() {
+    if packed.format != CompressionFormat::None
+        && Charge::default().add(packed.data.len(), packed.uncompressed_size).is_err()
+    {
         return Vec::new();
     }
     let mut bytes = packed.decompress().map(|data| data.into_owned()).unwrap_or_default();

@@ -81,7 +81,7 @@ pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result
         Method::Zstd => zstd_frame::extent(bytes).map(|extent| extent.size).ok_or_else(broken_frame),
         Method::Zlib => {
             // This costs the time of decompressing it.
-            charge(size)?;
+            charge(bytes, size)?;
             let mut decoder = flate2::read::ZlibDecoder::new(bytes);
             let mut limit = (&mut decoder).take(size.saturating_add(1));
             std::io::copy(&mut limit, &mut std::io::sink()).map_err(|error| broken(&error))?;
@@ -91,7 +91,7 @@ pub(crate) fn compressed_size(bytes: &[u8], method: Method, size: u64) -> Result
 }
 
 fn check_claim(payload: &[u8], method: Method, size: u64) -> Result<(), Diagnostic> {
-    charge(size)?;
+    charge(payload, size)?;
     let bound = match method {
         Method::Zlib => (payload.len() as u64 + 64).saturating_mul(DEFLATE_RATIO),
         Method::Zstd => {
@@ -107,11 +107,11 @@ fn check_claim(payload: &[u8], method: Method, size: u64) -> Result<(), Diagnost
     Ok(())
 }
 
-fn charge(size: u64) -> Result<(), Diagnostic> {
+fn charge(payload: &[u8], size: u64) -> Result<(), Diagnostic> {
     if size > MOST {
         return Err(too_large(size));
     }
-    Charge::default().add(size)
+    Charge::default().add(payload.len(), size)
 }
 
 /// Other readers (comgr, clang 22) reject bytes between the compressed data and the end, too.

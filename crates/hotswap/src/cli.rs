@@ -19,7 +19,7 @@ Exit codes: 0 done; 2 command line not understood; 10 environment or installatio
 #[derive(Debug, Parser)]
 #[command(name = "hotswap", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Bytes that the compressed parts of a file may expand to, with K, M or G behind them [default: 1G]
+    /// Bytes that the compressed parts of a file may expand to, with K, M or G behind them [default: 1G, or 32 times their size]
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
     #[command(subcommand)]
@@ -184,9 +184,6 @@ impl Default for ObjectFormat {
     }
 }
 
-/// Bytes that compressed parts of a file may expand to without `--max-size`.
-const MAX_SIZE: u64 = 1 << 30;
-
 /// A number of bytes: `4096`, `64K`, `512M`, `4G`.
 fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
@@ -201,7 +198,7 @@ fn size(text: &str) -> Result<u64, String> {
 
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
-        limit::set(self.max_size.unwrap_or(MAX_SIZE));
+        limit::set(self.max_size);
         if matches!(self.command, Command::Disasm(_) | Command::Retarget(_) | Command::Rewrite(_)) {
             // By itself the pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {

@@ -101,7 +101,9 @@ impl<'j> Job<'j> {
         }
         let mut charge = Charge::default();
         for found in &contents.found {
-            charge.add(found.expands_to()).map_err(|error| error.in_entry(found.place.to_string()))?;
+            charge
+                .add(found.bytes.len(), found.expands_to())
+                .map_err(|error| error.in_entry(found.place.to_string()))?;
         }
         Ok(contents.found)
     }

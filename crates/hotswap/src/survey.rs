@@ -129,7 +129,9 @@ pub(crate) fn visit_to<'a>(
         let read = table.and_then(|table| match table {
             Some(entries) => Ok((unread(found, entries, &mut number), None)),
             None => {
-                charge.add(found.expands_to()).map_err(|error| error.in_entry(found.place.to_string()))?;
+                charge
+                    .add(found.bytes.len(), found.expands_to())
+                    .map_err(|error| error.in_entry(found.place.to_string()))?;
                 found.read().and_then(|device| container(found, device, &mut number))
             }
         });

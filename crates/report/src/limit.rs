@@ -3,39 +3,87 @@
 //! The number is that of the process: a command sets it once, before it reads.
 
 use crate::{Diagnostic, codes};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 /// More than any real file has; what claims more is damaged or hostile.
 pub const MOST: u64 = 16 << 30;
 
-static MAX: AtomicU64 = AtomicU64::new(MOST);
+/// What nobody has to ask for: more than most files have.
+const USUAL: u64 = 1 << 30;
 
-/// Sets how many bytes the compressed content of a file may expand to.
-pub fn set(bytes: u64) {
-    MAX.store(bytes.min(MOST), Ordering::Relaxed);
+/// Real libraries expand to less than ten times their size, hostile ones to a thousand times and more (zstd: 32,768).
+/// So a large library, which may hold more than [`USUAL`], costs no more than its size explains.
+const RATIO: u64 = 32;
+
+/// What a command has set; without one, [`MOST`].
+static LIMIT: OnceLock<Limit> = OnceLock::new();
+
+/// How many bytes the compressed content of a file may expand to.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Bytes(u64),
+    /// [`USUAL`], or [`RATIO`] times the compressed bytes where that is more.
+    Usual,
 }
 
-/// Bytes that the compressed parts of one file have claimed so far.
+/// Sets, once for the process, how many bytes the compressed content of a file may expand to: so many, or for `None`
+/// 1 GiB or 32 times its compressed size, whichever is more.
+pub fn set(bytes: Option<u64>) {
+    let limit = bytes.map_or(Limit::Usual, |bytes| Limit::Bytes(bytes.min(MOST)));
+    // Only the first call counts: what was asked before it got an answer that must hold.
+    let _ = LIMIT.set(limit);
+}
+
+/// Compressed parts of one file so far: their size, and what they have claimed to expand to.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Charge(u64);
+pub struct Charge {
+    held: u64,
+    claimed: u64,
+}
 
 impl Charge {
-    /// Adds the size that a part claims to expand to.
+    /// Adds a part of `held` compressed bytes, which claims to expand to `claimed`.
     ///
     /// # Errors
-    /// [`codes::MALFORMED`] for more than [`MOST`], [`codes::TOO_LARGE`] where all together are more than is allowed; the part is not added then.
-    pub fn add(&mut self, bytes: u64) -> Result<(), Diagnostic> {
-        if bytes > MOST {
-            let what = format!("the header claims {bytes} uncompressed bytes, more than can be held");
+    /// [`codes::MALFORMED`] for more than [`MOST`], [`codes::TOO_LARGE`] where all together are more than is allowed;
+    /// the part is not added then.
+    pub fn add(&mut self, held: usize, claimed: u64) -> Result<(), Diagnostic> {
+        if claimed > MOST {
+            let what = format!("the header claims {claimed} uncompressed bytes, more than can be held");
             return Err(Diagnostic::error(codes::MALFORMED, what));
         }
-        let (all, max) = (self.0.saturating_add(bytes), MAX.load(Ordering::Relaxed));
-        if all > max {
-            let before = if self.0 == 0 { String::new() } else { format!(" after {} before it", self.0) };
-            let what = format!("it claims to expand to {bytes} bytes{before}; {max} are allowed in a file");
+        let all = Self { held: self.held + held as u64, claimed: self.claimed.saturating_add(claimed) };
+        let max = all.max();
+        if all.claimed > max {
+            let before = if self.claimed == 0 { String::new() } else { format!(" after {} before it", self.claimed) };
+            let what = format!("it claims to expand to {claimed} bytes{before}; {max} are allowed in a file");
             return Err(Diagnostic::error(codes::TOO_LARGE, what));
         }
-        self.0 = all;
+        *self = all;
         Ok(())
+    }
+
+    fn max(self) -> u64 {
+        match LIMIT.get() {
+            None => MOST,
+            Some(Limit::Bytes(bytes)) => *bytes,
+            Some(Limit::Usual) => USUAL.max(self.held.saturating_mul(RATIO)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_may_hold_what_its_size_explains() {
+        set(None);
+        let mut charge = Charge::default();
+        assert!(charge.add(100 << 20, 3 << 30).is_ok());
+        assert_eq!(charge.add(1, 1 << 30).unwrap_err().code, codes::TOO_LARGE);
+        assert!(charge.add(100 << 20, 3 << 30).is_ok());
+        assert!(Charge::default().add(1, 1 << 30).is_ok());
+        assert!(Charge::default().add(1, (1 << 30) + 1).is_err());
     }
 }

@@ -140,7 +140,7 @@ fn inflate(image: &Image<'_>, section: usize, charge: &mut Charge) -> Result<Pac
     if align & align.wrapping_sub(1) != 0 && align != 0 || align > 1 << 32 {
         return Err(damaged("has an alignment that is no power of two"));
     }
-    charge.add(size).map_err(|error| error.in_entry(part.name.to_string()).at(part.offset))?;
+    charge.add(content.len(), size).map_err(|error| error.in_entry(part.name.to_string()).at(part.offset))?;
     let mut reader: Box<dyn Read + '_> = match form {
         elf::ELFCOMPRESS_ZLIB => Box::new(flate2::read::ZlibDecoder::new(content)),
         elf::ELFCOMPRESS_ZSTD => match zstd::stream::read::Decoder::new(content) {
