@@ -3,7 +3,7 @@
 //! Invariants: threads may keep things at once; nothing is left behind when the process ends or is killed.
 
 use crate::input::Input;
-use crate::write::{folder_of, unnamed};
+use crate::write::folder_of;
 use hotswap_report::{Diagnostic, codes};
 use std::fs::File;
 use std::io;
@@ -26,7 +26,8 @@ impl Scratch {
     /// # Errors
     /// [`codes::CANNOT_WRITE`].
     pub fn beside(output: &Path) -> Result<Self, Diagnostic> {
-        let file = unnamed(folder_of(output)).or_else(|_| unnamed(&std::env::temp_dir()));
+        // Where the file system has no files without names (FUSE, NFS, 9P), it gets one that is taken away at once.
+        let file = tempfile::tempfile_in(folder_of(output)).or_else(|_| tempfile::tempfile());
         let file = file.map_err(|error| cannot_write(output, &error))?;
         Ok(Self { file, end: AtomicU64::new(0), output: output.to_owned() })
     }
