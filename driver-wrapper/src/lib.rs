@@ -83,7 +83,8 @@ pub fn run(mut args: impl Iterator<Item = OsString>, warn: &dyn Fn(&str)) -> Res
     let env = |name: &str| env::var_os(name);
     let files = config::load(&env, call.prefix.as_deref())?;
     let settings_of = |own: &[(Id, String)]| Settings::gather(own, &env, &files);
-    let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &hotswap_plan::find);
+    let find_plan = |hash: &str| hotswap_plan::find(hash, &mut |skipped| warn(&skipped.to_string()));
+    let judgement = judge::judge(call.cxx, &call.expanded, &settings_of, &find_plan);
     match &judgement.decision {
         Decision::Error(error) => return Err(error.clone()),
         Decision::Query(query) => return Ok(Answer { text: answer(*query) }),

@@ -56,7 +56,9 @@ impl Context {
     /// up in the places where plan files lie.
     pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
         let (hash, text) = match (&self.plan, token) {
-            (None, Some(token)) => return hotswap_plan::find(token),
+            (None, Some(token)) => {
+                return hotswap_plan::find(token, &mut |skipped| eprintln!("hotswap-lld: {skipped}"));
+            }
             (Some((hash, text)), _) => (hash, text),
             (None, None) => {
                 let what = "the device linker got a word of HotSwap, but no plan";

@@ -108,8 +108,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
 }
 
 pub(crate) fn manifest(hash: &str, output: &Path, format: manifest::Format) -> Result<Outcome, Diagnostic> {
-    let plan = hotswap_plan::find(hash)?;
+    let mut problems = Vec::new();
+    let plan = hotswap_plan::find(hash, &mut |skipped| problems.push(skipped))?;
     let object = manifest::object(format, hash, &plan.canonical(), &families_of(&plan)?)?;
     hotswap_files::replace(output, &object)?;
-    Ok(Outcome::default())
+    Ok(Outcome { text: String::new(), problems })
 }

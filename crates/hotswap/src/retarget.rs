@@ -187,11 +187,12 @@ impl Arguments {
 
     /// `--pairs` and `--plan`.
     fn follow_plan(&self) -> Result<Outcome, Diagnostic> {
+        let mut outcome = Outcome::default();
         let plan = match &self.plan {
             Some(_) if !self.settings.is_empty() => {
                 return Err(Diagnostic::error(codes::USAGE, "--plan has its own policy, patches and what it allows"));
             }
-            Some(hash) => hotswap_plan::find(hash)?,
+            Some(hash) => hotswap_plan::find(hash, &mut |skipped| outcome.problems.push(skipped))?,
             None => self.plan(&self.pairs)?,
         };
         let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
@@ -204,7 +205,6 @@ impl Arguments {
         if work.done.iter().all(|handled| !handled.said.has_code) {
             return Err(in_file(unsuited::nothing(work.done.len())));
         }
-        let mut outcome = Outcome::default();
         if let Some(severity) = severity(plan.policy) {
             let names: Vec<Vec<Disagreement>> = work.done.iter().map(|handled| handled.said.names.clone()).collect();
             outcome.problems.extend(by_name::diagnostic(&names, names.len(), severity, &self.file));

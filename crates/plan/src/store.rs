@@ -6,7 +6,7 @@
 
 use crate::{Plan, words};
 use hotswap_files::cache_dir;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::{Diagnostic, Severity, codes};
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -33,14 +33,14 @@ pub fn save(plan: &Plan, folder: &Path) -> Result<PathBuf, Diagnostic> {
     Ok(path)
 }
 
-/// Finds the plan with that hash.
+/// Finds the plan with that hash; `warn` gets the files of that name in nearer folders that are something else.
 ///
 /// # Errors
 /// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap
 /// does not give that hash any more.
-pub fn find(hash: &str) -> Result<Plan, Diagnostic> {
+pub fn find(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
     let candidates = folders(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
-    find_in(hash, &candidates)
+    find_in(hash, &candidates, warn)
 }
 
 fn folders(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
@@ -48,19 +48,29 @@ fn folders(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBu
     user.into_iter().chain(upwards).chain(cache.map(|dir| dir.join("plans"))).collect()
 }
 
-fn find_in(hash: &str, folders: &[PathBuf]) -> Result<Plan, Diagnostic> {
+fn find_in(hash: &str, folders: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
     if hash.is_empty() || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Diagnostic::error(codes::PLAN_SYNTAX, format!("`{hash}` is no plan hash")));
     }
     // A file that is not the plan says nothing about those in folders further away: the hash tells which one is.
-    let mut first = None;
+    let mut skipped = Vec::new();
     for path in folders.iter().map(|folder| folder.join(file_name(hash))).filter(|path| path.exists()) {
         match read(&path, hash) {
-            Ok(plan) => return Ok(plan),
-            Err(error) => first = first.or(Some(error)),
+            Ok(plan) => {
+                skipped.into_iter().map(stepped_over).for_each(warn);
+                return Ok(plan);
+            }
+            Err(error) => skipped.push(error),
         }
     }
-    Err(first.unwrap_or_else(|| Diagnostic::error(codes::PLAN_MISSING, format!("no file `{}`", file_name(hash)))))
+    Err(skipped
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Diagnostic::error(codes::PLAN_MISSING, format!("no file `{}`", file_name(hash)))))
+}
+
+fn stepped_over(error: Diagnostic) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..error }.advise("the plan was found in another folder; delete this file")
 }
 
 /// The plan in that file, which must have that hash.
@@ -103,12 +113,18 @@ mod tests {
         plan
     }
 
+    /// What is found, and the files that were stepped over.
+    fn search(hash: &str, folders: &[PathBuf]) -> (Result<Plan, Diagnostic>, Vec<Diagnostic>) {
+        let mut skipped = Vec::new();
+        (find_in(hash, folders, &mut |file| skipped.push(file)), skipped)
+    }
+
     #[test]
     fn a_saved_plan_is_found_from_below_its_build_tree() {
         let tree = tempfile::tempdir().unwrap();
         save(&sample(), &tree.path().join(words::PLAN_FOLDER)).unwrap();
         let below = tree.path().join("src/deep");
-        let found = find_in(&sample().hash(), &folders(None, Some(below), None)).unwrap();
+        let found = search(&sample().hash(), &folders(None, Some(below), None)).0.unwrap();
         assert_eq!(found, sample());
     }
 
@@ -120,14 +136,16 @@ mod tests {
         save(&sample(), far.path()).unwrap();
         let path = near.path().join(file_name(&hash));
         fs::write(&path, "junk").unwrap();
-        assert_eq!(find_in(&hash, &folders).unwrap(), sample());
+        let (found, skipped) = search(&hash, &folders);
+        assert!(found.unwrap() == sample() && skipped.len() == 1, "{skipped:?}");
+        assert!(skipped[0].severity == Severity::Warning && skipped[0].to_string().contains("delete this file"));
         File::create(&path).unwrap().set_len(3 << 30).unwrap();
-        assert_eq!(find_in(&hash, &folders).unwrap(), sample());
-        let alone = find_in(&hash, &folders[..1]).unwrap_err();
+        assert_eq!(search(&hash, &folders).0.unwrap(), sample());
+        let alone = search(&hash, &folders[..1]).0.unwrap_err();
         assert!(alone.code == codes::PLAN_SYNTAX && alone.what.contains("larger than"), "{alone}");
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert_eq!(find_in(&hash, &folders).unwrap(), sample());
+        assert_eq!(search(&hash, &folders).0.unwrap(), sample());
     }
 
     #[test]
@@ -135,12 +153,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folders = [dir.path().to_owned()];
         let hash = sample().hash();
-        assert_eq!(find_in(&hash, &folders).unwrap_err().code, codes::PLAN_MISSING);
+        assert_eq!(search(&hash, &folders).0.unwrap_err().code, codes::PLAN_MISSING);
         let path = save(&sample(), dir.path()).unwrap();
         fs::write(&path, sample().canonical().replace("gfx1031", "gfx1032")).unwrap();
-        assert_eq!(find_in(&hash, &folders).unwrap_err().code, codes::PLAN_CHANGED);
+        assert_eq!(search(&hash, &folders).0.unwrap_err().code, codes::PLAN_CHANGED);
         fs::write(&path, "junk").unwrap();
-        assert_eq!(find_in(&hash, &folders).unwrap_err().code, codes::PLAN_SYNTAX);
-        assert_eq!(find_in("../etc/passwd", &folders).unwrap_err().code, codes::PLAN_SYNTAX);
+        assert_eq!(search(&hash, &folders).0.unwrap_err().code, codes::PLAN_SYNTAX);
+        assert_eq!(search("../etc/passwd", &folders).0.unwrap_err().code, codes::PLAN_SYNTAX);
     }
 }
