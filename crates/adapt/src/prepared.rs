@@ -4,7 +4,7 @@
 //! reads it again.
 
 use crate::order::{Adapted, ObjectRecord};
-use hotswap_code_object::{CodeObject, Patch, same_but_for_label, same_but_for_patch};
+use hotswap_code_object::{CodeObject, Patch, overlap, same_but_for_label, same_but_for_patch};
 use hotswap_families::Registry;
 use hotswap_report::{Diagnostic, FamilyCount, codes};
 use hotswap_targets::TargetId;
@@ -120,7 +120,8 @@ impl<'a> Prepared<'a> {
             }
         };
         let again = CodeObject::parse_copy(made, old)?;
-        same(old, &again, patch).map_err(|what| failed(format!("the label changed {what}")))?;
+        let damage = |what: String| overlap(old).unwrap_or_else(|| failed(format!("the label changed {what}")));
+        same(old, &again, patch).map_err(damage)?;
         if again.target_id().processor != target.processor {
             return Err(failed(format!("the result is labelled {}", again.target_id())));
         }

@@ -21,8 +21,8 @@ use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::ops::Range;
 
-const PROGRAM_HEADERS: usize = 32;
-const SECTION_HEADERS: usize = 40;
+pub(crate) const PROGRAM_HEADERS: usize = 32;
+pub(crate) const SECTION_HEADERS: usize = 40;
 const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
 /// Entries of `.dynamic` whose values are no addresses.
@@ -163,9 +163,10 @@ impl Layout {
         let mut at = place.area.start + size;
         for (index, new) in &mut layout.moved {
             let section = &object.sections()[*index];
-            at = at.next_multiple_of(usize::try_from(section.align.max(1)).ok()?);
+            // An alignment of a damaged file may be any number.
+            at = at.checked_next_multiple_of(usize::try_from(section.align.max(1)).ok()?)?;
             *new = at;
-            at += section.range.len();
+            at = at.checked_add(section.range.len())?;
         }
         let fits = at <= layout.window.end && note.flags & u64::from(elf::SHF_ALLOC) != 0;
         (fits && layout.is_private(object, place)).then_some(layout)
@@ -182,6 +183,8 @@ impl Layout {
         behind.sort_by_key(|(index, section)| (section.range.start, *index));
         let tables: Vec<_> = behind.iter().take_while(|(_, section)| loaded(section) && is_table(section)).collect();
         let next = behind.get(tables.len()).map(|(_, section)| section.range.start)?;
+        // An address of a damaged file may be any number; from here on those of the window are numbers.
+        bias.checked_add(next as u64)?;
         let moved = tables.iter().map(|(index, section)| (*index, section.range.start)).collect();
         Some(Self { window: place.area.start..next, moved, bias })
     }
@@ -290,7 +293,7 @@ fn symbols_are_elsewhere(object: &CodeObject<'_>, moves: impl Fn(usize) -> bool)
 }
 
 /// Range of a table of headers: offset at `at`, size and number of its rows.
-fn headers(object: &CodeObject<'_>, at: usize, size: usize, count: usize) -> Range<usize> {
+pub(crate) fn headers(object: &CodeObject<'_>, at: usize, size: usize, count: usize) -> Range<usize> {
     let half = |at: usize| usize::from(u16::from_le_bytes([object.bytes()[at], object.bytes()[at + 1]]));
     let start = offset(object, at);
     start..start.saturating_add(half(size) * half(count))

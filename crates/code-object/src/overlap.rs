@@ -1,0 +1,41 @@
+//! Parts of a damaged code object that share bytes: what changes one of them changes the other.
+//!
+//! Only asked where a result does not read back as planned, to tell damage of the input from a defect of ours: files in
+//! which nothing that changes is shared are handled without a word.
+
+use crate::relabel::{PROGRAM_HEADERS, SECTION_HEADERS, headers};
+use crate::{CodeObject, Section};
+use hotswap_report::{Diagnostic, codes};
+use object::elf;
+use std::ops::Range;
+
+/// A diagnostic with the first byte of the file that two sections, or a section and a table of headers, both claim, or that
+/// a segment of notes or the dynamic one shares with a section of another kind.
+pub fn overlap(object: &CodeObject<'_>) -> Option<Diagnostic> {
+    let mut parts: Vec<(String, Range<usize>)> = vec![
+        ("the file header".into(), 0..64),
+        ("the program headers".into(), headers(object, PROGRAM_HEADERS, 54, 56)),
+        ("the section headers".into(), headers(object, SECTION_HEADERS, 58, 60)),
+    ];
+    let of_file = object.sections().iter().filter(|section| section.kind != elf::SHT_NOBITS);
+    parts.extend(of_file.map(|section| (format!("section `{}`", section.name), section.range.clone())));
+    parts.retain(|(_, range)| !range.is_empty());
+    parts.sort_by_key(|(_, range)| (range.start, range.end));
+    let shared = parts.windows(2).find(|pair| pair[1].1.start < pair[0].1.end);
+    let shared = shared.map(|pair| (pair[1].1.start, format!("{} and {} share bytes", pair[0].0, pair[1].0)));
+    let (at, what) = shared.or_else(|| other_kind(object))?;
+    Some(Diagnostic::error(codes::MALFORMED, what).at(at as u64))
+}
+
+/// Of another kind than the segment says, so that an edit of the segment is not expected there.
+fn other_kind(object: &CodeObject<'_>) -> Option<(usize, String)> {
+    let claims = [(elf::PT_DYNAMIC, elf::SHT_DYNAMIC, "dynamic"), (elf::PT_NOTE, elf::SHT_NOTE, "note")];
+    let all = claims.iter().flat_map(|claim| object.segments().iter().map(move |segment| (claim, segment)));
+    let mut named = all.filter(|((kind, ..), segment)| segment.kind == *kind);
+    named.find_map(|((_, kind, word), segment)| {
+        let inside = |range: &Range<usize>| range.start < segment.range.end && segment.range.start < range.end;
+        let differs = |section: &&Section<'_>| ![*kind, elf::SHT_NOBITS].contains(&section.kind);
+        let section = object.sections().iter().find(|section| inside(&section.range) && differs(section))?;
+        Some((segment.range.start, format!("section `{}` is where the {word} segment is", section.name)))
+    })
+}
