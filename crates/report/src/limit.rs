@@ -8,14 +8,14 @@ use std::sync::OnceLock;
 /// More than any real file has; what claims more is damaged or hostile.
 pub const MOST: u64 = 16 << 30;
 
-/// What nobody has to ask for: more than most files have.
+/// Allowed without being asked for: more than most files have.
 const USUAL: u64 = 1 << 30;
 
 /// Real libraries expand to less than ten times their size, hostile ones to a thousand times and more (zstd: 32,768).
 /// So a large library, which may hold more than [`USUAL`], costs no more than its size explains.
 const RATIO: u64 = 32;
 
-/// What a command has set; without one, [`MOST`].
+/// Set by a command; without one, [`MOST`] is the limit.
 static LIMIT: OnceLock<Limit> = OnceLock::new();
 
 /// How many bytes the compressed content of a file may expand to.
