@@ -19,7 +19,7 @@ Exit codes: 0 done; 2 command line not understood; 10 environment or installatio
 #[derive(Debug, Parser)]
 #[command(name = "hotswap", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Bytes that the compressed parts of a file may expand to, with K, M or G behind them [default: 1G, or 32 times their size]
+    /// Bytes that the compressed parts of a file may expand to, with K, M or G behind them [default: 1G, or 256 times their size]
     #[arg(long, global = true, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
     #[command(subcommand)]
