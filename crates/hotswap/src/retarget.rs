@@ -16,7 +16,7 @@ use crate::plan::Settings;
 use crate::{Outcome, text, unsuited};
 use clap::{Args, ValueEnum};
 use hotswap_bundle::{Compression, Draft, Form, Found};
-use hotswap_code_object::is_code_object;
+use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::Input;
@@ -25,6 +25,7 @@ use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
 use report::Report;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 /// In `--drop`: whatever a generic target makes superfluous.
@@ -38,6 +39,10 @@ pub(crate) struct Arguments {
     /// Output file; may be the input
     #[arg(short, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
+    /// With --to, for a code object in a file of its own: another code object of the same kernels, for another GPU, that
+    /// the target may be made from; the best source that passes the checks of its pair is taken
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pairs", "plan"])]
+    source: Vec<PathBuf>,
     /// With --to: say what would be made, and write nothing
     #[arg(long, conflicts_with_all = ["output", "pairs", "plan"])]
     dry_run: bool,
@@ -144,11 +149,20 @@ impl Arguments {
         })
     }
 
+    /// The code objects of `--source`, each read once here so that a damaged one is blamed by its own name.
+    fn other_sources(&self, file: &[u8]) -> Result<Vec<Input>, Diagnostic> {
+        if !self.source.is_empty() && !is_code_object(file) {
+            return Err(only_code_objects().in_file(&self.file));
+        }
+        self.source.iter().map(|path| open_source(path).map_err(|error| error.in_file(path))).collect()
+    }
+
     /// `--to`.
     fn serve(&self) -> Result<Outcome, Diagnostic> {
         let request = self.request()?;
         let bytes = hotswap_files::open_to_change(&self.file, self.output())?;
         let in_file = |error: Diagnostic| error.in_file(&self.file);
+        let others = self.other_sources(&bytes)?;
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
@@ -165,7 +179,7 @@ impl Arguments {
                     let new = made.draft.filter(|_| !self.dry_run);
                     Ok(Done { new, expected: made.expected, said })
                 }
-                Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &request),
+                Form::Bare if found.bytes.len() == bytes.len() => relabel(found.bytes, &others, &request),
                 Form::Bare | Form::ObjectVariant | Form::OffloadBinary(_) => {
                     let said = unsuited::fates(found, &request.targets, &bytes)?;
                     Ok(Done { new: None, expected: None, said })
@@ -249,13 +263,34 @@ fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
     lost.then(|| Diagnostic::warning(codes::MALFORMED, what).advise("strip the file first, or build it again"))
 }
 
-/// A code object on its own becomes that of one other target.
-fn relabel<'a>(bytes: &'a [u8], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
+/// One file of `--source`.
+fn open_source(path: &Path) -> Result<Input, Diagnostic> {
+    let input = hotswap_files::open(path)?;
+    if !is_code_object(&input) {
+        return Err(only_code_objects());
+    }
+    let (object, _) = hotswap_bundle::split_record(&input)?;
+    CodeObject::parse(object)?;
+    Ok(input)
+}
+
+fn only_code_objects() -> Diagnostic {
+    let what = "--source takes code objects in files of their own, for a file that is one itself";
+    Diagnostic::error(codes::USAGE, what).advise("a fat binary has its sources in itself; `hotswap add` adds more")
+}
+
+/// The code object of one other target, made from this one or from one of the other sources.
+fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<Done<'a, Fates>, Diagnostic> {
     let [target] = &request.targets[..] else {
         let what = format!("a code object has room for one target, and {} are asked for", request.targets.len());
         return Err(Diagnostic::error(codes::USAGE, what));
     };
-    let (new, fate) = hotswap_pipeline::relabel(bytes, target, request)?;
+    let sources: Vec<&[u8]> = iter::once(bytes).chain(others.iter().map(|other| &**other)).collect();
+    let (new, fate) = hotswap_pipeline::relabel(&sources, target, request)?;
+    if !others.is_empty() && matches!(fate, Fate::There | Fate::Covered(_)) {
+        let what = format!("one of the sources serves {target} as it is, so nothing is made");
+        return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
+    }
     Ok(Done { new: new.map(Draft::from), expected: None, said: vec![(target.clone(), fate)] })
 }
 

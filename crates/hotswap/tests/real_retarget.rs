@@ -165,3 +165,36 @@ fn kernels_that_cannot_be_made_are_left_out_where_that_is_asked_for() {
         .success();
     assert!(bench.0.read("made") == bench.0.read("again"));
 }
+
+/// 150 values that live at once where 1024 work-items share a work-group: gfx1100 has the registers, gfx1102 has not. It
+/// reads no work-group ID, so code for gfx1103 serves gfx1102.
+const WIDE: &str = "#include <hip/hip_runtime.h>
+__global__ __launch_bounds__(1024) void wide(float *p) {
+  float x[150];
+  #pragma unroll
+  for (int i = 0; i < 150; ++i) x[i] = p[threadIdx.x + i * 1024];
+  asm volatile(\"\" ::: \"memory\");
+  #pragma unroll
+  for (int i = 0; i < 150; ++i) p[threadIdx.x + i * 1024] = x[149 - i];
+}
+";
+
+/// The preferred source fails a check of its pair, so the next one is taken; alone it is refused.
+#[test]
+fn the_next_source_file_serves_where_the_best_fails_its_checks() {
+    let name = "the_next_source_file_serves_where_the_best_fails_its_checks";
+    let Some(bench) = Workbench::new(name).map(Bench) else { return };
+    let version = bench.0.versions[0];
+    bench.0.write("wide.hip", WIDE.as_bytes());
+    for target in ["gfx1100", "gfx1103"] {
+        let compile = "-O2 --offload-device-only --no-gpu-bundle-output";
+        bench.0.run(&format!("clang++-{version} -x hip --offload-arch={target} {compile} wide.hip -o {target}.co"));
+    }
+    let words = ["retarget", "gfx1100.co", "--to", "gfx1102", "-o", "made.co"];
+    bench.hotswap(&words).assert().code(13).stderr(contains("[HS04").and(contains("wide")));
+    let asked = [&words[..], &["--source", "gfx1103.co"]].concat();
+    bench.hotswap(&asked).assert().success().stdout(contains("made from gfx1103"));
+    bench.hotswap(&["verify", "made.co"]).assert().success();
+    let read = bench.0.run(&format!("llvm-readelf-{version} -h --notes made.co 2>&1"));
+    assert!(read.contains("gfx1102") && !read.contains("warning"), "{read}");
+}

@@ -256,6 +256,51 @@ fn a_code_object_is_relabelled_on_its_own() {
     assert!(!folder.exists("z"));
 }
 
+/// Libraries with loose code objects have one file a GPU: a missing one is made from the best of several.
+#[test]
+fn a_code_object_is_made_from_the_best_of_several() {
+    let directory = Folder::new();
+    for target in ["gfx1030", "gfx1100", "gfx1102", "gfx1103"] {
+        directory.write(&format!("{target}.co"), &object(target));
+    }
+    let words = "retarget gfx1100.co --to gfx1103 -o made.co";
+    let best = |words: &str| {
+        directory.run(words).success();
+        let made = directory.read("made.co");
+        let record = String::from_utf8(split_record(&made).unwrap().1.unwrap().to_vec()).unwrap();
+        serde_json::from_str::<Value>(&record).unwrap()["entries"][0]["source"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(best(words), "gfx1100");
+    assert_eq!(best(&format!("{words} --source gfx1030.co --source gfx1102.co")), "gfx1102");
+    assert_eq!(best("retarget gfx1030.co --source gfx1102.co --source gfx1100.co --to gfx1103 -o made.co"), "gfx1102");
+    directory.run("verify made.co").success();
+    // The options that go together, and sources that are none.
+    let mut renamed = Sample { kernels: vec!["first", "third"], ..Sample::default() };
+    (renamed.target, renamed.flags) =
+        ("amdgcn-amd-amdhsa--gfx1102".into(), EFlags::of(&"gfx1102".parse().unwrap()).encode());
+    directory.write("renamed.co", &renamed.build());
+    directory.write("damaged.co", &object("gfx1102")[..200]);
+    directory.write("bundle", &bundle(&["gfx1102"], None));
+    fs::remove_file(directory.0.path().join("made.co")).unwrap();
+    for (words, code, says) in [
+        ("--source gfx1103.co --to gfx1103", 2, "one of the sources serves gfx1103 as it is"),
+        ("--source gfx1100.co --to gfx1103", 2, "two of the sources are for one processor"),
+        ("--source renamed.co --to gfx1103", 2, "second is in gfx1100, not in gfx1102"),
+        ("--source bundle --to gfx1103", 2, "--source takes code objects"),
+        ("--source damaged.co --to gfx1103", 12, "damaged.co: "),
+        ("--source missing.co --to gfx1103", 14, "missing.co"),
+        ("--source gfx1102.co --pairs gfx1100=>gfx1103", 2, "cannot be used with"),
+        ("--source gfx1102.co --to gfx900", 13, "HS0401"),
+    ] {
+        directory.run(&format!("retarget gfx1100.co {words} -o made.co")).code(code).stderr(contains(says));
+        assert!(!directory.exists("made.co"), "{words}");
+    }
+    directory
+        .run("retarget bundle --source gfx1100.co --to gfx1103 -o x")
+        .code(2)
+        .stderr(contains("--source takes code objects"));
+}
+
 #[test]
 fn wishes_that_make_no_sense_are_refused_and_the_input_stays() {
     let folder = Folder::new();

@@ -20,6 +20,7 @@ use hotswap_compat::{Allow, Available, Selection, Wish, route};
 use hotswap_plan::{Pair, Plan, Policy};
 use hotswap_report::{Diagnostic, EntryRecord, Route, codes};
 use hotswap_targets::{TargetId, find};
+use std::collections::BTreeSet;
 
 /// What is wanted of every bundle.
 #[derive(Debug, Clone, Default)]
@@ -148,22 +149,64 @@ fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'
     whole.filter_map(source).collect()
 }
 
-/// As [`retarget`], for a code object that is in no bundle, and one target: its new bytes with the record behind them, if
-/// it was made.
+/// As [`retarget`], for code objects that are in no bundle, and one target: the bytes that were made from the best of
+/// them, with the record behind them, if one was made.
 ///
 /// # Errors
-/// As for [`retarget`].
-pub fn relabel(bytes: &[u8], target: &str, request: &Request) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
-    let (bytes, _) = hotswap_bundle::split_record(bytes)?;
-    let object = CodeObject::parse(bytes)?;
-    let named = object.target_id();
-    let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{named}"))?;
-    let present = [Present { id, object, target: named, data: bytes, relocatable: None, recompiled: None }];
+/// As for [`retarget`]; [`hotswap_report::codes::USAGE`] where two of the code objects are for one processor, or have
+/// different kernels.
+pub fn relabel(sources: &[&[u8]], target: &str, request: &Request) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
+    let present: Vec<Present<'_>> = sources.iter().map(|bytes| standalone(bytes)).collect::<Result<_, _>>()?;
+    reject_same_processor(&present)?;
+    reject_other_kernels(&present)?;
     let host = HostPart::default();
     let names = Names::alone(&host, request.unchecked_names);
     let serving = Serving { present: &present, made_before: Vec::new(), names: &names, dropped: &[], request };
     let (fate, made) = serving.serve(target)?;
     Ok((recorded(&present, &made, request)?, fate))
+}
+
+/// A code object that is in no bundle.
+fn standalone(bytes: &[u8]) -> Result<Present<'_>, Diagnostic> {
+    let (data, _) = hotswap_bundle::split_record(bytes)?;
+    let object = CodeObject::parse(data)?;
+    let target = object.target_id();
+    let id = EntryId::parse(&format!("hipv4-amdgcn-amd-amdhsa--{target}"))?;
+    Ok(Present { id, object, target, data, relocatable: None, recompiled: None })
+}
+
+/// Two code objects of one processor are ambiguous sources: only the entry IDs of a bundle tell sets of features apart.
+fn reject_same_processor(present: &[Present<'_>]) -> Result<(), Diagnostic> {
+    for (number, one) in present.iter().enumerate() {
+        let same = |other: &Present<'_>| other.target.processor == one.target.processor;
+        if let Some(other) = present[..number].iter().find(|other| same(other)) {
+            let what = format!("two of the sources are for one processor: {} and {}", other.target, one.target);
+            return Err(Diagnostic::error(codes::USAGE, what));
+        }
+    }
+    Ok(())
+}
+
+/// Sources of one result have the same kernels: a host would not find those that only the unused source has.
+fn reject_other_kernels(present: &[Present<'_>]) -> Result<(), Diagnostic> {
+    let Some((first, others)) = present.split_first() else { return Ok(()) };
+    let expected = kernel_names(first);
+    for other in others {
+        let names = kernel_names(other);
+        if let Some(name) = expected.symmetric_difference(&names).next() {
+            let (with, without) = if expected.contains(name) { (first, other) } else { (other, first) };
+            let what =
+                format!("the sources have different kernels: {name} is in {}, not in {}", with.target, without.target);
+            return Err(
+                Diagnostic::error(codes::USAGE, what).advise("name code objects that were compiled from one source")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn kernel_names<'a>(entry: &Present<'a>) -> BTreeSet<&'a str> {
+    entry.object.note().kernels.iter().map(|kernel| kernel.name).collect()
 }
 
 /// The code object that was made of another one, with its record, where that has a place behind it.
