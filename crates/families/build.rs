@@ -2,11 +2,14 @@
 //! registry, the C registrars, and `libhotswap_registry.a` with one object per family.
 //!
 //! The archive is for the programs of users. It must never reach the link of HotSwap's own tools,
-//! where it would stand in for a missing registrar; hence no link directive is printed.
+//! where it would stand in for a missing registrar; hence no link directive is printed for it. Libraries of
+//! `HOTSWAP_FAMILIES` are linked into the tools, each reduced to the symbol of its own registrar.
 
 #[allow(dead_code, unreachable_pub)] // public in the library, partly used here
 #[path = "src/c_source.rs"]
 mod c_source;
+#[path = "build/library.rs"]
+mod library;
 #[allow(dead_code, unreachable_pub)] // public in the library, partly used here
 #[path = "src/patches_def.rs"]
 mod patches_def;
@@ -16,7 +19,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
-const INPUTS: &[&str] = &["build.rs", "patches.def", "src/family", "src/c_source.rs", "src/patches_def.rs"];
+const INPUTS: &[&str] = &["build.rs", "build", "patches.def", "src/family", "src/c_source.rs", "src/patches_def.rs"];
 
 fn main() {
     for input in INPUTS {
@@ -27,6 +30,7 @@ fn main() {
     let families = families(&root);
     write(&out.join("table.rs"), &table(&families));
     write(&out.join("registrars.rs"), &registrars(&families));
+    write(&out.join("linked.rs"), &library::link(&out, &families));
     let include = out.join("include");
     fs::create_dir_all(&include).unwrap_or_else(|error| fail(&format!("{}: {error}", include.display())));
     write(&include.join("hotswap_registry.h"), hotswap_family_abi::HEADER);

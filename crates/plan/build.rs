@@ -4,9 +4,12 @@
 //! changed command line. The version number alone would not do that during development.
 
 use sha2::{Digest, Sha256};
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Libraries of patch families that the build links into the tools, `NAME=LIBRARY` as in `PATH`.
+const FAMILIES: &str = "HOTSWAP_FAMILIES";
 const ROOTS: &[&str] = &["crates", "driver-wrapper", "linker-plugin", "Cargo.lock"];
 
 fn main() {
@@ -22,8 +25,21 @@ fn main() {
         hash.update(file.strip_prefix(&workspace).unwrap_or(file).as_os_str().as_encoded_bytes());
         hash.update(fs::read(file).unwrap_or_default());
     }
+    hash_family_libraries(&mut hash);
     let digest: String = hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     println!("cargo:rustc-env=HOTSWAP_IDENTITY={digest}");
+}
+
+/// Families of others decide what the tools write as much as our own do.
+fn hash_family_libraries(hash: &mut Sha256) {
+    println!("cargo:rerun-if-env-changed={FAMILIES}");
+    for item in env::split_paths(&env::var_os(FAMILIES).unwrap_or_default()) {
+        let text = item.to_string_lossy();
+        let (name, library) = text.split_once('=').unwrap_or((&text, ""));
+        println!("cargo:rerun-if-changed={library}");
+        hash.update(name);
+        hash.update(fs::read(library).unwrap_or_default());
+    }
 }
 
 /// Sources and tables, without tests: they do not change what the tools write.

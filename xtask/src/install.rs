@@ -7,6 +7,8 @@ use crate::outcome::{During, Failure, Outcome, fail};
 use crate::{paths, rocm, run};
 use cargo_metadata::Message;
 use clap::Parser;
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::BufReader;
 use std::os::unix::fs::symlink;
@@ -23,6 +25,10 @@ struct Options {
     /// first one of the machine that builds a HIP program (not looked for with DESTDIR).
     #[arg(long)]
     clang: Option<PathBuf>,
+    /// Link a patch family of your own into the tools: its name, and a static library that defines
+    /// hotswap_register_NAME_patch. May be repeated; families are asked in that order, after HotSwap's own.
+    #[arg(long, value_name = "NAME=LIBRARY")]
+    family: Vec<String>,
     /// Install a build without optimisation.
     #[arg(long)]
     debug: bool,
@@ -59,7 +65,7 @@ const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a
 /// Files and folders of the workspace, and where each goes. A folder's files keep their names.
 const FILES: &[(&str, &str)] = &[
     ("crates/families/patches.def", "share/hotswap/patches.def"),
-    ("crates/families/include", "include/hotswap"),
+    ("crates/family-abi/include", "include/hotswap"),
     ("cmake", "share/cmake/HotSwap"),
     ("LICENSE", "share/doc/hotswap/LICENSE"),
 ];
@@ -69,14 +75,15 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !options.prefix.is_absolute() {
         return fail("--prefix must be an absolute path");
     }
-    let staging = std::env::var_os("DESTDIR").map(PathBuf::from);
+    let staging = env::var_os("DESTDIR").map(PathBuf::from);
     let search = || rocm::search().found.map(|native| native.clang).filter(|_| staging.is_none());
     let clang = options.clang.or_else(search);
     let place = match &staging {
         Some(staging) => staging.join(options.prefix.strip_prefix("/")?),
         None => options.prefix,
     };
-    install(&place, !options.debug, clang.as_deref())?;
+    let families = family_libraries(&options.family)?;
+    install_with(&place, !options.debug, clang.as_deref(), &families)?;
     println!("Installed in {}", place.display());
     match clang {
         Some(clang) => println!("Default compiler: {}", clang.display()),
@@ -87,7 +94,12 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 /// Builds and installs below `place`; `clang` becomes the default compiler.
 pub(crate) fn install(place: &Path, release: bool, clang: Option<&Path>) -> Outcome {
-    let built = build(release)?;
+    install_with(place, release, clang, OsStr::new(""))
+}
+
+/// As [`install`], with these libraries of patch families in the tools.
+fn install_with(place: &Path, release: bool, clang: Option<&Path>, families: &OsStr) -> Outcome {
+    let built = build(release, families)?;
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
         copy(program.ok_or_else(|| missing(name))?, &place.join(target))?;
@@ -103,6 +115,19 @@ pub(crate) fn install(place: &Path, release: bool, clang: Option<&Path>) -> Outc
         copy_all(&paths::workspace().join(source), &place.join(target))?;
     }
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
+}
+
+/// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of libraries that are there.
+fn family_libraries(families: &[String]) -> Outcome<OsString> {
+    let absolute = |family: &String| {
+        let Some((name, library)) = family.split_once('=') else {
+            return fail(format!("--family {family}: NAME=LIBRARY is expected"));
+        };
+        let path = fs::canonicalize(library).during("read", Path::new(library))?;
+        Ok(format!("{name}={}", path.display()))
+    };
+    let all: Vec<String> = families.iter().map(absolute).collect::<Outcome<_>>()?;
+    env::join_paths(all).or_else(|_| fail("--family: the path of a library has a colon"))
 }
 
 /// The configuration that every other one goes before.
@@ -128,8 +153,12 @@ struct Built {
 }
 
 /// Runs cargo and reads from its messages what it made and where.
-fn build(release: bool) -> Outcome<Built> {
+fn build(release: bool, families: &OsStr) -> Outcome<Built> {
     let mut command = Command::new(paths::cargo());
+    // Without the option, the environment's own value holds: cargo would build again for an empty one.
+    if !families.is_empty() {
+        command.env("HOTSWAP_FAMILIES", families);
+    }
     command.current_dir(paths::workspace()).args(["build", "--message-format=json-render-diagnostics"]);
     command.args(release.then_some("--release")).args(PACKAGES.iter().flat_map(|name| ["-p", name]));
     println!("$ {}", run::line(run::words(&command)));
@@ -167,10 +196,10 @@ fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Ou
     fs::rename(&temporary, target).during("write", target)
 }
 
-/// A file, or the files of a folder and its folders. What is not in the workspace (yet) is no part.
+/// A file, or the files of a directory and its directories.
 fn copy_all(source: &Path, target: &Path) -> Outcome {
     if !source.is_dir() {
-        return if source.exists() { copy(source, target) } else { Ok(()) };
+        return copy(source, target);
     }
     // What an older version had here must not stay: CMake reads every file of its folder.
     let _ = fs::remove_dir_all(target);

@@ -22,6 +22,7 @@ mod isa_exam;
 mod isa_fuzz;
 mod isa_source;
 mod library;
+mod new_family;
 mod outcome;
 mod packages;
 mod paths;
@@ -64,6 +65,7 @@ const TASKS: &[Task] = &[
     Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
+    Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
     Task { name: "survey", help: "judge retargeting of libraries of Debian and PyPI, write docs/names-survey.md", run: survey::main },
     Task { name: "shell", help: "run a command, or a shell, inside the userland", run: session::main },
 ];
@@ -88,7 +90,7 @@ fn main() -> ExitCode {
 fn usage(name: &str) -> ExitCode {
     println!("Usage: cargo xtask TASK [OPTIONS]\n\nTasks:");
     for task in TASKS {
-        println!("  {:8} {}", task.name, task.help);
+        println!("  {:10} {}", task.name, task.help);
     }
     println!("\n`cargo xtask TASK --help` lists a task's options.");
     if matches!(name, "" | "help" | "-h" | "--help") {

@@ -9,7 +9,7 @@
 //! registry; nothing can be forgotten at run time.
 //!
 //! Families of others come behind HotSwap's own, through plain C ([`hotswap_family_abi`]), and only into tools that are
-//! built with them.
+//! built with them: by `HOTSWAP_FAMILIES` (`build.rs` links the libraries), or by a tool that lists them itself.
 //!
 //! Absent on purpose: families loaded at run time; choosing families (the plan does).
 
@@ -59,11 +59,17 @@ pub struct Registry {
 
 // Sound: each symbol is a function of this very type, defined in one file of src/family; the link
 // fails on two definitions, and nothing of C with such a symbol is linked into the tools (build.rs
-// prints no link directive).
+// links libraries of others only, and leaves each its own registrar as the one global symbol).
 #[allow(unsafe_code)]
 mod registrars {
     use super::Registry;
     include!(concat!(env!("OUT_DIR"), "/registrars.rs"));
+}
+
+// Sound: the symbols are registrars of the header's type by their names; build.rs has taken each from its own library.
+#[allow(unsafe_code)]
+mod linked {
+    include!(concat!(env!("OUT_DIR"), "/linked.rs"));
 }
 
 type Registrar = fn(&mut Registry);
@@ -73,7 +79,7 @@ static INSTALLED: OnceLock<Registry> = OnceLock::new();
 impl Registry {
     /// The registry of this process.
     pub fn installed() -> &'static Self {
-        INSTALLED.get_or_init(|| Self::install(registrars::REGISTRARS))
+        INSTALLED.get_or_init(|| Self::with(&[]))
     }
 
     /// The registry of this process with families of others behind HotSwap's own, for tools that are built with such. Their
@@ -86,14 +92,24 @@ impl Registry {
         let mut mine = false;
         let registry = INSTALLED.get_or_init(|| {
             mine = true;
-            let mut registry = Self::install(registrars::REGISTRARS);
-            others.iter().for_each(|registrar| registry.add(registrar));
-            registry
+            Self::with(others)
         });
         match mine {
             true => Ok(registry),
             false => Err(Diagnostic::error(codes::INTERNAL, "the registry of families is installed already")),
         }
+    }
+
+    /// HotSwap's own families, those that this build links, and these.
+    fn with(others: &[hotswap_family_abi::Registrar]) -> Self {
+        let mut registry = Self::install(registrars::REGISTRARS);
+        linked::LINKED.iter().chain(others).for_each(|registrar| registry.add(registrar));
+        registry
+    }
+
+    /// The families of others, in the order in which they are asked.
+    pub fn third_party_families(&self) -> impl Iterator<Item = &'static Family> + '_ {
+        self.others.iter().map(|other| other.family)
     }
 
     fn add(&mut self, registrar: &hotswap_family_abi::Registrar) {
@@ -191,7 +207,11 @@ impl Registry {
         Ok(rewriter)
     }
 
-    fn sound(&self) -> Result<(), Diagnostic> {
+    /// Whether each registrar bound its own slot.
+    ///
+    /// # Errors
+    /// [`codes::INTERNAL`] if one did not: nothing can be applied then.
+    pub fn sound(&self) -> Result<(), Diagnostic> {
         match &self.fault {
             Some(fault) => Err(Diagnostic::error(codes::INTERNAL, fault)),
             None => Ok(()),
@@ -450,22 +470,20 @@ mod tests {
     #[test]
     fn slots_run_in_the_order_of_the_list_and_an_empty_one_is_passed_over() {
         let names = |registry: &Registry| registry.in_order().iter().map(|(family, _)| family.name).collect::<Vec<_>>();
-        let instruction = [
-            "barriers",
-            "block16_conversion",
-            "cluster_load",
-            "ds_addtid",
-            "ds_two_address",
-            "e5m3_conversion",
-            "f8f6f4_wrap",
-            "flat_scratch_base",
-            "tensor_mask",
-            "wmma_split",
-            "vop3px2_src2",
-        ];
-        let function = ["mode_setreg", "wmma_wait", "wmma_hazard"];
-        let object = ["machine_flags", "target_note", "oclc_isa_version", "user_sgpr_count"];
-        assert_eq!(names(Registry::installed()), [&instruction[..], &function, &object].concat());
+        // The lines of the file itself, scope by scope, the numbers ascending.
+        let lines: Vec<Vec<&str>> = include_str!("../patches.def")
+            .lines()
+            .filter_map(|line| line.strip_prefix("HOTSWAP_PATCH("))
+            .map(|line| line.splitn(4, ", ").collect())
+            .collect();
+        let mut listed = Vec::new();
+        for scope in ["Instruction", "Function", "CodeObject"] {
+            let mut of_scope: Vec<_> = lines.iter().filter(|line| line[1] == scope).collect();
+            of_scope.sort_by_key(|line| line[2].parse::<u32>().unwrap());
+            listed.extend(of_scope.iter().map(|line| line[0]));
+        }
+        assert_eq!(listed.len(), FAMILIES.len());
+        assert_eq!(names(Registry::installed()), listed);
         assert_eq!(names(&Registry::install(&[])), [""; 0]);
         let mut one = Registry::install(&[]);
         own_note(&mut one);

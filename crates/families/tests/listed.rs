@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Where the copies are built.
+const TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/listed");
 const LINE: &str = "HOTSWAP_PATCH(zoom, CodeObject, 9, \"nothing\")\n";
 
 /// A workspace of two crates: `families`, a copy, and `tool`.
@@ -16,7 +18,7 @@ struct Copy {
 impl Copy {
     fn new() -> Self {
         let copy = Self { folder: tempfile::tempdir().unwrap() };
-        for part in ["Cargo.toml", "build.rs", "patches.def", "src"] {
+        for part in ["Cargo.toml", "build.rs", "build", "patches.def", "src"] {
             copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &copy.path("families").join(part));
         }
         copy.write("Cargo.toml", &workspace());
@@ -49,13 +51,52 @@ impl Copy {
 
     /// Builds and runs the tool: whether it went well, and what was said.
     fn run(&self) -> (bool, String) {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["run", "--offline", "--quiet", "--package", "tool"]).current_dir(self.folder.path());
-        cargo.env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/listed"));
-        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        self.run_with("")
+    }
+
+    /// The same, with these libraries of families in the environment.
+    fn run_with(&self, families: &str) -> (bool, String) {
+        let mut cargo = self.cargo(&["run", "--package", "tool"]);
+        if !families.is_empty() {
+            cargo.env("HOTSWAP_FAMILIES", families);
+        }
         let output = cargo.output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(arguments).args(["--offline", "--quiet"]).current_dir(self.folder.path());
+        cargo.env("CARGO_TARGET_DIR", TARGET).env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("HOTSWAP_FAMILIES");
+        cargo
+    }
+
+    /// The example family in C as a static library, without its registrar or with it.
+    fn c_library(&self, name: &str, defined: &str) -> String {
+        let source = self.path(&format!("{name}.c"));
+        let text = fs::read_to_string(format!("{WORKSPACE}/crates/family-abi/examples/no_sethalt.c")).unwrap();
+        fs::write(&source, text.replace("hotswap_register_no_sethalt_patch", defined)).unwrap();
+        let (object, library) = (self.path(&format!("{name}.o")), self.path(&format!("lib{name}.a")));
+        let include = format!("-I{WORKSPACE}/crates/family-abi/include");
+        let compiled =
+            Command::new("cc").args(["-c", "-std=c99", &include]).arg(&source).arg("-o").arg(&object).status();
+        assert!(compiled.unwrap().success());
+        assert!(Command::new("ar").arg("crs").arg(&library).arg(&object).status().unwrap().success());
+        library.display().to_string()
+    }
+
+    /// The example family in Rust as a static library, with Rust's standard library in it.
+    fn rust_library(&self) -> String {
+        self.write(
+            "no_trap/Cargo.toml",
+            "[package]\nname = \"no_trap\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"staticlib\"]\n\
+             [dependencies]\nhotswap-family-abi.workspace = true\n",
+        );
+        let example = fs::read_to_string(format!("{WORKSPACE}/crates/family-abi/examples/no_trap.rs")).unwrap();
+        self.write("no_trap/src/lib.rs", &example);
+        assert!(self.cargo(&["build", "--package", "no_trap"]).status().unwrap().success());
+        format!("{TARGET}/debug/libno_trap.a")
     }
 
     fn must_fail(&self, parts: &[&str]) {
@@ -124,6 +165,55 @@ fn the_list_and_the_registrars_must_fit_or_the_tools_do_not_build() {
     copy.write("families/patches.def", &old);
     let (good, text) = copy.run();
     assert!(good, "{text}");
+}
+
+/// The skeleton that `cargo xtask new-family` writes is part of the tools as it is.
+#[test]
+fn the_skeletons_of_new_families_build_and_fill_their_slots() {
+    let copy = Copy::new();
+    for (name, scope) in [("aardvark", "instruction"), ("middle", "function"), ("zebra", "code-object")] {
+        let mut xtask = Command::new(env!("CARGO"));
+        xtask.args(["run", "--offline", "--quiet", "--package", "xtask", "--", "new-family", name, "--scope", scope]);
+        let output = xtask.arg("--directory").arg(copy.path("families")).current_dir(WORKSPACE).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(copy.path(&format!("families/src/family/{name}.rs")).exists());
+    }
+    let (good, text) = copy.run();
+    assert!(good && text.contains("fault: None"), "{text}");
+    let lines = fs::read_to_string(copy.path("families/patches.def")).unwrap();
+    let count = lines.lines().filter(|line| line.starts_with("HOTSWAP_PATCH(")).count();
+    assert!(lines.contains("HOTSWAP_PATCH(zebra, CodeObject, 5, \"not written yet\")"), "{lines}");
+    assert_eq!(text.split("bound:").next().unwrap().matches("Some(").count(), count, "{text}");
+}
+
+/// Static libraries of others, in C and in Rust, become part of the tools; one without its registrar does not link.
+#[test]
+fn libraries_of_families_are_linked_into_the_tools() {
+    let copy = Copy::new();
+    copy.change("Cargo.toml", |text| text.replace("\"tool\"]", "\"tool\", \"no_trap\"]"));
+    let rust = copy.rust_library();
+    let c = copy.c_library("halt", "hotswap_register_no_sethalt_patch");
+    let (good, text) = copy.run_with(&format!("no_sethalt={c}:no_trap={rust}"));
+    assert!(good && text.contains("others: [ThirdParty") && text.contains("fault: None"), "{text}");
+    let place = |name: &str| text.find(&format!("name: \"{name}\", scope: Instruction, order: 0")).unwrap();
+    assert!(place("no_sethalt") < place("no_trap"), "{text}");
+
+    let other = copy.c_library("other", "hotswap_register_something_else_patch");
+    for (families, parts) in [
+        (format!("no_sethalt={other}"), &["linking with", "hotswap_register_no_sethalt_patch"][..]),
+        (format!("target_note={c}"), &["the name `target_note` is taken"]),
+        (format!("no_sethalt={c}:no_sethalt={c}"), &["the name `no_sethalt` is taken"]),
+        (format!("No={c}"), &["`No` is no name of a family"]),
+        ("no_sethalt=lib.a".to_owned(), &["is not NAME=LIBRARY with an absolute path"]),
+        ("no_sethalt=/nowhere/lib.a".to_owned(), &["/nowhere/lib.a"]),
+    ] {
+        let (good, text) = copy.run_with(&families);
+        assert!(!good && parts.iter().all(|part| text.contains(part)), "{families}: {text}");
+    }
+    // The registrar of another family is HotSwap's own only by its symbol, which stays local.
+    let own = copy.c_library("own", "hotswap_register_target_note_patch");
+    let (good, text) = copy.run_with(&format!("no_sethalt={own}"));
+    assert!(!good && text.contains("hotswap_register_no_sethalt_patch"), "{text}");
 }
 
 fn join(text: String, line: &str) -> String {

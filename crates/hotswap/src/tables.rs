@@ -2,7 +2,7 @@
 
 use crate::cli::Format;
 use crate::{Outcome, text};
-use hotswap_families::FAMILIES;
+use hotswap_families::{FAMILIES, Family, Registry};
 use hotswap_report::{Code, Diagnostic, codes};
 use hotswap_targets::{Capability, Limits, PROCESSORS, Processor, Support, Vgprs};
 use serde_json::json;
@@ -109,14 +109,35 @@ fn processor_json(processor: &Processor) -> serde_json::Value {
 }
 
 pub(crate) fn families(format: Format) -> Outcome {
+    let registry = Registry::installed();
+    let problems = registry.sound().err().into_iter().collect();
+    Outcome { text: families_text(registry, format), problems }
+}
+
+fn families_text(registry: &Registry, format: Format) -> String {
+    let third_party: Vec<&Family> = registry.third_party_families().collect();
     if format == Format::Json {
-        let family = |family: &hotswap_families::Family| json!({ "name": family.name, "scope": family.scope.name(), "order": family.order, "summary": family.summary });
-        return text::json(&json!({ "schema": 1, "families": FAMILIES.iter().map(family).collect::<Vec<_>>() })).into();
+        let own = FAMILIES.iter().map(|family| family_json(family, false));
+        let all: Vec<_> = own.chain(third_party.iter().map(|family| family_json(family, true))).collect();
+        return text::json(&json!({ "schema": 1, "families": all }));
     }
     let mut rows = vec![["FAMILY", "SCOPE", "WHAT"].map(str::to_owned).to_vec()];
-    let row = |family: &hotswap_families::Family| {
-        [family.name, family.scope.name(), family.summary].map(str::to_owned).to_vec()
-    };
-    rows.extend(FAMILIES.iter().map(row));
-    text::table(&rows).into()
+    rows.extend(FAMILIES.iter().map(|family| family_row(family, family.summary.to_owned())));
+    let linked = |family: &&Family| family_row(family, format!("{} (linked into this build)", family.summary));
+    rows.extend(third_party.iter().map(linked));
+    text::table(&rows)
+}
+
+fn family_row(family: &Family, summary: String) -> Vec<String> {
+    vec![family.name.to_owned(), family.scope.name().to_owned(), summary]
+}
+
+fn family_json(family: &Family, third_party: bool) -> serde_json::Value {
+    json!({
+        "name": family.name,
+        "scope": family.scope.name(),
+        "order": family.order,
+        "summary": family.summary,
+        "third_party": third_party,
+    })
 }
