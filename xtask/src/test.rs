@@ -43,9 +43,26 @@ struct Count {
     failed: usize,
     /// Tests, or parts of them, that said that they could not run here.
     skipped: usize,
+    /// Their lines, as far as the list of allowed skips has none of them.
+    unlisted: Vec<String>,
+}
+
+/// Skips that a full run may have: a part of the line each, with the reason as a comment.
+const ALLOWED_SKIPS: &str = include_str!("../../tests/allowed-skips.txt");
+
+fn is_allowed_skip(line: &str, allowed: &str) -> bool {
+    let entries = allowed.lines().map(str::trim).filter(|entry| !entry.is_empty() && !entry.starts_with('#'));
+    entries.into_iter().any(|entry| line.contains(entry))
 }
 
 impl Count {
+    fn see_skip(&mut self, line: &str) {
+        if line.contains(hotswap_userland::SKIPPED) {
+            self.skipped += 1;
+            self.unlisted.extend((!is_allowed_skip(line, ALLOWED_SKIPS)).then(|| line.trim().to_owned()));
+        }
+    }
+
     fn add(&mut self, name: &str, result: Outcome) {
         match result {
             Ok(()) => self.passed += 1,
@@ -67,6 +84,10 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let result =
         if options.quick { quick(&options, &mut times, &mut count) } else { full(&options, &mut times, &mut count) };
     count.add("tests", result);
+    if options.everything() && !options.quick {
+        let unlisted = std::mem::take(&mut count.unlisted);
+        count.add("skips", no_unlisted_skip(&unlisted));
+    }
     times.print();
     println!("\n{} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped);
     if count.failed == 0 { Ok(()) } else { fail("not everything passed") }
@@ -114,6 +135,14 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     times.time("tests", || count_tests(command, count))
 }
 
+/// In a full run everything that the tests need is there: a skip hides something, unless a list says why it may be.
+fn no_unlisted_skip(lines: &[String]) -> Outcome {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    fail(format!("skipped, and not in tests/allowed-skips.txt:\n  {}", lines.join("\n  ")))
+}
+
 fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(paths::cargo());
     command.current_dir(paths::workspace()).args(words);
@@ -143,7 +172,7 @@ fn count_tests(mut command: Command, count: &mut Count) -> Outcome {
         let mut out = std::io::stdout().lock();
         out.write_all(&line).and_then(|()| out.write_all(b"\n")).during("write", "standard output".as_ref())?;
         let text = String::from_utf8_lossy(&line);
-        count.skipped += usize::from(text.contains(hotswap_userland::SKIPPED));
+        count.see_skip(&text);
         programs.see(&text);
         if let Some((passed, failed)) = result_line(&text) {
             count.passed += passed;
@@ -207,6 +236,18 @@ mod tests {
         programs.see("     Running tests/cases.rs (target/debug/deps/cases-0a1b)");
         programs.see("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.50s");
         assert_eq!(programs.times, [(2.5, "tests/cases.rs (target/debug/deps/cases-0a1b)".to_owned())]);
+    }
+
+    #[test]
+    fn a_skip_is_a_failure_unless_it_is_listed() {
+        let listed = "# why\none thing: skipped\n";
+        assert!(is_allowed_skip("  one thing: skipped: no tool", listed));
+        assert!(!is_allowed_skip("another: skipped: why", listed) && !is_allowed_skip("skipped: x", ""));
+        let mut count = Count::default();
+        count.see_skip("test a ... ok");
+        count.see_skip("a: skipped: no compiler");
+        assert_eq!((count.skipped, count.unlisted.len()), (1, 1));
+        assert!(no_unlisted_skip(&count.unlisted).is_err() && no_unlisted_skip(&[]).is_ok());
     }
 
     #[test]
