@@ -1,4 +1,4 @@
-//! What README.md says on a console: files to write, commands to type, output to expect. Text only.
+//! Pages as a user follows them: files to write, commands to type, output to expect. Text only.
 //!
 //! A fence ```` ```LANGUAGE FILE ```` is a file of the reader's project. In a fence
 //! ```` ```console ```` a line `$ COMMAND` is typed (`> ` continues it), the lines after it are its

@@ -62,7 +62,7 @@ const TASKS: &[Task] = &[
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
     Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/corpus.md", run: corpus::main },
     Task { name: "fuzz", help: "fuzz the readers and writers of containers and code objects", run: fuzz::main },
-    Task { name: "readme", help: "do what README.md says and compare (--bless writes what came out)", run: readme::main },
+    Task { name: "readme", help: "do what README.md and docs say and compare (--bless writes what came out)", run: readme::main },
     Task { name: "isa", help: "the rows of the instruction set: fetch LLVM's sources, import, check", run: isa::main },
     Task { name: "rewrite", help: "judge code that is made for another stepping: rewrite exam", run: rewrite_exam::main },
     Task { name: "new-family", help: "write the skeleton of a patch family: file, line of patches.def, case", run: new_family::main },
