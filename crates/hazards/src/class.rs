@@ -57,7 +57,7 @@ pub enum InstClass {
 }
 
 /// The scalar registers that hold the scratch base behind the special source.
-const SCRATCH_BASE: [u16; 2] = [102, 103];
+pub const SCRATCH_BASE_SGPRS: [u16; 2] = [102, 103];
 
 impl InstClass {
     /// Whether an instruction belongs to it.
@@ -75,8 +75,8 @@ impl InstClass {
             Self::MatrixDense => is_xdl(inst) && !is_sparse(inst) && !inst.is(Flag::IntClamp) && !has_eight_bit(inst),
             Self::MatrixSparseInteger => is_sparse(inst) && inst.is(Flag::IntClamp),
             Self::MatrixSparse => is_sparse(inst) && !inst.is(Flag::IntClamp),
-            Self::WritesScratchBaseLo => writes_scalar(inst, isa, SCRATCH_BASE[0]),
-            Self::WritesScratchBaseHi => writes_scalar(inst, isa, SCRATCH_BASE[1]),
+            Self::WritesScratchBaseLo => writes_scalar(inst, isa, SCRATCH_BASE_SGPRS[0]),
+            Self::WritesScratchBaseHi => writes_scalar(inst, isa, SCRATCH_BASE_SGPRS[1]),
             Self::ReadsScratchBaseLo => reads_base(inst, isa, Special::FlatScratchBaseLo, SCRATCH_LO_ID),
             Self::ReadsScratchBaseHi => reads_base(inst, isa, Special::FlatScratchBaseHi, SCRATCH_HI_ID),
             Self::PermPk16 => inst.is(Flag::PermPk16),

@@ -14,7 +14,7 @@ mod matrix;
 mod pair;
 mod table;
 
-pub use class::{InstClass, is_xdl};
+pub use class::{InstClass, SCRATCH_BASE_SGPRS, is_xdl};
 pub use matrix::{Hazard, Near, Spacing, Touch, counts, is_matrix};
 pub use pair::Placed;
 pub use table::{HazardRule, Overlap, RULES, Requirement, Stepping, rules, wait_alu};

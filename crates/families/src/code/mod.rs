@@ -23,7 +23,8 @@ pub use lookback::{Writers, alignment, last_writer};
 pub use sequence::Sequence;
 pub use site::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
 
-pub(crate) use sequence::{cannot_encode, no_operation, wait_for_vector_results};
+pub use sequence::no_operation;
+pub(crate) use sequence::{cannot_encode, wait_for_vector_results};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 
 use hotswap_isa::{Entry, Inst, Name, Piece};
