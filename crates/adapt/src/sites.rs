@@ -64,7 +64,7 @@ pub(crate) struct Outcome {
 
 /// What holds of a place if LLVM's calling convention is kept.
 const CONVENTION: &str = "functions that are called keep LLVM's calling convention: they begin and return with the bank mode \
-                          0, take arguments where it says and wait for their loads before they return, and callers who \
+                          0 and the usual rounding and denormals of 16-bit floats, take arguments where it says and wait for their loads before they return, and callers who \
                           are not known keep nothing in registers that it lets callees change";
 
 /// Offsets in one function; each list rises.

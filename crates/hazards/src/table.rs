@@ -134,7 +134,7 @@ pub struct HazardRule {
 }
 
 /// The rows of a target.
-pub fn rules(isa: Isa) -> impl Iterator<Item = &'static HazardRule> {
+pub fn rules(isa: Isa) -> impl Iterator<Item = &'static HazardRule> + Clone {
     let stepping = Stepping::of(isa);
     RULES.iter().filter(move |rule| stepping.is_some_and(|stepping| rule.steppings.contains(&stepping)))
 }
