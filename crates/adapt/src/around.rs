@@ -3,11 +3,12 @@
 use crate::flight::{Flight, UnderWay};
 use crate::lives::Lives;
 use crate::modes::Modes;
-use crate::reach::{Room, SGPRS};
+use crate::reach::{self, Room, SGPRS};
 use crate::sites::Line;
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::code::{Scheduling, Surroundings, Writers};
 use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
@@ -20,6 +21,8 @@ pub(crate) struct Scene<'u, 'a> {
     pub(crate) number: usize,
     pub(crate) room: Room,
     pub(crate) scheduling: Scheduling,
+    /// Why MODE may be another one for 16-bit floats than matrix instructions have.
+    half_mode: Option<&'u str>,
     lives: Lives<'u, 'a>,
     under_way: UnderWay<'u, 'a>,
     modes: Modes<'u, 'a>,
@@ -30,7 +33,12 @@ impl<'u, 'a> Scene<'u, 'a> {
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling, sites: &[u32]) -> Self {
         let lives = Lives::new(unit, number, sites.to_vec());
         let (under_way, modes) = (UnderWay::new(unit, number), Modes::new(unit, number));
-        Self { unit, number, room, scheduling, lives, under_way, modes }
+        Self { unit, number, room, scheduling, half_mode: None, lives, under_way, modes }
+    }
+
+    /// The same where MODE may be another one for 16-bit floats.
+    pub(crate) fn with_half_mode(self, half_mode: Option<&'u str>) -> Self {
+        Self { half_mode, ..self }
     }
 
     /// What is live before and behind an instruction.
@@ -136,6 +144,7 @@ impl Surroundings for Around<'_, '_, '_> {
     fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
         let mut taken = *excluding;
         self.flight().add_to(&mut taken);
+        reach::never_borrowed().for_each(|reg| taken.insert(reg));
         match file {
             RegFile::Vgpr => self.vector(count, align, &taken),
             _ => self.live().0.free(file, count, u16::from(align), SGPRS, &taken, Dead::InAllLanes),
@@ -144,6 +153,14 @@ impl Surroundings for Around<'_, '_, '_> {
 
     fn is_dead_after(&self, reg: Reg) -> bool {
         self.live().1.is_dead(reg, Dead::InAllLanes)
+    }
+
+    fn outstanding(&self, reg: Reg) -> Vec<Counter> {
+        self.flight().of(reg)
+    }
+
+    fn other_half_mode(&self) -> Option<&str> {
+        self.scene.half_mode
     }
 
     fn scheduling(&self) -> Scheduling {

@@ -115,7 +115,7 @@ impl Code for Changed<'_, '_, '_> {
 }
 
 /// The instructions of a block: the offset of each, itself, and what stands in its place.
-fn each(
+pub(crate) fn each(
     unit: &Unit<'_>,
     block: &hotswap_program::Block,
     changes: &Changes,

@@ -14,6 +14,7 @@ use crate::verify;
 use crate::{MOST_REFUSALS, Told};
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
+use hotswap_code_object::kernel_descriptor::{DENORM_16_64, Field, KernelDescriptor, ROUND_16_64};
 use hotswap_families::code::Scheduling;
 use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -69,11 +70,33 @@ pub(crate) fn prepare<'a>(
     drop(label);
     let scheduled = found.iter().any(|section| section.schedules);
     let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
-    let task = Task::new(&rewriter, to, scheduling, told.done);
+    let half_mode = half_mode(&object, found.iter().any(|section| section.sets_half_mode));
+    let task = Task::new(&rewriter, to, scheduling, told.done).with_half_mode(half_mode);
     let code = code(&object, &task, found, &mut record)?;
     let label = || CodeObject::parse(&code).and_then(|object| Label::of(&object, order.target));
     let label = (!order.keep_machine).then(label).transpose().map_err(one)?;
     Ok(Prepared::new(Code::New(code), label, record))
+}
+
+/// Why MODE may round 16-bit floats otherwise than to the nearest even, or flush their denormals, somewhere in an object.
+fn half_mode(object: &CodeObject<'_>, is_set: bool) -> Option<String> {
+    /// Values of the fields of a descriptor: to the nearest even; nothing is flushed.
+    const USUAL: [(&Field, u64); 2] = [(ROUND_16_64, 0), (DENORM_16_64, 3)];
+    if is_set {
+        return Some("an instruction of this code object sets them otherwise".to_owned());
+    }
+    let kernels = object.note().kernels.iter().zip(object.descriptors());
+    for (kernel, place) in kernels {
+        let bytes = object.bytes().get(place.range.clone());
+        let descriptor = bytes.and_then(|bytes| KernelDescriptor::new(bytes, object.target_id().processor));
+        let Some(descriptor) = descriptor else { continue };
+        for (field, usual) in USUAL {
+            if let Some(value) = descriptor.get(field).filter(|value| *value != usual) {
+                return Some(format!("the descriptor of `{}` has {} {value}", kernel.name, field.name));
+            }
+        }
+    }
+    None
 }
 
 fn isa(name: &str) -> Result<Isa, Diagnostic> {
@@ -484,7 +507,7 @@ fn long_branch(work: &[Work<'_>], branch: &LongBranch) -> Option<u8> {
     if !live.is_dead(Reg::special(Special::Scc, 1), Dead::InAllLanes) {
         return None;
     }
-    let mut taken = RegSet::EMPTY;
+    let mut taken: RegSet = reach::never_borrowed().collect();
     scene.flight_at(at)?.add_to(&mut taken);
     let (_, behind) = scene.live(at);
     let mut candidates = (0..reach::SGPRS).step_by(2).map(|index| Reg::new(RegFile::Sgpr, index, 2));

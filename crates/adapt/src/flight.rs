@@ -67,6 +67,12 @@ impl Flight {
         }
     }
 
+    /// The counters of what may still write a part of `reg`.
+    pub(crate) fn of(&self, reg: Reg) -> Vec<Counter> {
+        let sets = self.sets.iter().zip(COUNTERS).filter(|(set, _)| set.touches(reg));
+        sets.map(|(_, counter)| counter).collect()
+    }
+
     /// One more instruction.
     fn pass(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
         // Most instructions only compute: they raise no counter, and waits are scalar ones.

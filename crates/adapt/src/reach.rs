@@ -8,13 +8,19 @@
 //! function whose callers are not all known only registers that it names itself are certain to be there.
 
 use crate::unit::Unit;
-use hotswap_isa::reg::RegFile;
+use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_program::{KernelNeeds, occupancy};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
 
 /// Scalar registers that instructions can name, VCC and other special ones left out.
 pub(crate) const SGPRS: u16 = 106;
+
+/// Scalar registers that new code never writes: scalar instructions that read the scratch base soon after would need a wait,
+/// wherever they stand (rows `scratch-base-lo` and `scratch-base-hi` of `hotswap-hazards`).
+pub(crate) fn never_borrowed() -> impl Iterator<Item = Reg> {
+    hotswap_hazards::SCRATCH_BASE_SGPRS.into_iter().map(|index| Reg::new(RegFile::Sgpr, index, 1))
+}
 
 /// A kernel of a unit.
 #[derive(Debug, Clone)]

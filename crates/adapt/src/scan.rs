@@ -3,11 +3,12 @@
 //! Invariants: every dword at which an instruction may begin is looked at as such: the pass begins anew at each symbol, behind
 //! words that are no instruction, and where a branch leads; what it finds is judged again on the program's own instructions.
 
+use crate::half_mode;
 use crate::staying::Staying;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
-use hotswap_isa::{Entry, Flag, Glance, Grade, Inst, Isa, Name, Piece, Sieve};
+use hotswap_isa::{Entry, Flag, Glance, Grade, Implicit, Inst, Isa, Name, Piece, Sieve};
 use rayon::prelude::*;
 use std::hint::black_box;
 
@@ -25,6 +26,8 @@ pub(crate) struct Suspects {
     pub(crate) early: Vec<u32>,
     /// Something sets SCHED_MODE.
     pub(crate) schedules: bool,
+    /// Something sets the parts of MODE that round 16-bit floats and flush their denormals, to other than the usual.
+    pub(crate) sets_half_mode: bool,
 }
 
 impl Suspects {
@@ -45,6 +48,7 @@ impl Suspects {
         self.reasons.append(&mut other.reasons);
         self.early.append(&mut other.early);
         self.schedules |= other.schedules;
+        self.sets_half_mode |= other.sets_half_mode;
     }
 }
 
@@ -90,8 +94,10 @@ fn goes_elsewhere(entry: Entry) -> bool {
     [Flag::Branch, Flag::Call, Flag::Return].into_iter().any(|flag| entry.is(flag))
 }
 
+/// Scalar instructions that write MODE or, for LLVM, may do so (`s_setreg` of any register). That of the bank mode writes
+/// no other part.
 fn sets_registers(entry: Entry) -> bool {
-    matches!(entry.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
+    entry.implicit_writes() >> Implicit::Mode as u32 & 1 != 0 && entry.mnemonic() != "s_set_vgpr_msb"
 }
 
 /// Looks through the code of a file; pieces without suspects stay where they are, until there is one.
@@ -383,8 +389,11 @@ impl<'s> Look<'s> {
                 found.reasons.push(at as u32);
             }
         }
-        found.schedules |=
-            sets_registers(inst.entry()) && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE);
+        if sets_registers(inst.entry()) {
+            let register = inst.raw(Name::Simm16).unwrap_or(0);
+            found.schedules |= inst.is(Flag::Sopk) && register & 63 == SCHED_MODE;
+            found.sets_half_mode |= half_mode::sets_other(inst);
+        }
         if !goes_elsewhere(inst.entry()) {
             return;
         }

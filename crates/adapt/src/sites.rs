@@ -3,11 +3,12 @@
 use crate::around::{Around, Scene};
 use crate::body;
 use crate::changes::Changes;
+use crate::neighbours::keep_apart;
 use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
 use crate::unit::{Unit, entered_anywhere};
 use crate::verify::Plain;
-use hotswap_families::code::{Answer, Replacement, Scheduling, Site, Writers};
+use hotswap_families::code::{Answer, Replacement, Scheduling, Site, Writers, no_operation};
 use hotswap_families::{Family, Rewriter};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa};
@@ -22,12 +23,19 @@ pub(crate) struct Task<'t> {
     pub(crate) scheduling: Scheduling,
     /// Is told bytes of the input that are not needed for a while.
     pub(crate) done: &'t Done<'t>,
+    /// Why MODE may be another one for 16-bit floats than matrix instructions have.
+    pub(crate) half_mode: Option<String>,
     plain: OnceLock<Plain>,
 }
 
 impl<'t> Task<'t> {
     pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling, done: &'t Done<'t>) -> Self {
-        Self { rewriter, target, scheduling, done, plain: OnceLock::new() }
+        Self { rewriter, target, scheduling, done, half_mode: None, plain: OnceLock::new() }
+    }
+
+    /// The same where MODE may be another one for 16-bit floats.
+    pub(crate) fn with_half_mode(self, half_mode: Option<String>) -> Self {
+        Self { half_mode, ..self }
     }
 
     /// For the check of the result: what may stand there as it stood. All code of an object is for one `source`.
@@ -56,7 +64,7 @@ pub(crate) struct Outcome {
 
 /// What holds of a place if LLVM's calling convention is kept.
 const CONVENTION: &str = "functions that are called keep LLVM's calling convention: they begin and return with the bank mode \
-                          0, take arguments where it says and wait for their loads before they return, and callers who \
+                          0 and the usual rounding and denormals of 16-bit floats, take arguments where it says and wait for their loads before they return, and callers who \
                           are not known keep nothing in registers that it lets callees change";
 
 /// Offsets in one function; each list rises.
@@ -79,7 +87,8 @@ pub(crate) fn function(
 ) -> Outcome {
     let Places { sites, reasons, .. } = places;
     let room = crate::reach::room(unit, kernels, number);
-    let scene = Scene::new(unit, number, room.clone(), task.scheduling, sites);
+    let scene =
+        Scene::new(unit, number, room.clone(), task.scheduling, sites).with_half_mode(task.half_mode.as_deref());
     let mut outcome = Outcome { number, room, ..Outcome::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
     if let Some((at, reason)) = body::unreadable(unit, number) {
@@ -102,8 +111,25 @@ pub(crate) fn function(
     if outcome.refused.is_empty() && (made || reasons.iter().any(|offset| known(&offset))) {
         whole(task, unit, places, &mut outcome);
     }
+    if outcome.refused.is_empty() && outcome.changes.len() > 0 {
+        beside(task, unit, &mut outcome);
+    }
     outcome.changes.shrink();
     outcome
+}
+
+/// Keeps new code away from what it meets.
+fn beside(task: &Task<'_>, unit: &Unit<'_>, outcome: &mut Outcome) {
+    let before = outcome.changes.grown();
+    match no_operation(task.target) {
+        Ok(nop) => keep_apart(unit, outcome.number, (task.target, nop), &mut outcome.changes),
+        Err(refusal) => {
+            let at = unit.program.functions[outcome.number].start;
+            outcome.refused.push(Refused::new(at, None, "v_nop", &refusal));
+        }
+    }
+    // Each v_nop has one cycle and four bytes.
+    outcome.cycles += ((outcome.changes.grown() - before) / 4) as u64;
 }
 
 fn whole(task: &Task<'_>, unit: &Unit<'_>, places: &Places<'_>, outcome: &mut Outcome) {

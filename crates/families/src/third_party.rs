@@ -7,6 +7,7 @@ use crate::code::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
 use crate::patches_def::is_family_name;
 use crate::table::{Family, Scope, find};
 use hotswap_family_abi as abi;
+use hotswap_isa::effects::Flow;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Inst, Isa};
 use std::ffi::{CStr, CString, c_char};
@@ -162,7 +163,13 @@ impl ThirdParty {
                 Err(Refusal::new(reason, crate::code::RECOMPILE))
             }
             abi::answers::REPLACE => match decoded(&said.code, target) {
-                Some(code) => Ok(Replacement::plain(code).into()),
+                Some(code) => match code.iter().find(|inst| inst.flow(0, target) != Flow::Next) {
+                    None => Ok(Replacement::plain(code).into()),
+                    Some(inst) => Err(wrong(format!(
+                        "emits control flow (`{}`), and a replacement must run from its first instruction to its last",
+                        inst.mnemonic()
+                    ))),
+                },
                 None => Err(wrong("emits what the target does not decode".to_owned())),
             },
             abi::answers::NOT_MINE | abi::answers::LEAVE => {

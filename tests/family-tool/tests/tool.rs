@@ -4,6 +4,7 @@ use hotswap_families::Registry;
 use hotswap_families::code::{Answer, Scheduling, Site, Surroundings};
 use hotswap_family_abi as abi;
 use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Target};
@@ -24,6 +25,12 @@ impl Surroundings for Nothing {
     }
     fn is_dead_after(&self, _: Reg) -> bool {
         false
+    }
+    fn outstanding(&self, _: Reg) -> Vec<Counter> {
+        Vec::new()
+    }
+    fn other_half_mode(&self) -> Option<&str> {
+        None
     }
     fn scheduling(&self) -> Scheduling {
         Scheduling::Hardware

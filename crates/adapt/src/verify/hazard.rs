@@ -1,11 +1,13 @@
-//! Distances behind matrix instructions, counted again: every way from each of them is walked until it is far enough.
+//! Distances behind matrix instructions, counted again: every way from each of them is walked until it
+//! is far enough.
 //!
-//! The numbers are those of LLVM's model of the target; they are written down here once more, by what the bits of an
-//! instruction say, so that an error in the family's table is one here only if it is made twice.
+//! The numbers are those of the table of `hotswap-hazards`, which LLVM judges (`tests/rewrite-exam`); which registers meet,
+//! what counts and which ways there are is found out here once more.
 
 use super::follow::Followed;
 use super::{Fault, Pair};
 use crate::unit::Unit;
+use hotswap_hazards::{InstClass, rules};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -17,25 +19,17 @@ use std::collections::HashMap;
 /// Vector instructions before a vector one that touches the registers, and before a matrix one that reads the result.
 type Needs = (u8, u8);
 
-fn needs(inst: &Inst) -> Option<Needs> {
-    let name = inst.mnemonic();
-    let sparse = name.starts_with("v_swmmac_");
-    let dense = name.starts_with("v_wmma_") && !name.starts_with("v_wmma_ld_scale");
-    let plain = match () {
-        () if sparse && name.contains("iu8") => 4,
-        () if sparse => 2,
-        () if !dense || name.contains("16x16x4_f32") => return None,
-        () if name.contains("iu8") => 8,
-        () if name.contains("f8f6f4") => {
-            // The half that is no prefix of scales.
-            let words = &inst.words()[usize::from(inst.len()) / 4 - 2..];
-            let a = words[0] >> 11 & 7;
-            let b = (words[0] >> 14 & 1) << 2 | words[1] >> 27 & 3;
-            if a < 2 || b < 2 { 8 } else { 4 }
-        }
-        () => 4,
+fn needs(inst: &Inst, isa: Isa) -> Option<Needs> {
+    if !is_matrix(inst) {
+        return None;
+    }
+    let rows = rules(isa).filter(|rule| rule.producer.contains(inst, isa));
+    let of = |consumer| {
+        rows.clone().filter(move |rule| rule.consumer == consumer).map(|rule| rule.requirement.vector_insts())
     };
-    Some((plain, plain + 1))
+    let most = |consumer| of(consumer).max().unwrap_or(0);
+    let (vector, matrix) = (most(InstClass::VectorBesideMatrix), most(InstClass::Matrix));
+    (matrix > 0).then_some((vector, matrix))
 }
 
 struct Producer {
@@ -68,11 +62,11 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
     let code = Code { unit, number, blocks: function.blocks().map(|_| OnceCell::new()).collect() };
     let has_matrix = |line: &Block| {
         let known = followed.has_matrix(line.start, line.end);
-        known.unwrap_or_else(|| has_matrix(unit, line))
+        known.unwrap_or_else(|| has_matrix(unit, isa, line))
     };
     for block in (0..function.block_count()).filter(|block| has_matrix(&function.block(*block))) {
         for (index, step) in code.block(block).iter().enumerate() {
-            let Some(needs) = needs(&step.inst) else { continue };
+            let Some(needs) = needs(&step.inst, isa) else { continue };
             let producer = Producer { needs, registers: step.registers(isa) };
             let walk = Walk { function, code: &code, isa, producer };
             walk.from(block, index)?;
@@ -81,11 +75,11 @@ pub(super) fn function(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usi
     Ok(())
 }
 
-fn has_matrix(unit: &Unit<'_>, line: &Block) -> bool {
+fn has_matrix(unit: &Unit<'_>, isa: Isa, line: &Block) -> bool {
     let mut at = line.start;
     while at < line.end {
         let Some(inst) = unit.program.decode(at) else { break };
-        if needs(&inst).is_some() {
+        if needs(&inst, isa).is_some() {
             return true;
         }
         at += u32::from(inst.len());

@@ -39,10 +39,11 @@ pub(crate) fn setting<'c>(case: &'c str, key: &str) -> Option<&'c str> {
 }
 
 /// A file of assembly around plain instructions: one kernel, with descriptor and metadata. The settings `vgprs`, `sgprs` and
-/// `workgroup` have defaults.
+/// `workgroup` have defaults; `descriptor` is one more directive of the descriptor.
 pub(crate) fn as_kernel(case: &str) -> String {
     let number = |key: &str, default: u32| setting(case, key).map_or(default, |value| value.parse().unwrap());
     let (vgprs, sgprs, workgroup) = (number("vgprs", 128), number("sgprs", 100), number("workgroup", 256));
+    let descriptor = setting(case, "descriptor").unwrap_or_default();
     let mut text = String::from(
         ".amdgcn_target \"amdgcn-amd-amdhsa-unknown-gfx1250\"\n.amdhsa_code_object_version 5\n.text\n.globl k\n.p2align 8\n.type k,@function\nk:\n",
     );
@@ -50,7 +51,7 @@ pub(crate) fn as_kernel(case: &str) -> String {
     let _ = write!(
         text,
         "\n.Lk_end:\n.size k, .Lk_end-k\n.rodata\n.p2align 6\n.amdhsa_kernel k\n.amdhsa_next_free_vgpr {vgprs}\n\
-         .amdhsa_next_free_sgpr {sgprs}\n.amdhsa_inst_pref_size (.Lk_end-k+127)/128\n.end_amdhsa_kernel\n.amdgpu_metadata\n---\n\
+         .amdhsa_next_free_sgpr {sgprs}\n.amdhsa_inst_pref_size (.Lk_end-k+127)/128\n{descriptor}\n.end_amdhsa_kernel\n.amdgpu_metadata\n---\n\
          amdhsa.kernels:\n  - .name: k\n    .symbol: k.kd\n    .kernarg_segment_size: 0\n    .kernarg_segment_align: 4\n    \
          .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    \
          .sgpr_count: {}\n    .vgpr_count: {vgprs}\n    .max_flat_workgroup_size: {workgroup}\n\

@@ -141,7 +141,7 @@ impl<'a> Look<'a> {
     fn zeros_of(&self, writer: Option<(usize, &Inst)>, reg: Reg, depth: u32) -> u32 {
         let Some((index, inst)) = writer.filter(|_| depth > 0) else { return 0 };
         let dst = self.banks.resolve(reg_of(inst.operand(self.isa, Name::Vdst)), role_of(inst, Name::Vdst));
-        if dst != Some(reg) || inst.raw(Name::Clamp).unwrap_or(0) != 0 || inst.mnemonic().contains("dpp") {
+        if dst != Some(reg) || !is_plain(inst) {
             return 0;
         }
         let of = |name| self.operand(inst, name, index, depth - 1);
@@ -184,6 +184,13 @@ impl<'a> Look<'a> {
             _ => None,
         }
     }
+}
+
+/// Whether the result is that of the operation on the operands as they stand: no lane takes a value of another lane or
+/// keeps its old one (DPP), no operand is a byte or word of a register (SDWA), and nothing is clamped. Mnemonics do not say.
+fn is_plain(inst: &Inst) -> bool {
+    let changed = inst.is(Flag::Dpp) || inst.is(Flag::Sdwa);
+    !changed && inst.raw(Name::Clamp).unwrap_or(0) == 0
 }
 
 /// What looking back came to.
@@ -232,6 +239,40 @@ mod tests {
             code.extend(isa.decode(&bytes).ok().filter(|inst| inst.entry() == entry));
         }
         code
+    }
+
+    /// Every form of every operation that alignment is followed through, with DPP or SDWA, on all targets that have such.
+    #[test]
+    fn nothing_is_known_behind_operations_between_lanes() {
+        const FOLLOWED: [&str; 8] = [
+            "v_mov_b32",
+            "v_lshlrev_b32",
+            "v_and_b32",
+            "v_add_nc_u32",
+            "v_mul_u32_u24",
+            "v_lshl_add_u32",
+            "v_and_or_b32",
+            "v_add3_u32",
+        ];
+        let mut seen = std::collections::BTreeSet::new();
+        for name in ["gfx900", "gfx1030", "gfx1100", "gfx1201", "gfx1250"] {
+            let isa = Isa::new(Target::find(name).unwrap());
+            let changed = |entry: &Entry| entry.is(Flag::Dpp) || entry.is(Flag::Sdwa);
+            let forms = Entry::all().filter(|entry| entry.available(isa) && changed(entry));
+            for entry in forms.filter(|entry| FOLLOWED.contains(&entry.mnemonic())) {
+                let (value, mask) = entry.fixed();
+                // Every register is v1 or s1, and every shift one of these.
+                let bytes = (0x0101_0101_0101_0101_0001_0101_0101_0101_u128 & !mask | value).to_le_bytes();
+                let Some(inst) = isa.decode(&bytes).ok().filter(|inst| inst.entry() == entry) else { continue };
+                let Some(Value::Reg(reg)) = inst.operand(isa, Name::Vdst) else { continue };
+                let zero = isa.decode(&[0x80, 0x02, 0x02, 0x7e]).unwrap();
+                let before = [zero, inst];
+                let look = Look { isa, banks: VgprBanks::ENTRY, before: &before };
+                assert_eq!(look.zeros(2, reg, DEPTH), 0, "{inst:?} on {name}");
+                seen.insert((entry.mnemonic(), entry.is(Flag::Sdwa)));
+            }
+        }
+        assert!(seen.len() > 8 && seen.contains(&("v_mov_b32", true)), "{seen:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::site::{RECOMPILE, Refusal, Replacement, Scheduling, Site, Surroundings, unknown_bank};
 use hotswap_isa::bank::{Role, VgprBanks};
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::{Counter, role};
 use hotswap_isa::encode::{Arg, EncodeError, build_among};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
@@ -54,6 +54,22 @@ impl Sequence {
             if self.managed {
                 self.wait("s_wait_alu", 0)?;
             }
+        }
+        Ok(())
+    }
+
+    /// States a register that the site names and that the new code writes before the site's own work would: what is in
+    /// flight and may write it is waited for, and what may read it again.
+    ///
+    /// # Errors
+    /// A wait cannot be encoded.
+    pub fn overwrites(&mut self, reg: Reg, around: &dyn Surroundings) -> Result<(), Refusal> {
+        self.wait("s_wait_xcnt", 0)?;
+        for counter in around.outstanding(reg) {
+            self.wait(wait_of(counter)?, 0)?;
+        }
+        if self.managed {
+            self.wait("s_wait_alu", 0)?;
         }
         Ok(())
     }
@@ -211,6 +227,18 @@ fn unit(inst: &Inst) -> Unit {
     }
 }
 
+/// The instruction that waits for a counter of memory that writes registers.
+fn wait_of(counter: Counter) -> Result<&'static str, Refusal> {
+    match counter {
+        Counter::Load => Ok("s_wait_loadcnt"),
+        Counter::Sample => Ok("s_wait_samplecnt"),
+        Counter::Bvh => Ok("s_wait_bvhcnt"),
+        Counter::Lds => Ok("s_wait_dscnt"),
+        Counter::Scalar => Ok("s_wait_kmcnt"),
+        _ => Err(Refusal::new("work in flight that no wait of the target ends may write a register", RECOMPILE)),
+    }
+}
+
 /// Instructions that go to no unit.
 fn is_marker(inst: &Inst) -> bool {
     matches!(inst.class(), Some(Class::Sopp))
@@ -238,7 +266,10 @@ pub(crate) fn cannot_encode(mnemonic: &str, error: EncodeError) -> Refusal {
 }
 
 /// `v_nop`.
-pub(crate) fn no_operation(isa: Isa) -> Result<Inst, Refusal> {
+///
+/// # Errors
+/// The target has none.
+pub fn no_operation(isa: Isa) -> Result<Inst, Refusal> {
     build(isa, "v_nop", Class::Vop1, &[])
 }
 

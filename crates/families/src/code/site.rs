@@ -2,7 +2,7 @@
 
 use super::lookback::Writers;
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::role;
+use hotswap_isa::effects::{Counter, role};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa, Name, Value};
@@ -50,6 +50,14 @@ pub trait Surroundings {
 
     /// Whether nobody reads any of `reg` behind the site before writing it.
     fn is_dead_after(&self, reg: Reg) -> bool;
+
+    /// The counters of work in flight before the site that may still write a part of `reg`. Asked for registers that the
+    /// site names, where the new code writes one earlier than the site does.
+    fn outstanding(&self, reg: Reg) -> Vec<Counter>;
+
+    /// Why MODE may round 16-bit floats otherwise than to the nearest even, or flush their denormals, at the site;
+    /// `None` if it does neither.
+    fn other_half_mode(&self) -> Option<&str>;
 
     /// How the program keeps vector instructions apart.
     fn scheduling(&self) -> Scheduling;

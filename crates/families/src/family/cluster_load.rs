@@ -31,6 +31,7 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
     let mut code = Sequence::new(site, around);
     let zero = [(Name::Sdst, Arg::Reg(M0)), (Name::Src0, Arg::Constant(0))];
     if around.is_dead_after(M0) {
+        code.overwrites(M0, around)?;
         code.add("s_mov_b32", Class::Sop1, &zero)?;
         code.original(*site.inst)?;
         return Ok(code.finish()?.into());

@@ -30,10 +30,10 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
     let mut code = Sequence::new(site, around);
     let offset = (Name::Offset, Arg::Number(site.raw(Name::Offset) as i64));
     if site.inst.mnemonic() == "ds_load_addtid_b32" {
-        // The result has no other use for its register before it arrives.
         let result = site.register(Name::Vdst, banks)?;
-        address(&mut code, result)?;
-        let operands = [(Name::Vdst, result.into()), (Name::Addr, result.into()), offset];
+        let place = place_of_address(&mut code, site, around, result)?;
+        address(&mut code, place)?;
+        let operands = [(Name::Vdst, result.into()), (Name::Addr, place.into()), offset];
         code.add("ds_load_b32", Class::Ds, &operands)?;
     } else {
         let data = site.register(Name::Data0, banks)?;
@@ -44,6 +44,26 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
         code.add("ds_store_b32", Class::Ds, &operands)?;
     }
     Ok(code.finish()?.into())
+}
+
+/// Where the address of a load goes. The result has no other use for its register before it arrives, but an older load may
+/// still write it: LDS answers in order, so a program need not wait between two loads into one register. Then another
+/// register is better, and the older load is waited for where none is free.
+fn place_of_address(
+    code: &mut Sequence,
+    site: &Site<'_>,
+    around: &dyn Surroundings,
+    result: Reg,
+) -> Result<Reg, Refusal> {
+    let other = match around.outstanding(result)[..] {
+        [] => None,
+        _ => around.dead(RegFile::Vgpr, 1, 1, &site.registers(around.banks())),
+    };
+    match other {
+        Some(other) => code.borrows(other)?,
+        None => code.overwrites(result, around)?,
+    }
+    Ok(other.unwrap_or(result))
 }
 
 /// Puts the address into `to`.

@@ -36,9 +36,12 @@ fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal
         true => None,
         false => Some(borrow(around, RegFile::Sgpr, 1, 1, &site.registers(around.banks()))?),
     };
-    if let Some(saved) = saved {
-        code.borrows(saved)?;
-        code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, descriptor.into())])?;
+    match saved {
+        Some(saved) => {
+            code.borrows(saved)?;
+            code.add("s_mov_b32", Class::Sop1, &[(Name::Sdst, saved.into()), (Name::Src0, descriptor.into())])?;
+        }
+        None => code.overwrites(descriptor, around)?,
     }
     // The halves of the result are the upper halves of 0 and of the dword.
     code.add(

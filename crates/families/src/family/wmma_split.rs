@@ -32,7 +32,7 @@ fn hotswap_register_wmma_split_patch(registry: &mut Registry) {
 const SAME_SUM: &str = "v_wmma_f32_16x16x128_f8f6f4 with neutral scales sums like the instruction of eight-bit floats";
 const SAME_SUM_ROUNDED: &str = "v_wmma_f32_16x16x128_f8f6f4 with neutral scales sums like the instruction of eight-bit \
     floats, whose 16-bit result is that sum rounded once to the nearest even, clamped if MODE.FP16_OVFL is set; \
-    MODE rounds 16-bit floats to the nearest even and keeps their denormals; all lanes are active, as matrix instructions ask";
+    all lanes are active, as matrix instructions ask";
 const SCALED16: &str = "v_wmma_scale16_f32_16x16x128_f8f6f4";
 
 /// What a mnemonic says.
@@ -185,6 +185,12 @@ fn operand(site: &Site<'_>, name: Name, around: &dyn Surroundings) -> Result<Arg
 
 /// The sum goes to eight VGPRs of 32 bits; their halves are packed at the end.
 fn halves_of_16_bits(site: &Site<'_>, around: &dyn Surroundings, formats: [i64; 2]) -> Result<Answer, Refusal> {
+    if let Some(why) = around.other_half_mode() {
+        let what = "the result is rounded by conversions, which take rounding and denormals of 16-bit floats from MODE";
+        let advice =
+            "compile the kernel for the target, or leave MODE.round and MODE.denorm of 16-bit floats as they are";
+        return Err(Refusal::new(format!("{what}, and {why}"), advice));
+    }
     let banks = around.banks();
     let mut taken = site.registers(banks);
     let sum = borrow(around, RegFile::Vgpr, 8, 2, &taken)?;

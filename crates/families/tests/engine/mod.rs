@@ -6,10 +6,10 @@ use hotswap_families::code::{
 };
 use hotswap_families::{Registry, Rewriter};
 use hotswap_isa::bank::VgprBanks;
-use hotswap_isa::effects::Flow as Next;
+use hotswap_isa::effects::{Counter, Flow as Next};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
-use hotswap_isa::{Inst, Isa, Name, Target};
+use hotswap_isa::{Flag, Inst, Isa, Name, Target};
 
 /// What a case says about its surroundings.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub(crate) struct Setting {
     /// Registers that are read behind the end.
     pub(crate) live: RegSet,
     pub(crate) scheduling: Scheduling,
+    /// Why MODE is another one for 16-bit floats.
+    pub(crate) half_mode: Option<String>,
 }
 
 impl Setting {
@@ -31,6 +33,7 @@ impl Setting {
         Self {
             free: value("free").into_iter().map(register).collect(),
             live: value("live").into_iter().map(register).collect(),
+            half_mode: value("half mode").first().map(|why| (*why).to_owned()),
             scheduling: match value("scheduling")[..] {
                 [] => Scheduling::Hardware,
                 ["program"] => Scheduling::Program,
@@ -110,6 +113,18 @@ impl Surroundings for Around<'_> {
             }
         }
         !self.setting.live.touches(reg)
+    }
+
+    fn outstanding(&self, reg: Reg) -> Vec<Counter> {
+        let waits = |inst: &Inst| inst.mnemonic() == "s_wait_dscnt";
+        let since = self.code[..self.index].iter().rposition(waits).map_or(0, |wait| wait + 1);
+        let writes = |inst: &Inst| inst.is(Flag::Ds) && inst.written_set(self.isa, VgprBanks::UNKNOWN).touches(reg);
+        let older = self.code[since..self.index].iter().any(writes);
+        if older { vec![Counter::Lds] } else { Vec::new() }
+    }
+
+    fn other_half_mode(&self) -> Option<&str> {
+        self.setting.half_mode.as_deref()
     }
 
     fn scheduling(&self) -> Scheduling {

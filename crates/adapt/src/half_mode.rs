@@ -1,0 +1,68 @@
+//! The parts of MODE that round 16-bit floats and flush their denormals: which instructions set them otherwise than usual.
+//!
+//! Usual is what matrix instructions do whatever MODE says, and what LLVM puts into descriptors: to the nearest even, and
+//! nothing is flushed.
+//!
+//! Absent on purpose: what MODE is at a place. One instruction that sets these parts otherwise, anywhere, is enough.
+
+use hotswap_isa::{Flag, Inst, Name};
+
+/// MODE: rounding in bits 3:2, denormals in bits 7:6.
+const PARTS: u32 = 3 << 2 | 3 << 6;
+const USUAL: u32 = 3 << 6;
+/// Number of MODE in the operand of `s_setreg`.
+const MODE: u32 = 1;
+
+/// Whether an instruction that writes MODE may set one of these parts otherwise.
+pub(crate) fn sets_other(inst: &Inst) -> bool {
+    let Some(operand) = inst.raw(Name::Simm16).map(|operand| operand as u32) else { return true };
+    let (register, offset, size) = (operand & 63, operand >> 6 & 31, (operand >> 11 & 31) + 1);
+    let (set, value) = match inst {
+        _ if inst.is(Flag::Sopk) && register != MODE => return false,
+        _ if inst.is(Flag::Sopk) => {
+            let field = (((1_u64 << size) - 1) << offset) as u32;
+            (field, inst.raw(Name::Imm).map(|value| (value << offset) as u32))
+        }
+        // `s_round_mode` and `s_denorm_mode` set four bits each.
+        _ if inst.mnemonic() == "s_round_mode" => (0xf, Some(operand)),
+        _ if inst.mnemonic() == "s_denorm_mode" => (0xf0, Some(operand << 4)),
+        _ => return true,
+    };
+    let parts = set & PARTS;
+    parts != 0 && value.is_none_or(|value| value & parts != USUAL & parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_isa::{Isa, Target};
+
+    /// LLVM's bytes of some instructions, and whether they set these parts otherwise.
+    #[test]
+    fn instructions_that_set_mode_otherwise_are_found() {
+        let isa = Isa::new(Target::find("gfx1250").unwrap());
+        let cases: [(&[u8], bool); 9] = [
+            // s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1
+            (&[0x41, 0x06, 0x80, 0xb9, 1, 0, 0, 0], false),
+            // s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 2, 2), 3
+            (&[0x81, 0x08, 0x80, 0xb9, 3, 0, 0, 0], true),
+            // s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 2, 2), 0
+            (&[0x81, 0x08, 0x80, 0xb9, 0, 0, 0, 0], false),
+            // s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 4, 4), 0xf
+            (&[0x01, 0x19, 0x80, 0xb9, 15, 0, 0, 0], false),
+            // s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 4, 4), 0
+            (&[0x01, 0x19, 0x80, 0xb9, 0, 0, 0, 0], true),
+            // s_setreg_b32 hwreg(HW_REG_WAVE_MODE), s0
+            (&[0x01, 0xf8, 0x00, 0xb9], true),
+            // s_round_mode 0xc, s_round_mode 0x3
+            (&[0x0c, 0x00, 0x91, 0xbf], true),
+            (&[0x03, 0x00, 0x91, 0xbf], false),
+            // s_denorm_mode 0x3
+            (&[0x03, 0x00, 0x92, 0xbf], true),
+        ];
+        for (bytes, expected) in cases {
+            let inst = isa.decode(bytes).unwrap();
+            assert_eq!(sets_other(&inst), expected, "{inst:?}");
+        }
+    }
+}
