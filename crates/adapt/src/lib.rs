@@ -29,6 +29,7 @@ mod scan;
 mod sites;
 mod staying;
 mod unit;
+mod unnamed;
 mod verify;
 
 pub use hotswap_rewrite::Done;
