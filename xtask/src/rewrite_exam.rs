@@ -16,10 +16,10 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Action {
-    /// The whole corpus through the engine and before LLVM 24 (without words), code objects (`files FILE…`), or LLVM's own
+    /// The whole corpus through the engine and before LLVM 24, with its symbols and without (no words), code objects (`files FILE…`), or LLVM's own
     /// tests of code generation (`llvm`; their sources are downloaded once).
     Exam {
-        /// `run [NAME]`, `files FILE…`, `llvm [NAME]` or `corpus FOLDER`.
+        /// `run [--stripped] [NAME]`, `files FILE…`, `llvm [NAME]` or `corpus FOLDER`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
@@ -28,15 +28,20 @@ enum Action {
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let Action::Exam { words } = Options::parse_from(words).action;
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    let mut command = session.beside(&paths::cargo());
-    command.current_dir(paths::workspace());
-    command.args(["run", "--quiet", "--release", "--package", "hotswap-rewrite-exam", "--"]);
-    match words.split_first() {
-        None => command.arg("run"),
-        Some((first, rest)) if first == "llvm" => {
-            command.arg(first).arg(isa_source::code_generation_tests()?).args(rest)
-        }
-        Some(_) => command.args(words),
+    let exam = || {
+        let mut command = session.beside(&paths::cargo());
+        command.current_dir(paths::workspace());
+        command.args(["run", "--quiet", "--release", "--package", "hotswap-rewrite-exam", "--"]);
+        command
     };
-    run::show(&mut command)
+    match words.split_first() {
+        None => {
+            run::show(exam().arg("run"))?;
+            run::show(exam().args(["run", "--stripped"]))
+        }
+        Some((first, rest)) if first == "llvm" => {
+            run::show(exam().arg(first).arg(isa_source::code_generation_tests()?).args(rest))
+        }
+        Some(_) => run::show(exam().args(words)),
+    }
 }

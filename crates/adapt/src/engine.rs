@@ -6,10 +6,12 @@ use crate::lines::Lines;
 use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
 use crate::prepared::{Code, Label, Prepared};
 use crate::reach::{self, Kernel};
+use crate::refusal::Refused;
 use crate::scan::{Suspects, suspects};
 use crate::sites::{self, Outcome, Places, Task};
 use crate::staying::Staying;
 use crate::unit::Unit;
+use crate::unnamed;
 use crate::verify;
 use crate::{MOST_REFUSALS, Told};
 use hotswap_code_object::CodeObject;
@@ -39,6 +41,8 @@ struct Work<'a> {
     unit: Unit<'a>,
     kernels: Vec<Kernel>,
     outcomes: Vec<Outcome>,
+    /// Refusals in bytes that no function claims.
+    unclaimed: Vec<Refused>,
 }
 
 pub(crate) fn prepare<'a>(
@@ -64,15 +68,19 @@ pub(crate) fn prepare<'a>(
         Ok(label)
     };
     let (label, found) = rayon::join(label, || suspects(&object, from, &rewriter, &staying));
-    if found.iter().all(Suspects::is_empty) {
+    // What the pass found nothing in may hide code that no symbol names, if something can lead there.
+    if found.iter().all(Suspects::is_empty) && !unnamed::has_indirect_transfers(&object, from) {
         return Ok(Prepared::new(Code::Same(Box::new(object)), label.map_err(one)?, record));
     }
-    drop(label);
     let scheduled = found.iter().any(|section| section.schedules);
     let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
     let half_mode = half_mode(&object, found.iter().any(|section| section.sets_half_mode));
     let task = Task::new(&rewriter, to, scheduling, told.done).with_half_mode(half_mode);
-    let code = code(&object, &task, found, &mut record)?;
+    let Some(code) = code(&object, &task, found, &mut record)? else {
+        return Ok(Prepared::new(Code::Same(Box::new(object)), label.map_err(one)?, record));
+    };
+    drop(label);
+    staying.ends();
     let label = || CodeObject::parse(&code).and_then(|object| Label::of(&object, order.target));
     let label = (!order.keep_machine).then(label).transpose().map_err(one)?;
     Ok(Prepared::new(Code::New(code), label, record))
@@ -104,22 +112,27 @@ fn isa(name: &str) -> Result<Isa, Diagnostic> {
     target.ok_or_else(|| Diagnostic::error(codes::NO_INSTRUCTIONS, format!("the code is for {name}")))
 }
 
-/// Changes the code of the sections with suspects.
+/// Changes the code of the sections; nothing where nothing was found and nothing changes.
 fn code(
     object: &CodeObject<'_>,
     task: &Task<'_>,
     found: Vec<Suspects>,
     record: &mut ObjectRecord,
-) -> Result<Vec<u8>, Vec<Diagnostic>> {
+) -> Result<Option<Vec<u8>>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let image = Image::parse(object.bytes()).map_err(one)?;
+    let is_clean = found.iter().all(Suspects::is_empty);
     let mut work = planned(object, &image, task, found)?;
+    record.unclaimed = work.iter().map(|work| unnamed::unclaimed_bytes(&work.unit)).sum();
+    if is_clean && work.iter().all(|work| work.outcomes.is_empty()) {
+        return Ok(None);
+    }
     (task.done)(object.bytes());
     let before = record.clone();
     let bytes = match written(object, (&image, &work), task, &[], record) {
         Err(error) if error.code == codes::NO_LAYOUT => {
             *record = before;
-            return pooled::code(object, (&image, &work), task, record, error);
+            return pooled::code(object, (&image, &work), task, record, error).map(Some);
         }
         result => result.map_err(one)?,
     };
@@ -128,10 +141,10 @@ fn code(
     if bytes != object.bytes() {
         verified(&image, Spent(work), &bytes, task).map_err(one)?;
     }
-    Ok(bytes)
+    Ok(Some(bytes))
 }
 
-/// What happens in each section with suspects.
+/// What happens in each section with suspects, or with code that no symbol names.
 fn planned<'a>(
     object: &CodeObject<'a>,
     image: &Image<'a>,
@@ -139,8 +152,11 @@ fn planned<'a>(
     found: Vec<Suspects>,
 ) -> Result<Vec<Work<'a>>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
+    // Sections in which nothing was found may hold code that no symbol names.
+    let has_transfers = unnamed::has_indirect_transfers(object, task.target);
+    let is_wanted = |found: &Suspects| has_transfers || !found.is_empty();
     let mut found: BTreeMap<u64, Suspects> =
-        found.into_iter().filter(|found| !found.is_empty()).map(|found| (found.file as u64, found)).collect();
+        found.into_iter().filter(is_wanted).map(|found| (found.file as u64, found)).collect();
     let sections =
         image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && !section.bytes.is_empty());
     let numbers: Vec<usize> =
@@ -150,12 +166,19 @@ fn planned<'a>(
         found.get(&image.sections[number].offset).map_or_else(Vec::new, Suspects::places)
     };
     for unit in Unit::read(Unit::sources(object).map_err(one)?, image, &numbers, places) {
-        let Some(suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
+        let Some(mut suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
+        unnamed::complete(&unit, task.rewriter, &mut suspects);
         let kernels = reach::kernels(&unit, object.target_id().processor);
         let outcomes = run(&unit, &suspects, &kernels, task, |outcome| outcome);
-        work.push(Work { unit, kernels, outcomes });
+        let mut unclaimed = unnamed::refusals(&unit, task.rewriter);
+        // Once is enough.
+        let refused = outcomes.iter().filter(|outcome| !outcome.refused.is_empty());
+        let refused: Vec<usize> = refused.map(|outcome| outcome.number).collect();
+        let is_told = |number: usize| refused.binary_search(&number).is_ok();
+        unclaimed.retain(|one| unit.program.function_at(one.offset).is_none_or(|(number, _)| !is_told(number)));
+        work.push(Work { unit, kernels, outcomes, unclaimed });
     }
-    if let Some(at) = found.keys().next() {
+    if let Some(at) = found.iter().find(|(_, found)| !found.is_empty()).map(|(at, _)| at) {
         let what = "code that concerns a family is in no section";
         return Err(vec![Diagnostic::error(codes::NO_LAYOUT, what).at(*at)]);
     }
@@ -228,10 +251,8 @@ fn verified<'a>(
     let places = |number: usize, source: &Source<'_>| {
         let file = new_image.sections[number].offset as usize;
         let mut places = found.iter().find(|found| found.file == file).map_or_else(Vec::new, Suspects::places);
-        // Symbols keep their order, so those of the functions that were looked at are known.
-        let old = all.iter().filter(|work| work.unit.number == number).flat_map(|work| &work.unit.program.functions);
-        let marks = old.filter_map(|function| source.marks.get(function.mark? as usize));
-        places.extend(marks.map(|mark| mark.offset));
+        let old = all.iter().filter(|work| work.unit.number == number);
+        old.for_each(|work| places.extend(marks_of_functions(&work.unit.program, source)));
         // Two lists that rise, which this sort only merges.
         places.sort();
         places
@@ -246,6 +267,17 @@ fn verified<'a>(
     let again = || again(&units, found, &new_image, processor, task);
     let (same, again) = rayon::join(same, again);
     same.and(again)
+}
+
+/// Offsets of the marks in the new source of the functions of the old program, which rise. Symbols keep their order; code
+/// without a symbol gets its marks when the new program is made.
+fn marks_of_functions(old: &Program<'_>, new: &Source<'_>) -> Vec<u32> {
+    let is_named = |mark: &Mark<'_>| !mark.name.is_empty();
+    let all = new.marks.len() == old.source.marks.len();
+    let mut places = vec![None; old.source.marks.len()];
+    let wanted = old.source.marks.iter().zip(&mut places).filter(|(mark, _)| all || is_named(mark));
+    wanted.zip(&new.marks).for_each(|((_, place), mark)| *place = Some(mark.offset));
+    old.functions.iter().filter_map(|function| *places.get(function.mark? as usize)?).collect()
 }
 
 /// Work that nobody asks after the check. It has many small parts, which all cores give back.
@@ -292,19 +324,26 @@ fn again(
     processor: &Processor,
     task: &Task<'_>,
 ) -> Result<(), Diagnostic> {
-    let found: BTreeMap<u64, Suspects> = found.into_iter().map(|found| (found.file as u64, found)).collect();
+    let mut found: BTreeMap<u64, Suspects> = found.into_iter().map(|found| (found.file as u64, found)).collect();
     for unit in units {
-        let Some(suspects) = found.get(&image.sections[unit.number].offset) else { continue };
+        let Some(suspects) = found.get_mut(&image.sections[unit.number].offset) else { continue };
+        unnamed::complete(unit, task.rewriter, suspects);
         let left = |outcome: Outcome| {
             let place = outcome.changes.iter().next().map(|(offset, ..)| offset);
             let place = place.or(outcome.refused.first().map(|refused| refused.offset));
             place.map(|offset| (outcome.number, offset))
         };
         let kernels = reach::kernels(unit, processor);
+        let what = "a second run would change or refuse the result";
         if let Some((number, offset)) = run(unit, suspects, &kernels, task, left).into_iter().flatten().next() {
-            let mut error = Diagnostic::error(codes::VERIFY_FAILED, "a second run would change or refuse the result");
+            let mut error = Diagnostic::error(codes::VERIFY_FAILED, what);
             error.place.kernel = Some(unit.program.name(&unit.program.functions[number]));
             return Err(error.in_entry(unit.name).at(u64::from(offset)));
+        }
+        if let Some(refused) = unnamed::refusals(unit, task.rewriter).first() {
+            return Err(Diagnostic::error(codes::VERIFY_FAILED, what)
+                .in_entry(unit.name)
+                .at(u64::from(refused.offset)));
         }
     }
     Ok(())
@@ -452,28 +491,30 @@ impl Work<'_> {
 
 /// All refusals, or none.
 fn refusals(work: &[Work<'_>], object: &CodeObject<'_>) -> Result<(), Vec<Diagnostic>> {
-    let count: usize = work.iter().flat_map(|work| &work.outcomes).map(|outcome| outcome.refused.len()).sum();
-    if count == 0 {
+    let mut all: Vec<(&Work<'_>, String, &Refused)> = Vec::new();
+    for one in work {
+        for outcome in one.outcomes.iter().filter(|outcome| !outcome.refused.is_empty()) {
+            let name = one.unit.program.name(&one.unit.program.functions[outcome.number]);
+            all.extend(outcome.refused.iter().map(|refused| (one, name.clone(), refused)));
+        }
+        all.extend(one.unclaimed.iter().map(|refused| (one, format!("code at {:#x}", refused.offset), refused)));
+    }
+    if all.is_empty() {
         return Ok(());
     }
     let lines = Lines::read(object.bytes());
-    let mut all = Vec::new();
-    for one in work {
-        for outcome in &one.outcomes {
-            let name = one.unit.program.name(&one.unit.program.functions[outcome.number]);
-            for refused in outcome.refused.iter().take(MOST_REFUSALS - all.len().min(MOST_REFUSALS)) {
-                let line = lines.at(one.unit.number, u64::from(refused.offset));
-                all.push(refused.diagnostic(&name, one.unit.name, line));
-            }
-        }
-    }
-    if count > all.len() {
-        all.push(Diagnostic::error(
+    let diagnostic = |(one, name, refused): &(&Work<'_>, String, &Refused)| {
+        let line = lines.at(one.unit.number, u64::from(refused.offset));
+        refused.diagnostic(name, one.unit.name, line)
+    };
+    let mut told: Vec<Diagnostic> = all.iter().take(MOST_REFUSALS).map(diagnostic).collect();
+    if all.len() > told.len() {
+        told.push(Diagnostic::error(
             codes::NOT_SAFE,
-            format!("{} more places cannot be made to run there", count - all.len()),
+            format!("{} more places cannot be made to run there", all.len() - told.len()),
         ));
     }
-    Err(all)
+    Err(told)
 }
 
 /// Sums over the object, in the order in which families run.

@@ -31,6 +31,7 @@ mod scan;
 mod sites;
 mod staying;
 mod unit;
+mod unnamed;
 mod verify;
 
 pub use hotswap_rewrite::Done;

@@ -35,8 +35,17 @@ pub struct ObjectRecord {
     pub families: Vec<FamilyCount>,
     /// Bytes of code that came to it, padding included.
     pub grown: i64,
+    /// Bytes of code sections, padding left out, that no known jump, call or symbol leads to and that hold nothing that
+    /// concerns a family. They are counted where code was followed: in files that change, or have jumps and calls through
+    /// registers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unclaimed: u64,
     /// Functions with sites, and kernels whose registers changed; by section and offset.
     pub functions: Vec<FunctionRecord>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What was done to a function.

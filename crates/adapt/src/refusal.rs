@@ -1,8 +1,9 @@
 //! Refusals, and how they read.
 
+use crate::unnamed;
 use hotswap_families::code::Refusal;
 use hotswap_isa::Inst;
-use hotswap_program::{Problem, Reason};
+use hotswap_program::{Problem, Reason, UnknownTransfer};
 use hotswap_report::{Diagnostic, codes};
 
 /// A refusal in a function.
@@ -21,6 +22,10 @@ const PLAIN_FLOW: &str = "compile the kernel for the target, or without jumps th
 /// The same where a table would do.
 const NAMED_FLOW: &str = "compile the kernel for the target, or load the jump's address as it is from words of a section of \
                           data (.quad LABEL), which relocations name";
+
+/// The way out where nothing says where a function begins.
+const KEPT_SYMBOLS: &str = "link and copy the file without stripping its symbols (-s, -x, --strip-unneeded, --discard-all), give \
+                            the function in assembly a symbol and a size, or compile the code for the target";
 
 /// The way out of a jump that is not known.
 fn advice(reason: Reason) -> &'static str {
@@ -82,6 +87,12 @@ impl Refused {
             problem.reason.text()
         );
         Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: advice(problem.reason) }
+    }
+
+    /// Something that concerns a family stands in bytes that may be code and cannot be read as a function.
+    pub(crate) fn unclaimed(offset: u32, inst: &Inst, transfer: UnknownTransfer) -> Self {
+        let what = format!("the target does it differently, and {}", unnamed::reason(transfer));
+        Self { offset, mnemonic: Some(inst.mnemonic()), what, advice: KEPT_SYMBOLS }
     }
 
     /// As a diagnostic; `line` is the place in the source.

@@ -8,7 +8,7 @@ use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
-use hotswap_program::{BankMap, Exit, Function, Liveness, Problem, Program, Reason, Source, Summaries};
+use hotswap_program::{BankMap, Coverage, Exit, Function, Liveness, Problem, Program, Reason, Source, Summaries};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 use std::sync::OnceLock;
@@ -20,6 +20,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) number: usize,
     pub(crate) name: &'a str,
     pub(crate) program: Program<'a>,
+    /// The bytes that nothing in the program claims.
+    pub(crate) coverage: Coverage,
     /// Bank modes, if callers and callees that are not known keep LLVM's calling convention.
     pub(crate) banks: BankMap,
     proven: OnceLock<BankMap>,
@@ -57,13 +59,12 @@ impl<'a> Unit<'a> {
             let at = source.bytes.as_ptr() as usize;
             let own = |number: &&usize| image.sections.get(**number).is_some_and(|s| s.bytes.as_ptr() as usize == at);
             let Some(number) = numbers.iter().find(own).copied() else { continue };
-            let places = places(number, &source);
-            let program = Program::around(source, &places);
+            let (program, coverage) = Program::covering(source, |source| places(number, source));
             let banks = BankMap::by_convention(&program);
             let name = image.sections[number].name;
             let (proven, summaries, returns) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
             let callers = OnceLock::new();
-            units.push(Self { number, name, program, banks, proven, summaries, returns, callers });
+            units.push(Self { number, name, program, coverage, banks, proven, summaries, returns, callers });
         }
         units
     }

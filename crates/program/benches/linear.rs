@@ -94,6 +94,7 @@ fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> So
         shared: false,
         alone: true,
         hints: Vec::new(),
+        entries: Vec::new(),
     }
 }
 

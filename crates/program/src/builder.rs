@@ -189,6 +189,9 @@ impl<'s, 'a> Builder<'s, 'a> {
                 entry.open = false;
             }
         }
+        for offset in &source.entries {
+            self.enter(*offset, EntryKind::Address, true);
+        }
         // An address as a number is not followed: it may go anywhere.
         let absolute = |fixup: &&Fixup| {
             use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};

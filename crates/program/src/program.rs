@@ -103,7 +103,13 @@ impl<'a> Program<'a> {
     #[must_use]
     pub fn name(&self, function: &Function) -> String {
         let mark = function.mark.and_then(|mark| self.source.marks.get(mark as usize));
+        let mark = mark.filter(|mark| !mark.name.is_empty());
         mark.map_or_else(|| format!("code at {:#x}", function.start), |mark| mark.name.clone().into_owned())
+    }
+
+    /// What it was made of.
+    pub(crate) fn into_source(self) -> Source<'a> {
+        self.source
     }
 
     /// The calls of a function from known places: the caller's number and the call.

@@ -36,6 +36,8 @@ pub struct Source<'a> {
     /// Offsets that relocations of other loaded sections may mean otherwise than as a whole address, rising: with what
     /// such a distance counts from they need not be exact.
     pub hints: Vec<u32>,
+    /// Offsets inside of functions at which unknown transfers may enter; see [`Coverage`](crate::Coverage).
+    pub entries: Vec<u32>,
 }
 
 /// A name in the section.
@@ -47,7 +49,7 @@ pub struct Mark<'a> {
     pub size: u32,
     /// What it stands for.
     pub kind: MarkKind,
-    /// The name.
+    /// The name; empty for code that no symbol names.
     pub name: Cow<'a, str>,
     /// Whether other files can call it.
     pub exported: bool,
@@ -158,6 +160,7 @@ impl Source<'_> {
         self.fixups.sort_by_key(|fixup| fixup.offset);
         self.slots.sort_by_key(|slot| slot.place);
         self.hints.sort_unstable();
+        self.entries.sort_unstable();
     }
 
     /// The offset in the section, if the place is in it.

@@ -107,6 +107,7 @@ proptest! {
             shared: false,
             alone: true,
             hints: Vec::new(),
+            entries: Vec::new(),
         };
         source.sort();
         answers(&source)?;
@@ -141,6 +142,7 @@ proptest! {
             shared: false,
             alone: true,
             hints: Vec::new(),
+            entries: Vec::new(),
         };
         source.sort();
         answers(&source)?;

@@ -39,6 +39,7 @@ fn program(bytes: &[u8], targets: impl Iterator<Item = u32>) -> Program<'_> {
         shared: false,
         alone: true,
         hints: Vec::new(),
+        entries: Vec::new(),
     })
 }
 

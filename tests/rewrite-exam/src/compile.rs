@@ -54,6 +54,30 @@ pub const FORMS: [(Form, &str); 5] = [
     (Form::Parts, "parts"),
 ];
 
+/// Options of `llvm-objcopy` that take symbols away, and the forms of which copies without them are made. Without `-x` and
+/// `--strip-unneeded` an object file cannot be linked any more.
+pub const STRIPS: [(&str, &[Form]); 3] = [
+    ("--strip-unneeded", &[Form::Relocatable, Form::Parts]),
+    ("-x", &[Form::Relocatable, Form::Relocations, Form::Rdc]),
+    ("--strip-all", &[Form::Linked, Form::Relocations]),
+];
+
+/// Copies of an object without symbols, named after it and the options.
+///
+/// # Panics
+/// If `llvm-objcopy` fails.
+pub fn strip(bench: &Workbench, object: &Object) -> Vec<Object> {
+    let wanted = STRIPS.iter().filter(|(_, forms)| forms.contains(&object.form));
+    wanted
+        .map(|(option, _)| {
+            let name = format!("{}.{}", object.name, option.trim_start_matches('-'));
+            bench.write(&object.name, &object.bytes);
+            bench.run(&format!("llvm-objcopy-24 {option} '{}' '{name}'", object.name));
+            Object { bytes: bench.read(&name), name, form: object.form }
+        })
+        .collect()
+}
+
 impl Setting {
     /// `clang24-O2-g`.
     pub fn name(&self) -> String {

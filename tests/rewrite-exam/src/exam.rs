@@ -6,6 +6,7 @@ use crate::hazard::{Consumer, Distances};
 use crate::judge::{Answer, ask, judge};
 use crate::listing::Listing;
 use hotswap_adapt::{Adapted, Order, adapt};
+use hotswap_report::FamilyCount;
 use hotswap_userland::Workbench;
 use std::collections::BTreeMap;
 
@@ -103,6 +104,31 @@ pub fn unit(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) ->
     if let Some(native) = native {
         tally.problems.extend(native.problems.iter().map(|problem| format!("{}: LLVM's own: {problem}", unit.name)));
         tally.theirs.merge(native.distances);
+    }
+    tally
+}
+
+/// A unit in one setting, in the forms asked for, without symbols: as many sites of each family are changed as with them.
+///
+/// # Panics
+/// If a tool of the userland fails.
+pub fn stripped(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) -> Tally {
+    let mut tally = Tally { kernels: unit.kernels, ..Tally::default() };
+    for object in compile::compile(bench, unit, setting, forms) {
+        // What is refused with its symbols is an error of the plain exam.
+        let Ok(whole) = run(&object.bytes, false) else { continue };
+        let sites = |families: &[FamilyCount]| -> BTreeMap<String, u64> {
+            families.iter().map(|family| (family.name.clone(), family.sites)).collect()
+        };
+        for copy in compile::strip(bench, &object) {
+            let mut one = Tally { objects: 1, ..Tally::default() };
+            object_of(bench, &copy.name, &copy.bytes, None, &mut one);
+            if one.refused.is_empty() && one.families != sites(&whole.record.families) {
+                let (with, without) = (&whole.record.families, &one.families);
+                one.problems.push(format!("{}: {without:?} without symbols, {with:?} with them", copy.name));
+            }
+            tally.merge(one);
+        }
     }
     tally
 }

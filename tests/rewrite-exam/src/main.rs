@@ -1,4 +1,4 @@
-//! `rewrite-exam run`: the whole corpus through the engine and before the judge; `rewrite-exam files FILE…`: code objects that
+//! `rewrite-exam run`: the whole corpus through the engine and before the judge, with `--stripped` copies of it without symbols; `rewrite-exam files FILE…`: code objects that
 //! lie somewhere else; `rewrite-exam llvm FOLDER`: LLVM's own tests of code generation; `rewrite-exam corpus FOLDER`: writes
 //! the corpus, to look at it.
 
@@ -21,6 +21,9 @@ enum Words {
         /// Only units whose name holds this.
         #[arg(default_value = "")]
         name: String,
+        /// Copies without symbols instead.
+        #[arg(long)]
+        stripped: bool,
     },
     /// Code objects of the source, each judged alone.
     Files {
@@ -51,7 +54,7 @@ const NOT_COMPILED: [(&str, u32, char); 1] = [("control", 23, '0')];
 fn main() -> ExitCode {
     let good = match Words::parse() {
         Words::Corpus { folder } => corpus(&folder),
-        Words::Run { name } => with_bench(|bench| run(bench, &name)),
+        Words::Run { name, stripped } => with_bench(|bench| run(bench, &name, stripped)),
         Words::Llvm { folder, name } => with_bench(|bench| tests_of_llvm(bench, &folder, &name)),
         Words::Files { files, keep } => with_bench(|bench| these(bench, &files, keep.as_deref())),
     };
@@ -68,7 +71,7 @@ fn with_bench(work: impl FnOnce(&Workbench) -> bool) -> bool {
     }
 }
 
-fn run(bench: &Workbench, name: &str) -> bool {
+fn run(bench: &Workbench, name: &str, stripped: bool) -> bool {
     let units: Vec<Unit> = units().into_iter().filter(|unit| unit.name.contains(name)).collect();
     let mut work = Vec::new();
     for unit in &units {
@@ -81,7 +84,7 @@ fn run(bench: &Workbench, name: &str) -> bool {
         }
     }
     let forms = FORMS.map(|(form, _)| form);
-    conclude(&parallel(&work, |(unit, setting)| one(bench, unit, *setting, &forms)))
+    conclude(&parallel(&work, |(unit, setting)| one(bench, unit, *setting, &forms, stripped)))
 }
 
 /// Two threads: most of the time is spent in compilers.
@@ -125,9 +128,10 @@ fn tests_of_llvm(bench: &Workbench, folder: &Path, name: &str) -> bool {
     sum.problems.is_empty() && sum.objects > 0
 }
 
-fn one(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form]) -> Tally {
-    let tally = exam::unit(bench, unit, setting, forms);
-    println!("{} {}: {}", unit.name, setting.name(), tally.line());
+fn one(bench: &Workbench, unit: &Unit, setting: Setting, forms: &[Form], stripped: bool) -> Tally {
+    let exam = if stripped { exam::stripped } else { exam::unit };
+    let tally = exam(bench, unit, setting, forms);
+    println!("{} {}{}: {}", unit.name, setting.name(), if stripped { " stripped" } else { "" }, tally.line());
     tally
 }
 

@@ -2,7 +2,7 @@
 
 use hotswap_rewrite_exam::compile::{Form, Setting};
 use hotswap_rewrite_exam::corpus::units;
-use hotswap_rewrite_exam::exam::{Tally, unit};
+use hotswap_rewrite_exam::exam::{Tally, stripped, unit};
 use hotswap_userland::{Workbench, say};
 
 /// What is taken of every unit: version, level, debug information, forms.
@@ -52,4 +52,28 @@ fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
     ] {
         assert!(sum.families.contains_key(family), "nothing in the corpus concerns {family}");
     }
+}
+
+/// Units with functions that are called, of which copies without symbols are taken here.
+const CALLING: [&str; 4] = ["calls", "control", "local_calls", "matrix_source_call"];
+
+#[test]
+fn copies_without_symbols_become_what_the_corpus_becomes() {
+    let Some(bench) = Workbench::new("corpus without symbols") else { return };
+    if !bench.versions.contains(&24) {
+        say("skipped: corpus without symbols: the userland has no clang 24");
+        return;
+    }
+    let mut sum = Tally::default();
+    for one in units().iter().filter(|one| CALLING.contains(&&*one.name)) {
+        let forms = [Form::Relocatable, Form::Relocations, Form::Linked];
+        for version in [22, 24].into_iter().filter(|version| bench.versions.contains(version)) {
+            sum.merge(stripped(&bench, one, Setting { version, level: '2', debug: false }, &forms));
+        }
+    }
+    say(&format!("corpus without symbols: {}", sum.line()));
+    assert!(sum.objects >= 20, "{} copies", sum.objects);
+    assert!(sum.refused.is_empty(), "{}", sum.refused.join("\n"));
+    assert!(sum.problems.is_empty(), "{}", sum.problems.join("\n"));
+    assert!(sum.nearer().is_empty(), "{}", sum.nearer().join("\n"));
 }

@@ -67,8 +67,10 @@ fn pooled(object: &CodeObject<'_>, work: &[Work<'_>]) -> Result<Option<Pooled>, 
         for outcome in one.outcomes.iter().filter(grows) {
             let function = &one.unit.program.functions[outcome.number];
             functions.push((one.unit.number, u64::from(function.start)));
-            // The check of the result finds functions by their names.
-            if function.mark.is_none() {
+            // The check of the result finds functions by their marks, and without a symbol nothing says that callers enter
+            // at the begin alone.
+            let mark = function.mark.and_then(|mark| one.unit.program.source.marks.get(mark as usize));
+            if mark.is_none_or(|mark| mark.name.is_empty()) {
                 return Ok(None);
             }
         }

@@ -87,7 +87,7 @@ impl Followed {
 pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
     let (old, new) = (&pair.old.program.source, &pair.new.program.source);
     let is_code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
-    if old.marks.len() != new.marks.len() {
+    if old.marks.len() + pair.left_behind() != new.marks.len() {
         return Err((0, "symbols are missing".to_owned()));
     }
     let mut stretches: Vec<Stretch> = Vec::new();

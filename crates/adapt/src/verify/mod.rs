@@ -91,6 +91,13 @@ impl Pair<'_, '_, '_> {
         moved_to(self.moved, old)
     }
 
+    /// How many branches stand where functions were before they moved: they are code without a symbol.
+    fn left_behind(&self) -> usize {
+        let marks = self.new.program.source.marks.iter().filter(|mark| mark.name.is_empty());
+        let is_old = |at: u64| self.moved.iter().any(|one| (one.from..one.from + one.size).contains(&at));
+        marks.filter(|mark| is_old(u64::from(mark.offset))).count()
+    }
+
     /// The data that begins in a range of old offsets, or around its begin.
     fn data_in(&self, range: Range<u32>) -> &[Range<u32>] {
         let first = self.data.partition_point(|data| data.end <= range.start);

@@ -134,6 +134,7 @@ impl<'a> Facts<'a> {
             shared: false,
             alone: map.sections.iter().filter(|section| !section.bytes.is_empty()).count() == 1,
             hints: Vec::new(),
+            entries: Vec::new(),
         };
         let lanes = source.marks.iter().filter_map(|mark| match mark.kind {
             MarkKind::Kernel(needs) => Some(needs.lanes),

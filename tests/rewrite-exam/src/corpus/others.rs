@@ -216,6 +216,47 @@ KERNEL call_table(GLOBAL u32 *out, u32 n) {
 
 ";
 
+/// Functions that no symbol names once local ones are stripped; loops hide where their calls go.
+const LOCAL_CALLS: &str = "\
+NOINLINE static f32x8 deep_product(i32x16 a, i32x16 b, f32x8 c) {
+    return __builtin_amdgcn_wmma_f32_16x16x128_fp8_bf8(a, b, (short)0, c, 0, 0);
+}
+NOINLINE static f32x8 twice(i32x16 a, i32x16 b, f32x8 c, u32 n) {
+    ROLLED for (u32 k = 0; k < n; ++k)
+        c = deep_product(a, b + (int)k, c);
+    return c;
+}
+NOINLINE static u32 local_sum(SHARED const u32 *tile, u32 i) { return tile[i] + tile[i + 33]; }
+NOINLINE static u32 local_difference(SHARED const u32 *tile, u32 i) { return tile[i] - tile[i + 12]; }
+
+KERNEL local_loop(GLOBAL f32x8 *out, GLOBAL const i32x16 *a, GLOBAL const i32x16 *b, u32 n) {
+    f32x8 c = out[0];
+    ROLLED for (u32 k = 0; k < n; ++k)
+        c = deep_product(a[k], b[k + 1], c);
+    out[0] = c;
+}
+
+KERNEL local_loops(GLOBAL f32x8 *out, GLOBAL const i32x16 *a, GLOBAL const i32x16 *b, u32 n) {
+    u32 i = lane();
+    f32x8 c = out[i];
+    ROLLED for (u32 k = 0; k < n; ++k)
+        c = twice(a[i + k], b[i], c, k);
+    out[i] = c;
+}
+
+LOCAL u32 local_tile[512];
+KERNEL local_choice(GLOBAL u32 *out, u32 n) {
+    local_tile[lane()] = out[lane()];
+    barrier();
+    u32 (*chosen)(SHARED const u32 *, u32) = n & 1 ? local_sum : local_difference;
+    u32 sum = 0;
+    ROLLED for (u32 k = 0; k < n; ++k)
+        sum += chosen(local_tile, lane() + k);
+    out[lane()] = sum;
+}
+
+";
+
 /// Almost all registers that a kernel may have are in use; the unrolled sums cross v255 and need spilling from -O1 on.
 fn pressure(name: &str, attribute: &str, count: u32, call: &str, types: [&str; 3]) -> String {
     let [a, b, c] = types;
@@ -253,6 +294,7 @@ pub(super) fn units() -> Vec<Unit> {
         several("fp8", FP8),
         several("control", CONTROL),
         Unit { functions: FUNCTIONS.to_owned(), ..several("calls", CALLS) },
+        Unit { native: false, ..several("local_calls", LOCAL_CALLS) },
         Unit::new("pressure_common", true, common),
         Unit::new("pressure_source", false, source),
     ]

@@ -1,0 +1,287 @@
+//! Every byte of a section of code is accounted for: functions that no symbol names, and bytes that nothing explains.
+//!
+//! A byte is *claimed* by an instruction that an entry reaches, by a function that was left out because it is plain, by named
+//! data that is never executed, or by padding (`s_code_end`, `s_nop`, zeros). The rest is *unclaimed*. Symbols may be
+//! stripped, and the address of a jump or call may be unknown, so unclaimed bytes may be code. They are read from the end of
+//! what is claimed: what decodes up to an instruction that does not go on is a function without a name. It becomes an
+//! entry if something that is known leads there, or if the section has an *unknown transfer*: a jump or call to an
+//! address that is not known, or callers in other sections. Without one nothing can lead to unclaimed bytes: they are data,
+//! or dead.
+//!
+//! Invariants: a byte behind something that does not decode is never taken for code, because nothing says where the next
+//! instruction begins; the result depends on the section alone, so the same functions are found again in a section that was
+//! laid out anew.
+//!
+//! Absent on purpose: which instructions matter (`hotswap-adapt` asks that of the unclaimed bytes).
+
+use crate::calls::Callee;
+use crate::function::Function;
+use crate::program::Program;
+use crate::source::{Mark, MarkKind, Source};
+use hotswap_isa::effects::Flow;
+use std::ops::Range;
+
+/// Rounds of finding functions in what is left unclaimed. A function that is found claims its code, so few are needed.
+const ROUNDS: usize = 8;
+
+/// `s_code_end`, which LLVM puts behind the last instruction for the instruction prefetcher.
+const CODE_END: u32 = 0xbf9f_0000;
+/// `s_nop` without its immediate, by which LLVM aligns functions.
+const NOP: u32 = 0xbf80_0000;
+
+/// The bytes of a section that nothing claims.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Why something may lead to unclaimed bytes; nothing can if there is no such transfer.
+    pub unknown_transfer: Option<UnknownTransfer>,
+    /// Unclaimed bytes without the padding around them, rising.
+    pub unclaimed: Vec<Range<u32>>,
+}
+
+/// A jump or a call of which it is not known where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownTransfer {
+    /// The instruction at that offset.
+    Instruction(u32),
+    /// One in another section of code.
+    OtherSection,
+}
+
+/// Code without a symbol that becomes an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct UnnamedCode {
+    range: Range<u32>,
+    /// Something that is known leads there.
+    is_referenced: bool,
+    /// More code of the function around it comes behind it.
+    is_inside: bool,
+}
+
+/// One pass over the bytes that are not claimed.
+#[derive(Debug, Default)]
+struct Pass {
+    code: Vec<UnnamedCode>,
+    unclaimed: Vec<Range<u32>>,
+}
+
+impl<'a> Program<'a> {
+    /// As [`around`](Self::around), with functions that no symbol names; also the bytes that are left unclaimed. `offsets`
+    /// gives those that matter for a source.
+    #[must_use]
+    pub fn covering(mut source: Source<'a>, offsets: impl Fn(&Source<'a>) -> Vec<u32>) -> (Self, Coverage) {
+        for round in 0.. {
+            let wanted = offsets(&source);
+            let program = Self::around(source, &wanted);
+            let unknown_transfer = program.unknown_transfer();
+            let pass = program.pass(unknown_transfer.is_some());
+            if pass.code.is_empty() || round == ROUNDS {
+                let unclaimed = program.unreached(pass);
+                return (program, Coverage { unknown_transfer, unclaimed });
+            }
+            source = program.into_source();
+            source.name(&pass.code);
+        }
+        unreachable!("the last round returns")
+    }
+
+    /// A jump or a call that goes where it is not known: the first one, or one in code that is not in the section.
+    #[must_use]
+    pub fn unknown_transfer(&self) -> Option<UnknownTransfer> {
+        let first = |function: &Function| {
+            let calls = function.calls.iter().filter(|call| call.callee == Callee::Unknown).map(|call| call.offset);
+            calls.chain(function.problems.iter().map(|problem| problem.offset)).min()
+        };
+        let found = self.functions.iter().find_map(first).map(UnknownTransfer::Instruction);
+        found.or_else(|| (self.source.shared || !self.source.alone).then_some(UnknownTransfer::OtherSection))
+    }
+
+    /// Whether a dword is padding as LLVM and linkers write it.
+    #[must_use]
+    pub fn is_padding(word: u32) -> bool {
+        word == CODE_END || word & 0xffff_0000 == NOP || word == 0
+    }
+
+    fn pass(&self, is_open: bool) -> Pass {
+        let mut pass = Pass::default();
+        let references = self.references(is_open);
+        for gap in self.unclaimed_gaps() {
+            let own =
+                self.function_at(gap.start).map(|(_, function)| function).filter(|function| function.mark.is_some());
+            // Where a jump of the function itself is not known, what it leads to need not keep the calling convention.
+            let is_code = own.is_none_or(|own| is_open && own.is_closed());
+            match is_code {
+                true => self.read_gap(&gap, own, is_open, &references, &mut pass),
+                false => pass.unclaimed.extend(self.trimmed(gap)),
+            }
+        }
+        pass
+    }
+
+    /// Entries without a symbol, and, where a jump or call may take them, addresses in the section that known code computes;
+    /// rising. Otherwise these are addresses of data.
+    fn references(&self, is_open: bool) -> Vec<u32> {
+        let values = self.functions.iter().filter(|_| is_open).flat_map(|function| &function.pc_values);
+        let values = values.filter_map(|value| self.source.offset_of(value.to));
+        let unnamed = self.functions.iter().filter(|function| function.mark.is_none());
+        let entries = unnamed.flat_map(|function| &function.entries).map(|entry| entry.offset);
+        let mut all: Vec<u32> = values.chain(entries).filter(|offset| offset.is_multiple_of(4)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Bytes outside of claimed ones, cut where stretches end; rising. The code of functions without a symbol is among them:
+    /// several may be taken for one.
+    fn unclaimed_gaps(&self) -> Vec<Range<u32>> {
+        let mut claimed: Vec<Range<u32>> = Vec::new();
+        for function in self.functions.iter().filter(|function| function.mark.is_some()) {
+            for block in function.blocks() {
+                match claimed.last_mut().filter(|last| last.end == block.start && last.start >= function.start) {
+                    Some(last) => last.end = block.end,
+                    None => claimed.push(block.start..block.end),
+                }
+            }
+        }
+        claimed.extend(self.named_data());
+        claimed.extend(self.plain_functions());
+        claimed.sort_unstable_by_key(|range| range.start);
+        let mut cuts: Vec<u32> = self.functions.iter().flat_map(|function| [function.start, function.end]).collect();
+        cuts.sort_unstable();
+        let end = self.source.bytes.len() as u32 & !3;
+        let (mut gaps, mut at) = (Vec::new(), 0);
+        for range in claimed.into_iter().chain(std::iter::once(end..end)) {
+            while at < range.start {
+                let next =
+                    cuts.get(cuts.partition_point(|cut| *cut <= at)).map_or(range.start, |cut| *cut.min(&range.start));
+                gaps.push(at..next);
+                at = next;
+            }
+            at = at.max(range.end);
+        }
+        gaps
+    }
+
+    /// What a pass leaves unclaimed, without what is reached of functions that have no symbol.
+    fn unreached(&self, pass: Pass) -> Vec<Range<u32>> {
+        let mut ranges = pass.unclaimed;
+        ranges.extend(pass.code.into_iter().map(|code| code.range));
+        ranges.sort_unstable_by_key(|range| range.start);
+        let unnamed = self.functions.iter().filter(|function| function.mark.is_none());
+        let mut blocks = unnamed.flat_map(Function::blocks).peekable();
+        let mut left = Vec::new();
+        for range in ranges {
+            let mut at = range.start;
+            while blocks.next_if(|block| block.end <= at).is_some() {}
+            while let Some(block) = blocks.next_if(|block| block.start < range.end) {
+                left.extend(self.trimmed(at..block.start.max(at)));
+                at = at.max(block.end);
+            }
+            left.extend(self.trimmed(at.min(range.end)..range.end));
+        }
+        left
+    }
+
+    /// Functions with a symbol that are not there because they are plain: every byte of them was read as an instruction.
+    fn plain_functions(&self) -> impl Iterator<Item = Range<u32>> {
+        let marks = &self.source.marks;
+        let plain = marks.iter().filter(|mark| is_code(mark) && self.function_at(mark.offset).is_none());
+        plain.map(|mark| {
+            let later = &marks[marks.partition_point(|other| other.offset <= mark.offset)..];
+            let next =
+                || later.iter().find(|mark| is_code(mark)).map_or(self.source.bytes.len() as u32, |mark| mark.offset);
+            let end = if mark.size == 0 { next() } else { mark.offset.saturating_add(mark.size).next_multiple_of(4) };
+            mark.offset..end
+        })
+    }
+
+    /// Without the padding at both ends; nothing if it is all padding.
+    fn trimmed(&self, mut gap: Range<u32>) -> Option<Range<u32>> {
+        while gap.start < gap.end && self.word(gap.start).is_none_or(Self::is_padding) {
+            gap.start += 4;
+        }
+        while gap.start < gap.end && self.word(gap.end - 4).is_none_or(Self::is_padding) {
+            gap.end -= 4;
+        }
+        (gap.start < gap.end).then_some(gap)
+    }
+
+    fn word(&self, offset: u32) -> Option<u32> {
+        let bytes = self.source.bytes.get(offset as usize..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    /// Reads a gap as functions one behind the other; `own` is the function with a symbol that holds it.
+    fn read_gap(&self, gap: &Range<u32>, own: Option<&Function>, is_open: bool, references: &[u32], pass: &mut Pass) {
+        let mut at = gap.start;
+        while let Some(rest) = self.trimmed(at..gap.end) {
+            let Some(range) = self.read_function(&rest, own, references) else {
+                // A known address says where code begins again.
+                let next = references.partition_point(|offset| *offset <= rest.start);
+                let next = references.get(next).map_or(rest.end, |offset| *offset.min(&rest.end));
+                pass.unclaimed.extend(self.trimmed(rest.start..next));
+                at = next;
+                continue;
+            };
+            at = range.end;
+            let first = references.partition_point(|offset| *offset < range.start);
+            let is_referenced = references.get(first).is_some_and(|offset| *offset < range.end);
+            let is_inside = own.is_some_and(|own| own.blocks().next_back().is_some_and(|last| last.start >= range.end));
+            match is_open || is_referenced {
+                true => pass.code.push(UnnamedCode { range, is_referenced, is_inside }),
+                false => pass.unclaimed.push(range),
+            }
+        }
+    }
+
+    /// The function that begins where a gap does: up to an instruction that does not go on, and beyond which no branch of it
+    /// leads. Nothing if something in it does not decode, or it runs into what is not its own.
+    fn read_function(&self, gap: &Range<u32>, own: Option<&Function>, references: &[u32]) -> Option<Range<u32>> {
+        let (mut at, mut furthest) = (gap.start, gap.start);
+        let mut next_known = references[references.partition_point(|offset| *offset <= gap.start)..].iter().peekable();
+        while at < gap.end {
+            let inst = self.decode(at)?;
+            let next = at + u32::from(inst.len());
+            while next_known.next_if(|known| **known <= at).is_some() {}
+            // Something that is known leads into the middle of the instruction.
+            if next > gap.end || next_known.peek().is_some_and(|known| **known < next) {
+                return None;
+            }
+            let ends = match inst.flow(self.source.address.wrapping_add(u64::from(at)), self.source.isa) {
+                Flow::Next | Flow::Call { .. } => false,
+                Flow::End => true,
+                Flow::Indirect { conditional } => !conditional,
+                Flow::Branch { target, conditional } => {
+                    let target = target.wrapping_sub(self.source.address);
+                    furthest = furthest.max(u32::try_from(target).ok().filter(|to| gap.contains(to)).unwrap_or(0));
+                    !conditional
+                }
+            };
+            at = next;
+            if ends && furthest < at {
+                return Some(gap.start..at);
+            }
+        }
+        // It goes on in code of the same function.
+        own.filter(|own| own.is_block_start(at) && at < own.end).map(|_| gap.start..at)
+    }
+}
+
+fn is_code(mark: &Mark<'_>) -> bool {
+    matches!(mark.kind, MarkKind::Kernel(_) | MarkKind::Function)
+}
+
+impl Source<'_> {
+    /// Makes entries of code without a symbol.
+    fn name(&mut self, code: &[UnnamedCode]) {
+        for UnnamedCode { range, is_referenced, is_inside } in code {
+            if *is_inside {
+                self.entries.push(range.start);
+                continue;
+            }
+            // Code that nothing known leads to has callers that are not known.
+            let (offset, size, exported) = (range.start, range.end - range.start, !is_referenced);
+            self.marks.push(Mark { offset, size, kind: MarkKind::Function, name: "".into(), exported });
+        }
+        self.sort();
+    }
+}
