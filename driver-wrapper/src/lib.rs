@@ -168,6 +168,9 @@ impl Call {
             Some(Explain::Text) => return Ok(Answer { text: explanation.text() }),
             None => {}
         }
+        if !dry && (matches!(judgement.decision, Decision::WithPlan(_)) || judgement.profile.is_some()) {
+            store::warn_of_refused_cache(warn);
+        }
         if judgement.command.dry_run && !launch.env.is_empty() {
             explanation.text().lines().for_each(warn);
         }

@@ -1,19 +1,28 @@
 //! `hotswap-clang` and, by the name it is called by, `hotswap-clang++`.
 
+use hotswap_driver_wrapper::Answer;
 use hotswap_report::{Diagnostic, codes};
 use std::io::Write;
-use std::panic;
+use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A panic becomes one line like every other error, and no exit code that clang could have.
-    panic::set_hook(Box::new(|_| {}));
-    let warn = |line: &str| eprintln!("hotswap-clang: {line}");
-    let run = || hotswap_driver_wrapper::run(std::env::args_os(), &warn);
-    match panic::catch_unwind(run).unwrap_or_else(|_| Err(Diagnostic::error(codes::INTERNAL, "a panic"))) {
+    hotswap_files::end_on_truncated_input("hotswap-clang");
+    match catching(|| hotswap_driver_wrapper::run(std::env::args_os(), &say)) {
         Ok(answer) => print(&answer.text),
         Err(error) => fail(&error),
     }
+}
+
+/// The result of a run; a panic becomes one line like every other error, and no exit code that clang could have.
+fn catching(run: impl FnOnce() -> Result<Answer, Diagnostic> + UnwindSafe) -> Result<Answer, Diagnostic> {
+    panic::set_hook(Box::new(|_| {}));
+    panic::catch_unwind(run).unwrap_or_else(|_| Err(Diagnostic::error(codes::INTERNAL, "a panic")))
+}
+
+/// A line on standard error. That it cannot be written (a full disk) must not fail a build, as `eprintln!` would.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "hotswap-clang: {line}");
 }
 
 /// A reader that stops reading is no error of ours.
@@ -23,6 +32,18 @@ fn print(text: &str) -> ExitCode {
 }
 
 fn fail(error: &Diagnostic) -> ExitCode {
-    eprintln!("hotswap-clang: {error}");
+    say(&error.to_string());
     ExitCode::from(error.code.exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_with_70() {
+        let failed = catching(|| panic!("on purpose")).unwrap_err();
+        let _ = panic::take_hook();
+        assert_eq!(failed.code.exit, 70);
+    }
 }

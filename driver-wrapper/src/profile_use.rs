@@ -14,13 +14,13 @@ use crate::command::{Command, InputKind};
 use crate::exec::{Launch, become_clang, run_clang};
 use crate::flags::{Phase, Scope};
 use crate::words::Word;
+use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What makes the optimiser write the module behind the pass; the folder follows.
 const WORDS: [&str; 3] =
@@ -65,19 +65,19 @@ impl Used {
     /// # Errors
     /// Those of starting clang.
     pub fn run(&self, mut launch: Launch, warn: &dyn Fn(&str)) -> Result<Answer, Diagnostic> {
-        let Some(folder) = Folder::new() else { return Err(become_clang(&launch)) };
+        let Ok(folder) = ScratchDirectory::temporary("hotswap-profile-use.") else { return Err(become_clang(&launch)) };
         let mut words = vec!["--start-no-unused-arguments".into()];
         for word in WORDS {
             let mut word = OsString::from(word);
             if word.as_bytes().ends_with(b"=") {
-                word.push(&folder.0);
+                word.push(folder.path());
             }
             words.extend([CHANNEL.into(), word]);
         }
         words.push("--end-no-unused-arguments".into());
         launch.words.splice(0..0, words.into_iter().map(Word::Plain));
         let code = run_clang(&launch)?;
-        let found = folder.count();
+        let found = Found::of_modules(folder.path());
         drop(folder);
         if code == 0 {
             self.say(found, warn);
@@ -121,29 +121,10 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, line: &str) {
-        // Copies of what another file defines count there.
-        if line.starts_with("define ") && !line.starts_with("define available_externally ") {
-            self.all += 1;
-            self.matched += usize::from(line.contains(" !prof !"));
-        }
-    }
-}
-
-/// A folder that goes away.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Option<Self> {
-        let path = std::env::temp_dir().join(format!("hotswap-profile-use-{}", std::process::id()));
-        // Fails where another user made it.
-        fs::DirBuilder::new().mode(0o700).create(&path).ok()?;
-        Some(Self(path))
-    }
-
-    fn count(&self) -> Found {
-        let mut found = Found::default();
-        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+    /// Those of the modules in that directory.
+    fn of_modules(directory: &Path) -> Self {
+        let mut found = Self::default();
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Ok(file) = fs::File::open(entry.path()) else { continue };
             for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
                 found.add(&String::from_utf8_lossy(&line));
@@ -151,12 +132,13 @@ impl Folder {
         }
         found
     }
-}
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // A file left behind in a folder for such files is no reason to fail.
-        let _ = fs::remove_dir_all(&self.0);
+    fn add(&mut self, line: &str) {
+        // Copies of what another file defines count there.
+        if line.starts_with("define ") && !line.starts_with("define available_externally ") {
+            self.all += 1;
+            self.matched += usize::from(line.contains(" !prof !"));
+        }
     }
 }
 

@@ -32,7 +32,6 @@ pub use run::Preprocessor;
 use run::Program;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::thread;
 
 /// A place in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,13 +218,5 @@ fn texts(preprocessor: &Preprocessor<'_>, programs: &[Program], id: &str) -> Opt
 
 /// Applies `make` to all items on all cores; clang is a process of its own each time.
 fn all<T: Send>(items: &[String], make: impl Fn(&str) -> T + Sync) -> Vec<T> {
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let mut made = Vec::with_capacity(items.len());
-    for part in items.chunks(workers) {
-        thread::scope(|scope| {
-            let running: Vec<_> = part.iter().map(|item| scope.spawn(|| make(item))).collect();
-            made.extend(running.into_iter().map(|thread| thread.join().expect("asking does not panic")));
-        });
-    }
-    made
+    hotswap_files::on_all_cores(items.len(), |index| make(&items[index]))
 }

@@ -1,4 +1,4 @@
-//! The wrapper's own files between runs: manifest objects and answers of compilers.
+//! The wrapper's own files between runs: manifest objects, answers of compilers, and what it has warned of.
 //!
 //! They lie in the user's cache folder, or, where that cannot be written (package builds often have no home) or another
 //! user could have written to it, in a folder of the temporary directory that is this user's alone.
@@ -20,6 +20,30 @@ use std::path::{Path, PathBuf};
 pub fn folder(name: &str) -> Result<PathBuf, Diagnostic> {
     let cached = hotswap_files::cache_dir().and_then(|cache| own(&cache, name).ok());
     cached.map_or_else(|| private(&std::env::temp_dir(), name), Ok)
+}
+
+/// Directories of the cache by name.
+const NAMES: [&str; 4] = ["toolchains", "coalesce", "profile-runtimes", "manifests"];
+
+/// Warns where the user's cache is refused because of other users: once for each reason and temporary directory, not once
+/// for each command of a build.
+pub fn warn_of_refused_cache(warn: &dyn Fn(&str)) {
+    let Some(cache) = hotswap_files::cache_dir() else { return };
+    let parts = NAMES.iter().map(|name| cache.join(name)).filter(|part| part.exists());
+    let refused = std::iter::once(cache.clone()).chain(parts).find_map(|part| own_folder(&part).err());
+    // A cache that cannot be written is no surprise: package builds have none.
+    let Some(why @ (Untrusted::Owner { .. } | Untrusted::Open { .. })) = refused else { return };
+    let why = why.to_string();
+    if is_new(&std::env::temp_dir(), &why) {
+        warn(&Diagnostic::warning(codes::CACHE_REFUSED, why).to_string());
+    }
+}
+
+/// Whether no command has said that before. Of commands at the same time only one makes the file.
+fn is_new(temporary: &Path, text: &str) -> bool {
+    let Ok(folder) = private(temporary, "warned") else { return true };
+    let made = fs::File::options().write(true).create_new(true).open(folder.join(name_for(text)));
+    made.map_or_else(|error| error.kind() != std::io::ErrorKind::AlreadyExists, |_| true)
 }
 
 fn own(base: &Path, name: &str) -> Result<PathBuf, Untrusted> {

@@ -197,6 +197,111 @@ fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
     assert!(err(&output).contains("[HS0502]"), "{}", err(&output));
 }
 
+const LINK: [&str; 4] = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--hip-link", "a.o"];
+
+#[test]
+fn a_refused_cache_is_told_once_for_each_reason() {
+    let bench = Bench::new("exit 0");
+    for folder in ["cache", "cache/hotswap", "tmp"] {
+        fs::create_dir(bench.at(folder)).unwrap();
+    }
+    let run = || {
+        let mut command = bench.command(LINK);
+        command.env("XDG_CACHE_HOME", bench.at("cache")).env("TMPDIR", bench.at("tmp")).stderr(Stdio::piped());
+        command
+    };
+    let told = |outputs: &[Output]| outputs.iter().filter(|output| err(output).contains("[HS0504]")).count();
+    assert_eq!(err(&run().output().unwrap()), "");
+    for mode in [0o777, 0o775] {
+        fs::set_permissions(bench.at("cache/hotswap"), fs::Permissions::from_mode(mode)).unwrap();
+        let running: Vec<_> = (0..12).map(|_| run().spawn().unwrap()).collect();
+        let outputs: Vec<_> = running.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+        assert!(outputs.iter().all(|output| output.status.success()));
+        assert_eq!(told(&outputs), 1, "{mode:o}: {}", err(&outputs[0]));
+        let said = outputs.iter().map(err).collect::<String>();
+        assert!(said.contains(&format!("cache/hotswap can be written by others (mode {mode:o})")), "{said}");
+        assert_eq!(told(&[run().output().unwrap()]), 0);
+    }
+    // Nothing of it is said where the cache is not wanted.
+    fs::set_permissions(bench.at("cache/hotswap"), fs::Permissions::from_mode(0o757)).unwrap();
+    let mut plain = bench.command(["-c", "a.c"]);
+    let plain = plain.env("XDG_CACHE_HOME", bench.at("cache")).env("TMPDIR", bench.at("tmp")).output().unwrap();
+    assert_eq!(err(&plain), "");
+}
+
+/// A compiler without a linker beside it, which says where that is.
+const ASKED: &str = "case $1 in -print-prog-name=*) echo \"$HERE/good/lld\";; -dumpversion) echo 23.1.4;; *) echo \"L=$HOTSWAP_LLVM_BIN\";; esac";
+
+#[test]
+fn what_another_user_put_into_the_cache_starts_nothing() {
+    const NOBODY: u32 = 65534;
+    let bench = Bench::new(ASKED);
+    fs::remove_file(bench.at("real dir/lld")).unwrap();
+    for folder in ["good", "evil", "cache", "tmp"] {
+        fs::create_dir(bench.at(folder)).unwrap();
+    }
+    bench.program("good/lld", "exit 0");
+    bench.program("evil/lld", "exit 0");
+    let run = || {
+        let mut command = bench.command(LINK);
+        command.env("XDG_CACHE_HOME", bench.at("cache")).env("TMPDIR", bench.at("tmp")).env("HERE", bench.dir.path());
+        command.output().unwrap()
+    };
+    let from = |folder: &str| format!("L={}\n", fs::canonicalize(bench.at(folder)).unwrap().display());
+    assert_eq!(out(&run()), from("good"));
+    // The answer that was kept, changed: the file's name and form are no secret.
+    let kept = fs::read_dir(bench.at("cache/hotswap/toolchains")).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&kept).unwrap().replace("/good", "/evil");
+    fs::write(&kept, text).unwrap();
+    assert_eq!(out(&run()), from("evil"), "the user's own cache is believed");
+    if std::os::unix::fs::chown(bench.at("cache"), Some(NOBODY), None).is_err() {
+        hotswap_userland::say("the cache of another user: skipped: only root can be two users");
+        return;
+    }
+    let output = run();
+    assert_eq!(out(&output), from("good"));
+    assert!(err(&output).contains("[HS0504]") && err(&output).contains("belongs to user 65534"), "{}", err(&output));
+    assert_eq!(err(&run()), "", "it is said once");
+}
+
+/// Containers whose filter is older than `clone3`, for which the C library does not fall back.
+#[allow(unsafe_code, reason = "what runs between fork and exec can only be given by an unsafe function")]
+fn without_clone3(command: &mut Command) {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+    use std::os::unix::process::CommandExt;
+    let machine = std::env::consts::ARCH.try_into().unwrap();
+    let rules = [(435, Vec::new())].into_iter().collect();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(1), machine).unwrap();
+    let filter: BpfProgram = filter.try_into().unwrap();
+    // SAFETY: two system calls; the filter was made before, and no memory is taken where they succeed.
+    unsafe { command.pre_exec(move || seccompiler::apply_filter(&filter).map_err(std::io::Error::other)) };
+}
+
+#[test]
+fn without_threads_and_children_the_source_is_unknown_and_nothing_panics() {
+    let bench = Bench::new(REPORT);
+    fs::write(bench.at("run/a.hip"), "").unwrap();
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--offload-arch=gfx1030", "-c", "a.hip"];
+    for (names, code) in [("derive", 0), ("error", 13)] {
+        let mut command = bench.command(words);
+        command.env("HOTSWAP_NAMES", names);
+        without_clone3(&mut command);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{names}: {}", err(&output));
+        assert!(!err(&output).contains("HS0002"), "{names}: {}", err(&output));
+    }
+}
+
+#[test]
+fn a_full_standard_error_fails_no_build() {
+    let bench = Bench::new("exit 3");
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = bench.command(["-c", "a.c"]);
+    assert_eq!(command.env("HOTSWAP_VERBOSE", "1").stderr(full()).status().unwrap().code(), Some(3));
+    let mut command = bench.command(["-c", "a.c"]);
+    assert_eq!(command.env("HOTSWAP_CLANG", "/nonexistent").stderr(full()).status().unwrap().code(), Some(10));
+}
+
 #[test]
 fn commands_of_one_build_share_a_manifest_at_the_same_time() {
     let bench = Bench::new("for w; do case $w in *.manifest.o) [ -s \"$w\" ] || exit 1;; esac; done");

@@ -3,6 +3,7 @@
 //! Invariants: a signal that asks this process to stop reaches every child, and no child is started after it.
 
 use crate::context::Context;
+use crate::trace::say;
 use hotswap_report::{Diagnostic, codes};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -12,7 +13,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
 /// Signals that a build sends to stop its tools.
 const FORWARDED: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
@@ -30,7 +31,7 @@ fn show(context: &Context, program: &Path, args: &[OsString]) {
     if context.verbose {
         let words = [program.as_os_str()].into_iter().chain(args.iter().map(OsString::as_os_str));
         let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-        eprintln!("hotswap-lld: {}", shell_words::join(words));
+        say(shell_words::join(words));
     }
 }
 
@@ -95,25 +96,32 @@ fn children() -> MutexGuard<'static, Children> {
 fn forward(program: &Path) -> Result<(), Diagnostic> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
     let start = || {
-        let mut signals = Signals::new(heeded()).map_err(|error| error.to_string())?;
-        let forward = move || {
-            for signal in signals.forever() {
-                let mut children = children();
-                children.stopped = true;
-                if children.running.is_empty() {
-                    // Our own work can be left at any moment: files are replaced as a whole.
-                    std::process::exit(1);
-                }
-                for pid in &children.running {
-                    // A child that has just ended is no error.
-                    let _ = Signal::from_named_raw(signal).map(|signal| kill_process(*pid, signal));
-                }
-            }
-        };
-        std::thread::Builder::new().spawn(forward).map(drop).map_err(|error| error.to_string())
+        // The thread comes first: without one the signals keep their effect, which ends this process, and its end that of
+        // the children (`end_with_us`).
+        let (begin, signals) = mpsc::channel();
+        if std::thread::Builder::new().spawn(move || signals.recv().map(hand_on)).is_err() {
+            return Ok(());
+        }
+        let signals = Signals::new(heeded()).map_err(|error| error.to_string())?;
+        begin.send(signals).map_err(|error| error.to_string())
     };
     let failed = |what: String| Diagnostic::error(codes::NO_TOOL, what).in_file(program);
     STARTED.get_or_init(start).clone().map_err(failed)
+}
+
+fn hand_on(mut signals: Signals) {
+    for signal in signals.forever() {
+        let mut children = children();
+        children.stopped = true;
+        if children.running.is_empty() {
+            // Our own work can be left at any moment: files are replaced as a whole.
+            std::process::exit(1);
+        }
+        for pid in &children.running {
+            // A child that has just ended is no error.
+            let _ = Signal::from_named_raw(signal).map(|signal| kill_process(*pid, signal));
+        }
+    }
 }
 
 /// SIGKILL cannot be caught: the system ends the child when the thread is gone that starts it, which is one that waits for it.

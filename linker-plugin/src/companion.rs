@@ -15,9 +15,10 @@ use crate::device_link::Linker;
 use crate::words::{is_ours, response_file};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Strategy, pair};
+use hotswap_files::{BackgroundTask, ScratchDirectory, on_all_cores};
 use hotswap_pipeline::beside::{is_same_code, may_stand_for};
 use hotswap_plan::Plan;
-use hotswap_report::{Diagnostic, codes};
+use hotswap_report::Diagnostic;
 use hotswap_targets::{EFlags, Processor, TargetId, find};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -25,7 +26,7 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
 /// Source and target of a pair whose code must change.
@@ -61,23 +62,25 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
 
 /// The compiler's link, and what is to be had besides; the exit code of the first.
 pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Companion), Diagnostic> {
-    let folder = tempfile::Builder::new().prefix("hotswap-").tempdir();
-    let folder = folder
-        .map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(std::env::temp_dir()))?;
+    let folder = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker);
     let second = Second { linker, inputs: &inputs, folder: folder.path() };
+    let bitcode = wanted.iter().find(|(source, _)| inputs.is_bitcode_for(source));
+    let objects = wanted.iter().any(|(source, _)| inputs.are_objects_for(source));
+    let recompile = || bitcode.map(|pair| second.recompiled(*pair));
+    let relocate = || second.with_relocations(Lto::Again);
     thread::scope(|scope| {
         // What can be known before the first link runs beside it.
-        let bitcode = wanted.iter().find(|(source, _)| inputs.is_bitcode_for(source));
-        let objects = wanted.iter().any(|(source, _)| inputs.are_objects_for(source));
-        let recompiled = bitcode.map(|pair| scope.spawn(|| second.recompiled(*pair)));
-        let relocated = objects.then(|| scope.spawn(|| second.with_relocations(Lto::Again)));
+        let recompiled = bitcode.map(|_| BackgroundTask::start(scope, &recompile));
+        let relocated = objects.then(|| BackgroundTask::start(scope, &relocate));
         let own_path = ["--lto-obj-path", "-plugin-opt=obj-path"];
         let saves = !inputs.bitcode.is_empty() && linker.line.value_of(&own_path).is_none();
         let code = linker.link(saves.then(|| second.saved()))?;
+        // Tasks that have no thread of their own run now; after a link that failed nobody asks for them.
+        let (recompiled, relocated) = if code == 0 { (recompiled, relocated) } else { (None, None) };
         let lost = |_| Err("a thread failed".to_owned());
-        let recompiled = recompiled.map(|thread| thread.join().unwrap_or_else(lost));
-        let relocated = relocated.map(|thread| thread.join().unwrap_or_else(lost));
+        let recompiled = recompiled.and_then(|task| task.finish().unwrap_or_else(|cause| Some(lost(cause))));
+        let relocated = relocated.map(|task| task.finish().unwrap_or_else(lost));
         let companion =
             if code == 0 { second.choose(wanted, saves, recompiled, relocated)? } else { Companion::default() };
         Ok((code, companion))
@@ -251,24 +254,15 @@ impl Second<'_> {
             return Err(format!("no {}", clang.display()));
         }
         let count = self.inputs.bitcode.len();
-        let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
-        let convert = |index: usize| self.convert(&clang, target, index);
-        let work = || -> Result<(), String> {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count || failed.load(Ordering::Relaxed) != usize::MAX {
-                    return Ok(());
-                }
-                convert(index).inspect_err(|_| failed.store(index, Ordering::Relaxed))?;
+        let failed = AtomicBool::new(false);
+        let convert = |index| {
+            // One failure is enough to know that there will be no link.
+            if failed.load(Ordering::Relaxed) {
+                return Ok(());
             }
+            self.convert(&clang, target, index).inspect_err(|_| failed.store(true, Ordering::Relaxed))
         };
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(count);
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            threads
-                .into_iter()
-                .try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a thread failed".to_owned())))
-        })?;
+        on_all_cores(count, convert).into_iter().collect::<Result<(), String>>()?;
         let position = |word: &OsStr| self.inputs.bitcode.iter().position(|file| file == Path::new(word));
         let [cpu, other] = [source, target].map(|processor| format!("mcpu={processor}"));
         let words = self.words(|word| match position(word) {

@@ -1,6 +1,7 @@
 //! What the wrapper handed over through the environment, and where the real tools are.
 
 use crate::tool::Tool;
+use crate::trace;
 use hotswap_plan::{Plan, TextFindings, words};
 use hotswap_report::{Diagnostic, codes};
 use std::env;
@@ -57,7 +58,7 @@ impl Context {
     pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
         let (hash, text) = match (&self.plan, token) {
             (None, Some(token)) => {
-                return hotswap_plan::find(token, &mut |skipped| eprintln!("hotswap-lld: {skipped}"));
+                return hotswap_plan::find(token, &mut |skipped| trace::say(skipped));
             }
             (Some((hash, text)), _) => (hash, text),
             (None, None) => {

@@ -143,7 +143,7 @@ fn no_place(plan: &Plan, output: &Path, target: &TargetId, wanted: &[String]) ->
         Policy::Error => return Err(diagnostic),
         Policy::Warn => {
             diagnostic.severity = Severity::Warning;
-            eprintln!("hotswap-lld: {diagnostic}");
+            trace::say(diagnostic);
         }
         Policy::Keep => {}
     }

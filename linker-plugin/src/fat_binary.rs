@@ -120,7 +120,7 @@ fn refuse_garbage(bytes: &[u8], output: &Path) -> Result<(), Diagnostic> {
 /// Prints the warnings and writes the trace.
 pub(crate) fn report(context: &Context, expansion: &Expansion, output: &Path) -> Result<(), Diagnostic> {
     for warning in &expansion.warnings {
-        eprintln!("hotswap-lld: {}", warning.clone().in_file(output));
+        trace::say(warning.clone().in_file(output));
     }
     let event = if expansion.bytes.is_some() { "expand" } else { "keep" };
     trace::step(context, event, output, json!({"derived": expansion.derived, "kept": expansion.kept}))

@@ -31,21 +31,22 @@ mod words;
 use context::Context;
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
-use std::panic;
+use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 use tool::Tool;
 
 fn main() -> ExitCode {
-    // The message of a panic is printed below, as one line like every other error.
+    hotswap_files::end_on_truncated_input("hotswap-lld");
+    ExitCode::from(catching(run).unwrap_or_else(|diagnostic| {
+        trace::say(&diagnostic);
+        diagnostic.code.exit
+    }))
+}
+
+/// The result of a run; a panic becomes one line like every other error.
+fn catching(run: impl FnOnce() -> Result<u8, Diagnostic> + UnwindSafe) -> Result<u8, Diagnostic> {
     panic::set_hook(Box::new(|_| {}));
-    let result = panic::catch_unwind(run).unwrap_or_else(|cause| Err(internal(cause.as_ref())));
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(diagnostic) => {
-            eprintln!("hotswap-lld: {diagnostic}");
-            ExitCode::from(diagnostic.code.exit)
-        }
-    }
+    panic::catch_unwind(run).unwrap_or_else(|cause| Err(internal(cause.as_ref())))
 }
 
 fn run() -> Result<u8, Diagnostic> {
@@ -66,4 +67,16 @@ fn internal(cause: &(dyn std::any::Any + Send)) -> Diagnostic {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message");
     Diagnostic::error(codes::INTERNAL, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_with_70() {
+        let failed = catching(|| panic!("number {}", 5)).unwrap_err();
+        let _ = panic::take_hook();
+        assert_eq!((failed.code.exit, failed.what.as_str()), (70, "number 5"));
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) fn check(context: &Context, plan: &Plan, object: &[u8], path: &Path) 
     let refusal = Diagnostic::error(codes::OPENMP_OFFLOAD, what).in_file(path).advise(advice);
     match plan.policy {
         Policy::Error => return Err(refusal),
-        Policy::Warn => eprintln!("hotswap-lld: {}", Diagnostic { severity: Severity::Warning, ..refusal }),
+        Policy::Warn => trace::say(Diagnostic { severity: Severity::Warning, ..refusal }),
         Policy::Keep => {}
     }
     trace::step(context, "keep", path, json!({"why": "OpenMP offload", "lacks": lacking}))

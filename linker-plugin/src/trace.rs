@@ -1,11 +1,18 @@
-//! `HOTSWAP_TRACE=FILE`: one JSON line for each step, for tests and for curious users.
+//! What the interposer says besides its work: lines on standard error, and with `HOTSWAP_TRACE=FILE` one JSON line for each
+//! step, for tests and for curious users.
 
 use crate::context::Context;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
+
+/// A line on standard error. That it cannot be written (a full disk) must not fail a link, as `eprintln!` would.
+pub(crate) fn say(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "hotswap-lld: {line}");
+}
 
 /// Appends a line about what happened to `output`; `more` adds fields.
 ///

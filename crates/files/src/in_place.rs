@@ -4,6 +4,7 @@
 //! waited reads what the one before has written. A file system without locks is served without.
 
 use crate::input::{self, Input};
+use crate::write::{self, folder_of};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -26,7 +27,7 @@ pub fn open_to_change(path: &Path, output: &Path) -> Result<Input, Diagnostic> {
 
 fn locked(path: &Path, output: &Path) -> io::Result<Input> {
     // By name: the file itself is another one as soon as the command before this one is done.
-    let is_in_place = fs::canonicalize(path)? == fs::canonicalize(output).unwrap_or_default();
+    let is_in_place = is_same_place(path, output);
     loop {
         let file = File::open(path)?;
         let own = file.metadata()?;
@@ -40,6 +41,15 @@ fn locked(path: &Path, output: &Path) -> io::Result<Input> {
         }
         return input::read_or_map(file);
     }
+}
+
+/// Whether both paths, their links followed, are one name in one directory.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    let (Ok(one), Ok(other)) = (write::resolve(one), write::resolve(other)) else { return false };
+    let (Ok(parent), Ok(other_parent)) = (fs::metadata(folder_of(&one)), fs::metadata(folder_of(&other))) else {
+        return false;
+    };
+    one.file_name() == other.file_name() && is_same(&parent, &other_parent)
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {

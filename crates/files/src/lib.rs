@@ -13,6 +13,9 @@ mod in_place;
 mod input;
 mod response;
 mod scratch;
+mod scratch_directory;
+mod threads;
+mod truncated;
 mod write;
 
 pub use ahead::Ahead;
@@ -21,4 +24,7 @@ pub use in_place::open_to_change;
 pub use input::{Input, open, open_or_stdin};
 pub use response::{Word, expand};
 pub use scratch::Scratch;
+pub use scratch_directory::ScratchDirectory;
+pub use threads::{BackgroundTask, on_all_cores};
+pub use truncated::end_on_truncated_input;
 pub use write::{How, read, replace, replace_like, replace_parts};

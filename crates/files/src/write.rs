@@ -122,13 +122,24 @@ fn replace_filled(
     write_beside(&target, access, begun, fill).map_err(|error| cannot_write(path, &error))
 }
 
-/// A link is followed, so that the file behind it is replaced and not the link.
+/// A link is followed, so that the file behind it is replaced and not the link; one that leads nowhere is replaced.
+///
+/// A relative path stays relative: it may be short where the path from the root is longer than the system takes.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
-    match fs::canonicalize(path) {
-        Ok(target) => Ok(target),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
-        Err(error) => Err(cannot_write(path, &error)),
+    const MOST_LINKS: usize = 40; // the system's own limit
+    let mut target = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::symlink_metadata(&target) {
+            Ok(meta) if meta.is_symlink() => {
+                let next = fs::read_link(&target).map_err(|error| cannot_write(path, &error))?;
+                target = folder_of(&target).join(next);
+            }
+            Ok(_) => return Ok(target),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
+            Err(error) => return Err(cannot_write(path, &error)),
+        }
     }
+    Err(cannot_write(path, &rustix::io::Errno::LOOP.into()))
 }
 
 /// Who may do what with the new file.

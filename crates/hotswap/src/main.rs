@@ -34,7 +34,7 @@ use clap::Parser;
 use hotswap_report::{Diagnostic, codes};
 use std::any::Any;
 use std::io::{self, Write};
-use std::panic;
+use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -60,21 +60,25 @@ impl Outcome {
 }
 
 fn main() -> ExitCode {
-    // The message of a panic becomes one line like that of every other error.
+    hotswap_files::end_on_truncated_input("hotswap");
+    finish(catching(|| match cli::Cli::try_parse() {
+        Ok(cli) => cli.run().unwrap_or_else(Outcome::failed),
+        Err(error) if !error.use_stderr() => Outcome::from(error.render().to_string()),
+        Err(error) => Outcome::failed(usage(&error)),
+    }))
+}
+
+/// The outcome of a run, a panic of any of its threads included, which becomes one line like every other error.
+fn catching(run: impl FnOnce() -> Outcome + UnwindSafe) -> Outcome {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
         let _ = PANIC.set(format!("{}{place}", message(info.payload())));
     }));
-    let run = || match cli::Cli::try_parse() {
-        Ok(cli) => cli.run().unwrap_or_else(Outcome::failed),
-        Err(error) if !error.use_stderr() => Outcome::from(error.render().to_string()),
-        Err(error) => Outcome::failed(usage(&error)),
-    };
-    finish(panic::catch_unwind(run).unwrap_or_else(|cause| {
+    panic::catch_unwind(run).unwrap_or_else(|cause| {
         // Of a panic in a thread the cause says nothing, the hook has seen it.
         let what = PANIC.get().cloned().unwrap_or_else(|| message(cause.as_ref()).to_owned());
         Outcome::failed(Diagnostic::error(codes::INTERNAL, what))
-    }))
+    })
 }
 
 /// Message and place of the first panic.
@@ -104,10 +108,35 @@ fn finish(mut outcome: Outcome) -> ExitCode {
         }
         Ok(()) => {}
     }
+    let mut errors = io::stderr().lock();
     for line in grouped::lines(&outcome.problems) {
-        // Names out of files may hold line ends.
-        eprintln!("hotswap: {}", text::plain(&line));
+        // Names out of files may hold line ends. Where standard error is full the exit code still says it.
+        let _ = writeln!(errors, "hotswap: {}", text::plain(&line));
     }
+    ExitCode::from(exit_code(&outcome))
+}
+
+/// That of the first error.
+fn exit_code(outcome: &Outcome) -> u8 {
     let error = outcome.problems.iter().find(|problem| problem.severity == hotswap_report::Severity::Error);
-    error.map_or(ExitCode::SUCCESS, |error| ExitCode::from(error.code.exit))
+    error.map_or(0, |error| error.code.exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One test for both: the hook and what it saw are those of the process.
+    #[test]
+    fn a_panic_ends_with_70_and_says_where() {
+        let failed = catching(|| {
+            let thread = std::thread::scope(|scope| scope.spawn(|| -> Outcome { panic!("of a thread") }).join());
+            thread.expect("the thread failed")
+        });
+        assert_eq!(exit_code(&failed), 70);
+        let line = failed.problems[0].to_string();
+        assert!(line.contains("[HS0002]") && line.contains("of a thread (") && line.contains("main.rs:"), "{line}");
+        assert_eq!(exit_code(&catching(Outcome::default)), 0);
+        let _ = panic::take_hook();
+    }
 }

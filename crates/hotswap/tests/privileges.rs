@@ -1,6 +1,6 @@
 //! Two users: what one may run with the other's rights is not handed on by an update in place, and new files heed the umask.
 //!
-//! Root is needed to be two users; without it the tests say that they are skipped.
+//! Root is needed to be two users; without it the tests say that they are skipped, and `cargo xtask test` counts them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -32,7 +32,7 @@ fn place(owner: u32, mode: u32) -> Option<TempDir> {
     let file = dir.path().join("s");
     fs::write(&file, bundle()).unwrap();
     if chown(&file, Some(owner), Some(owner)).is_err() {
-        println!("privileges: skipped: only root can be two users");
+        hotswap_userland::say("privileges: skipped: only root can be two users");
         return None;
     }
     fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();

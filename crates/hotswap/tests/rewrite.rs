@@ -223,3 +223,34 @@ fn bad_input_is_refused_and_nothing_is_written() {
     made.run("rewrite linked.co -o out").assert().code(2);
     assert!(!made.path().join("out").exists());
 }
+
+/// Debug sections are expanded before code is laid out anew, and charged like everything else that is compressed.
+#[test]
+fn compressed_debug_sections_are_charged_before_they_are_expanded() {
+    let Some(made) = Made::new("compressed debug sections of rewriting") else { return };
+    let bench = Workbench::new("compressed debug sections of rewriting").unwrap();
+    bench.write("relocs.co", &made.read("relocs.co"));
+    for form in ["zlib", "zstd"] {
+        bench.run(&format!(
+            "truncate -s 64M zeros; llvm-objcopy-23 --add-section .debug_str=zeros --compress-debug-sections={form} relocs.co {form}.co"
+        ));
+        let bytes = bench.read(&format!("{form}.co"));
+        assert!(bytes.len() < 1 << 20, "{form}: {} bytes", bytes.len());
+        made.write("x", &bytes);
+        // Less address space than the section has, with the limit; without it the object is rewritten.
+        let limited = format!(
+            "ulimit -v 4194304; exec {} --max-size 8M rewrite x -o out --to gfx1250-strict",
+            env!("CARGO_BIN_EXE_hotswap")
+        );
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-c", &limited]).current_dir(made.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.contains("HS0417")), (Some(13), true), "{form}: {said}");
+        assert!(said.contains(".debug_str") && !made.path().join("out").exists(), "{form}: {said}");
+        made.rewrite("x -o out").assert().success().stdout(contains("wmma_split 1"));
+        fs::remove_file(made.path().join("out")).unwrap();
+    }
+    say(
+        "compressed debug sections of rewriting: 64 MB of zlib and zstd, refused with --max-size 8M, rewritten without",
+    );
+}

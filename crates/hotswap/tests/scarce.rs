@@ -1,4 +1,5 @@
-//! Commands to which the system gives less: no thread, no file without a name, no `clone3`, no room for their output.
+//! Commands to which the system gives less: no thread, no file without a name, no `clone3`, no room for their output, a
+//! working directory whose path is too long; inputs that shrink, and runs that are killed.
 
 mod made;
 
@@ -6,10 +7,14 @@ use made::{bitcode, bundle};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 use tempfile::TempDir;
 
 fn folder() -> TempDir {
@@ -128,4 +133,161 @@ fn without_calls_of_new_systems_the_same_is_written() {
             assert!(left.iter().all(|name| ["hotswap", "x", "z"].iter().any(|known| name == known)), "{left:?}");
         }
     }
+}
+
+#[test]
+fn the_exit_code_of_an_error_that_cannot_be_said_is_its_own() {
+    let folder = folder();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new("./hotswap");
+    command.current_dir(folder.path()).args(["list", "absent"]).stderr(full);
+    assert_eq!(command.status().unwrap().code(), Some(14));
+}
+
+/// A directory in directories, so deep that its path from the root is longer than the system takes.
+fn deep(start: &Path) -> File {
+    let mut directory = File::open(start).unwrap();
+    for _ in 0..30 {
+        let next = inside(&directory).join("d".repeat(200));
+        fs::create_dir(&next).unwrap();
+        directory = File::open(next).unwrap();
+    }
+    directory
+}
+
+fn inside(directory: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+}
+
+fn run_in(working: &Path, program: &Path, words: &str) -> Output {
+    Command::new(program).current_dir(working).args(words.split(' ')).output().unwrap()
+}
+
+#[test]
+fn relative_names_serve_where_the_path_from_the_root_is_too_long() {
+    let plain = folder_of(large);
+    let deep_parent = TempDir::new().unwrap();
+    let deep = deep(deep_parent.path());
+    let program = plain.path().join("hotswap");
+    for words in [
+        "list x",
+        "verify x",
+        "inspect x",
+        "extract x --target gfx900 -o z",
+        "prune x --keep gfx900 -o z",
+        "prune ./x --keep gfx900 -o x",
+        "compress x -o z",
+        "compress x -o ./x",
+        "compress link -o link",
+        "retarget x --to gfx909 --policy keep -o z",
+    ] {
+        let results = [plain.path().to_owned(), inside(&deep)].map(|working| {
+            let original = bundle(&["gfx900", "gfx902"], None, large);
+            fs::write(working.join("x"), original).unwrap();
+            let _ = (fs::remove_file(working.join("z")), fs::remove_file(working.join("link")));
+            std::os::unix::fs::symlink("./x", working.join("link")).unwrap();
+            let output = run_in(&working, &program, words);
+            let written = ["x", "z"].map(|name| fs::read(working.join(name)).ok());
+            let is_link = fs::symlink_metadata(working.join("link")).unwrap().is_symlink();
+            let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            (output.status.code(), said, is_link, written)
+        });
+        assert_eq!((results[0].0, results[0].2), (Some(0), true), "{words}: {}", results[0].1);
+        assert_eq!((results[1].0, &results[1].1), (Some(0), &results[0].1), "{words}");
+        assert!(results[0] == results[1], "{words}: other bytes");
+    }
+    // A name that the system itself does not take is an error of ours.
+    for name in ["n".repeat(300), "./".repeat(2500) + "x"] {
+        let output = run_in(plain.path(), &program, &format!("list {name}"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(14) && said.contains("HS0501"), "{said}");
+    }
+}
+
+/// A bundle of one entry that takes a while to be looked at.
+fn huge(path: &Path) {
+    const SIZE: u64 = 2 << 30;
+    let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    let id = made::id("gfx900");
+    for number in [1, 4096, SIZE, id.len() as u64] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(id.bytes());
+    fs::write(path, bytes).unwrap();
+    File::options().write(true).open(path).unwrap().set_len(4096 + SIZE).unwrap();
+}
+
+#[test]
+fn an_input_that_shrinks_while_it_is_read_is_an_error() {
+    let folder = folder();
+    let input = folder.path().join("x");
+    huge(&input);
+    let mut command = Command::new("./hotswap");
+    command.current_dir(folder.path()).args(["compress", "x", "-o", "z", "--jobs", "1"]).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let maps = format!("/proc/{}/maps", child.id());
+    let is_mapped = || fs::read_to_string(&maps).unwrap_or_default().lines().any(|line| line.ends_with("/x"));
+    for _ in 0..10_000 {
+        if is_mapped() {
+            break;
+        }
+        sleep(Duration::from_millis(1));
+    }
+    // Some of it has been read by now, and most has not.
+    sleep(Duration::from_millis(20));
+    File::options().write(true).open(&input).unwrap().set_len(0).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(14), "{:?} {said}", output.status);
+    assert!(said.starts_with("hotswap: error: [HS0501] ") && said.lines().count() == 1, "{said}");
+    let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["hotswap", "x"]);
+}
+
+/// An `llvm-profdata` that works until it is killed, or at once.
+fn tool(folder: &Path, script: &str) {
+    let script = format!("#!/bin/sh\n[ \"$1\" = merge ] || exec echo LLVM version 22.0.0\n{script}\n");
+    fs::write(folder.join("new"), script).unwrap();
+    fs::set_permissions(folder.join("new"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(folder.join("new"), folder.join("llvm-profdata")).unwrap();
+}
+
+#[test]
+fn what_a_killed_merge_left_is_gone_after_the_next() {
+    let folder = TempDir::new().unwrap();
+    let tools = TempDir::new().unwrap();
+    // LLVM's raw magic number with version 10, and no records.
+    let mut profile = vec![0x81, b'r', b'f', b'o', b'r', b'p', b'l', 0xff];
+    profile.extend(10_u64.to_le_bytes());
+    profile.resize(128, 0);
+    fs::write(folder.path().join("x.profraw"), profile).unwrap();
+    let merge = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
+        command.args(["profile", "merge", "x.profraw", "-o", "x.profdata"]).current_dir(folder.path());
+        command.env("PATH", format!("{}:/usr/bin:/bin", tools.path().display())).env("TOOLS", tools.path());
+        command
+    };
+    tool(tools.path(), ": >\"$TOOLS/started\"; exec sleep 60");
+    let mut killed = merge().spawn().unwrap();
+    let started = || tools.path().join("started").exists();
+    assert!(
+        (0..2000).any(|_| started() || {
+            sleep(Duration::from_millis(5));
+            false
+        }),
+        "the tool does not run"
+    );
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let names = || {
+        let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names().len(), 2, "the directory of the merge: {:?}", names());
+    tool(tools.path(), "while [ $# -gt 0 ]; do [ \"$1\" = -o ] && : >\"$2\"; shift; done");
+    let output = merge().output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(names(), ["x.profdata", "x.profraw"]);
 }

@@ -1,7 +1,7 @@
 // A program that does what its words say, in their order; its exit code is 7.
 //
 // device N · launch · sync · load FILE · go · unload · drain · open LIBRARY · call · close
-// fork ... end · _Fork ... end · SYS_fork ... end · thread-exit · main-ends · _exit · clock
+// fork ... end · _Fork ... end · SYS_fork ... end · thread-exit · small-thread-exit · main-ends · _exit · clock
 #include "hip.h"
 
 __attribute__((device, noinline)) float scale(float factor, float value) {
@@ -27,6 +27,8 @@ int atoi(const char *);
 void exit(int);
 void _exit(int);
 int pthread_create(unsigned long *, const void *, void *(*)(void *), void *);
+int pthread_attr_init(void *);
+int pthread_attr_setstacksize(void *, unsigned long);
 int pause(void);
 int usleep(unsigned);
 __attribute__((noreturn)) void pthread_exit(void *);
@@ -82,6 +84,12 @@ int main(int count, char **words) {
     }
     if (!strcmp(word, "_exit")) _exit(7);
     if (!strcmp(word, "main-ends") && !pthread_create(&thread, 0, leave_late, 0)) pthread_exit(0);
+    if (!strcmp(word, "small-thread-exit")) {
+      long attributes[8]; // 56 bytes on x86-64, 64 on AArch64
+      pthread_attr_init(attributes);
+      if (pthread_attr_setstacksize(attributes, 16 << 10) || pthread_create(&thread, attributes, leave, 0)) return 96;
+      for (;;) pause();
+    }
     if (!strcmp(word, "thread-exit") && !pthread_create(&thread, 0, leave, 0)) for (;;) pause();
   }
   return 7;

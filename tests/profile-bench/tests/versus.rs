@@ -1,7 +1,10 @@
 //! LLVM's own drain and ours in the same situations: what is there, and what of it is right.
+//!
+//! The table of `docs/profile-drain.md` is what comes out; `HOTSWAP_BLESS=1` writes it.
 
 use hotswap_profile_bench::{Bench, Counts, Instrument, PLUGIN, SCRIPT, counts};
 use hotswap_userland::say;
+use std::collections::BTreeMap;
 
 /// A situation: instrumentation, variables, words of `script.hip` in one or two runs, what was launched.
 struct Situation {
@@ -11,6 +14,8 @@ struct Situation {
     runs: &'static [&'static str],
     launches: u64,
     plugin: u64,
+    /// An object that is linked besides.
+    object: &'static str,
 }
 
 const PLAIN: Situation = Situation {
@@ -20,6 +25,7 @@ const PLAIN: Situation = Situation {
     runs: &["launch"],
     launches: 1,
     plugin: 0,
+    object: "",
 };
 
 const SITUATIONS: &[Situation] = &[
@@ -49,6 +55,25 @@ const SITUATIONS: &[Situation] = &[
         plugin: 1,
         ..PLAIN
     },
+    Situation { name: "exit in a thread with 16 KiB of stack", runs: &["launch small-thread-exit"], ..PLAIN },
+    Situation { name: "fork after a launch", runs: &["launch fork end"], ..PLAIN },
+    Situation { name: "_Fork after a launch", runs: &["launch _Fork end"], ..PLAIN },
+    Situation { name: "syscall(SYS_fork) after a launch", runs: &["launch SYS_fork end"], ..PLAIN },
+    Situation { name: "pthread_exit in main", runs: &["launch main-ends"], ..PLAIN },
+    Situation {
+        name: "a launch by the destructor of a global object",
+        runs: &["launch"],
+        launches: 2,
+        object: "leaving.o",
+        ..PLAIN
+    },
+    Situation {
+        name: "a query about an agent that fails",
+        variables: "STANDIN_AGENTS=2 STANDIN_FAIL_AFTER=2 STANDIN_FAIL=hsa_agent_get_info#3=0x1000",
+        runs: &["launch device 1 launch"],
+        launches: 2,
+        ..PLAIN
+    },
     Situation { name: "a damaged bounds table", variables: "STANDIN_PATCH=__llvm_profile_sections+40+=28", ..PLAIN },
     Situation { name: "a damaged record", variables: "STANDIN_PATCH=__profd__Z5scaleff+16=0", ..PLAIN },
 ];
@@ -63,7 +88,8 @@ struct Found {
 }
 
 fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situation: &Situation) -> Found {
-    let program = format!("{}-{version}-{:?}", if drain { "ours" } else { "llvms" }, situation.instrument);
+    let program =
+        format!("{}-{version}-{:?}{}", if drain { "ours" } else { "llvms" }, situation.instrument, situation.object);
     let folder = format!("run-{version}-{drain}-{index}");
     let mut ends_well = true;
     bench.work.run(&format!("mkdir -p {folder}"));
@@ -86,7 +112,14 @@ fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situati
     Found { ends_well, files: files.len(), readable, level, counts }
 }
 
-fn judge(situation: &Situation, found: &Found) -> (bool, String) {
+/// Whether all is right; a line for the log, and the cell of the table.
+struct Verdict {
+    right: bool,
+    line: String,
+    cell: String,
+}
+
+fn judge(situation: &Situation, found: &Found) -> Verdict {
     let mut expected = counts(SCRIPT, situation.launches);
     expected.extend(counts(PLUGIN, situation.plugin).into_iter().filter(|_| situation.plugin > 0));
     if situation.name == "a damaged record" {
@@ -101,6 +134,7 @@ fn judge(situation: &Situation, found: &Found) -> (bool, String) {
     let level = !ir || found.level.starts_with("IR");
     let names = found.counts.len();
     let mut text = format!("{} files, {names} of {} functions", found.files, expected.len());
+    let mut faults = Vec::new();
     for (wrong, what) in [
         (!found.ends_well, "CRASH"),
         (!found.readable, "llvm-profdata refuses the file"),
@@ -111,16 +145,58 @@ fn judge(situation: &Situation, found: &Found) -> (bool, String) {
         if wrong {
             text += ", ";
             text += what;
+            faults.push(what.to_lowercase());
         }
     }
-    (found.ends_well && found.readable && right && level && found.files > 0, text)
+    let plural = if found.files == 1 { "" } else { "s" };
+    let cell = if faults.is_empty() { format!("right, {} file{plural}", found.files) } else { faults.join(", ") };
+    Verdict { right: faults.is_empty(), line: text, cell }
+}
+
+/// Begin and end of the table in the document.
+const BEGIN: &str =
+    "<!-- table of `cargo xtask test -p hotswap-profile-bench versus`, written with HOTSWAP_BLESS=1 -->\n";
+const END: &str = "<!-- end of the table -->\n";
+
+/// The table, with the exact versions of the compilers: another LLVM may do otherwise.
+fn table(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) -> (String, String) {
+    let versions = &bench.work.versions;
+    let exact = |version: &u32| bench.work.run(&format!("clang-{version} -dumpversion")).trim().to_owned();
+    let of = format!("Compilers: clang {}.\n", versions.iter().map(exact).collect::<Vec<_>>().join(", "));
+    let mut text = format!("{BEGIN}{of}\n| situation |");
+    let llvms: Vec<u32> = versions.iter().copied().filter(|version| *version > 22).collect();
+    llvms.iter().for_each(|version| text += &format!(" LLVM's drain, clang {version} |"));
+    versions.iter().for_each(|version| text += &format!(" HotSwap's, clang {version} |"));
+    text += &format!("\n|{}\n", " --- |".repeat(1 + llvms.len() + versions.len()));
+    for (index, situation) in SITUATIONS.iter().enumerate() {
+        let cell = |version: &u32, column: usize| cells.get(&(index, *version)).map_or("–", |cells| &cells[column]);
+        let row = llvms.iter().map(|version| cell(version, 0)).chain(versions.iter().map(|version| cell(version, 1)));
+        text += &format!("| {} | {} |\n", situation.name, row.collect::<Vec<_>>().join(" | "));
+    }
+    (of, text + END)
+}
+
+/// Compares the document's table, or writes it.
+fn check_document(bench: &Bench, cells: &BTreeMap<(usize, u32), [String; 2]>) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profile-drain.md");
+    let document = std::fs::read_to_string(path).expect("the document is there");
+    let (of, made) = table(bench, cells);
+    let (before, rest) = document.split_once(BEGIN).expect("the table has a begin");
+    let (old, after) = rest.split_once(END).expect("the table has an end");
+    if std::env::var("HOTSWAP_BLESS").is_ok_and(|bless| bless == "1") {
+        std::fs::write(path, format!("{before}{made}{after}")).expect("the document can be written");
+    } else if old.starts_with(&of) {
+        assert_eq!(format!("{BEGIN}{old}{END}"), made, "HOTSWAP_BLESS=1 writes the table");
+    } else {
+        say(&format!("the table of docs/profile-drain.md is of other compilers; these are: {of}"));
+    }
 }
 
 #[test]
 fn ours_is_right_where_llvms_is_not() {
     let Some(bench) = Bench::new("profile drain, beside LLVM's") else { return };
     bench.work.run("cp -r lib dev && ln -s libamdhip64.so.7 dev/libamdhip64.so && ln -s libhsa-runtime64.so.1 dev/libhsa-runtime64.so");
-    let mut bad = Vec::new();
+    let (mut bad, mut cells) = (Vec::new(), BTreeMap::new());
     for &version in &bench.work.versions {
         for (drain, name) in [(true, "ours"), (false, "llvms")] {
             for instrument in [Instrument::Coverage, Instrument::DeviceCoverage, Instrument::DeviceIr] {
@@ -128,7 +204,9 @@ fn ours_is_right_where_llvms_is_not() {
                 bench.script(version, instrument, &program, drain);
                 let (clang, link) = (bench.clang(version, instrument), Bench::link(drain));
                 bench.work.run(&format!(
-                    "{clang} --offload-arch=gfx90a -fPIC -shared -x hip plugin.hip {link} -o {program}.so"
+                    "{clang} --offload-arch=gfx90a -fPIC -shared -x hip plugin.hip {link} -o {program}.so && \
+                     clang++-{version} -c leaving.cpp -o leaving.o && \
+                     {clang} --offload-arch=gfx90a -x hip script.hip -x none leaving.o {link} -o {program}leaving.o"
                 ));
             }
         }
@@ -137,13 +215,15 @@ fn ours_is_right_where_llvms_is_not() {
             if version == 22 && situation.variables.contains("__llvm_profile_sections") {
                 continue; // no table
             }
-            let [(_, llvms), (right, ours)] =
+            let [llvms, ours] =
                 [false, true].map(|drain| judge(situation, &try_situation(&bench, version, drain, index, situation)));
-            say(&format!("  {:<46} {llvms:<51} {ours}", situation.name));
-            if !right {
-                bad.push(format!("clang {version}: {}: {ours}", situation.name));
+            say(&format!("  {:<46} {:<51} {}", situation.name, llvms.line, ours.line));
+            if !ours.right {
+                bad.push(format!("clang {version}: {}: {}", situation.name, ours.line));
             }
+            cells.insert((index, version), [llvms.cell, ours.cell]);
         }
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+    check_document(&bench, &cells);
 }

@@ -7,6 +7,7 @@ use super::raw::Kind;
 use super::tools::{self, Llvm};
 use super::{FailureMode, Merge, Profile, gather};
 use crate::Outcome;
+use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,13 +29,13 @@ pub(crate) fn merge(
     mode: FailureMode,
 ) -> Result<Outcome, Diagnostic> {
     refuse_mixed_kinds(profiles)?;
-    let folder = Scratch::beside(output)?;
+    let folder = beside(output)?;
     let mut outcome = Outcome::default();
     let mut merged: Vec<PathBuf> = Vec::new();
     let mut newest = None;
     for (number, (llvm, files)) in groups(profiles, llvms)?.into_iter().enumerate() {
-        let into = folder.0.join(format!("{number}.profdata"));
-        let ran = tools::run(llvm, "llvm-profdata", &words(&files, &folder.0, &into, mode)?)?;
+        let into = folder.path().join(format!("{number}.profdata"));
+        let ran = tools::run(llvm, "llvm-profdata", &words(&files, folder.path(), &into, mode)?)?;
         outcome.problems.extend(tools::warnings(&ran));
         merged.push(into);
         newest = Some(llvm);
@@ -42,9 +43,9 @@ pub(crate) fn merge(
     let whole = match (&merged[..], newest) {
         ([one], _) => one.clone(),
         (several, Some(llvm)) => {
-            let into = folder.0.join("all.profdata");
+            let into = folder.path().join("all.profdata");
             let files: Vec<&Path> = several.iter().map(PathBuf::as_path).collect();
-            let ran = tools::run(llvm, "llvm-profdata", &words(&files, &folder.0, &into, mode)?)?;
+            let ran = tools::run(llvm, "llvm-profdata", &words(&files, folder.path(), &into, mode)?)?;
             outcome.problems.extend(tools::warnings(&ran));
             into
         }
@@ -117,34 +118,9 @@ fn refuse_mixed_kinds(profiles: &[Profile]) -> Result<(), Diagnostic> {
     Err(Diagnostic::error(codes::MALFORMED, what).in_file(&second.path).advise(advice))
 }
 
-/// A folder that goes away.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    /// Beside the output, so that it can be renamed.
-    fn beside(output: &Path) -> Result<Self, Diagnostic> {
-        let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Self::new(folder.join(format!(".{name}.{}", std::process::id())))
-    }
-
-    /// In the folder for temporary files.
-    pub(crate) fn temporary() -> Result<Self, Diagnostic> {
-        Self::new(std::env::temp_dir().join(format!("hotswap-profile-{}", std::process::id())))
-    }
-
-    fn new(path: PathBuf) -> Result<Self, Diagnostic> {
-        use std::os::unix::fs::DirBuilderExt;
-        let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(&path);
-        // Fails if somebody else made it.
-        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(cannot)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A file left behind in a folder for such files is no reason to fail.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A directory beside the output, so that what is made in it can be renamed.
+fn beside(output: &Path) -> Result<ScratchDirectory, Diagnostic> {
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    ScratchDirectory::new(parent, &format!(".{name}.hotswap-directory."))
 }

@@ -3,12 +3,13 @@
 //! llvm-cov reads coverage maps out of programs; those of device code lie in code objects inside the fat
 //! binary. They are written to a folder of their own and given to llvm-cov beside the program.
 
-use super::merge::{Scratch, merge};
+use super::merge::merge;
 use super::tools::{self, Llvm};
 use super::{Gathered, Report, gather};
 use crate::cli::Format;
 use crate::{Outcome, survey, text};
 use hotswap_bundle::ImageKind;
+use hotswap_files::ScratchDirectory;
 use hotswap_report::{Diagnostic, codes};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -28,17 +29,17 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
     let target = arguments.profiles.target.as_deref();
     let Gathered { profiles, problems } = gather(&arguments.files, &arguments.profiles)?;
     let llvms = tools::find(&arguments.profiles.llvm_bin)?;
-    let scratch = Scratch::temporary()?;
+    let scratch = ScratchDirectory::temporary("hotswap-profile.")?;
     let mut covered = Vec::new();
     for file in std::iter::once(&arguments.program).chain(&arguments.object) {
-        covered.extend(look_into(file, target, &scratch.0, covered.len())?);
+        covered.extend(look_into(file, target, scratch.path(), covered.len())?);
     }
     if covered.is_empty() {
         let what = "no code with a coverage map is in it";
         let advice = "compile and link with -fprofile-instr-generate -fcoverage-mapping, through hotswap-clang";
         return Err(Diagnostic::error(codes::NO_PROFILE, what).in_file(&arguments.program).advise(advice));
     }
-    let merged = scratch.0.join("merged.profdata");
+    let merged = scratch.path().join("merged.profdata");
     let mut outcome = merge(&profiles, &llvms, &merged, arguments.profiles.failure_mode)?;
     outcome.problems.splice(0..0, problems);
     let llvm = judge(&profiles, &llvms)?;

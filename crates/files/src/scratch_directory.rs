@@ -1,0 +1,123 @@
+//! Directories for the files of other tools, which cannot be unnamed: they go when their owner ends, and those of owners
+//! that were killed go when the next one is made.
+//!
+//! Invariants: whoever uses a directory holds a lock on it, which the system drops with the process; so nothing that is in
+//! use is removed, not even where the owner is in another container and its process number means nothing here. A directory
+//! of another user, a link or anything else of that name is left alone, and so is everything on a file system without locks.
+
+use hotswap_report::{Diagnostic, codes};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A directory that goes.
+#[derive(Debug)]
+pub struct ScratchDirectory {
+    directory: TempDir,
+    /// Holds the lock until the directory is gone; absent where it cannot be locked.
+    _lock: Option<File>,
+}
+
+impl ScratchDirectory {
+    /// Below `parent`, for this user alone. Its name begins with `prefix`, which no other file of `parent` may.
+    ///
+    /// # Errors
+    /// [`codes::CANNOT_WRITE`] with the parent.
+    pub fn new(parent: &Path, prefix: &str) -> Result<Self, Diagnostic> {
+        remove_abandoned(parent, prefix);
+        let made = (0..8).find_map(|_| make(parent, prefix).transpose());
+        let made = made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()));
+        made.map_err(|error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(parent))
+    }
+
+    /// In the directory for temporary files.
+    ///
+    /// # Errors
+    /// As [`ScratchDirectory::new`].
+    pub fn temporary(prefix: &str) -> Result<Self, Diagnostic> {
+        Self::new(&std::env::temp_dir(), prefix)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// `None` if another process took the new directory for an abandoned one before it was locked.
+fn make(parent: &Path, prefix: &str) -> io::Result<Option<ScratchDirectory>> {
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    let directory = tempfile::Builder::new().prefix(prefix).permissions(private).tempdir_in(parent)?;
+    let lock = open(directory.path()).ok().filter(|file| flock(file, FlockOperation::LockShared).is_ok());
+    let is_there = directory.path().exists();
+    Ok(is_there.then_some(ScratchDirectory { directory, _lock: lock }))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?.into())
+}
+
+/// Removes the directories of that prefix that are this user's and that nobody holds a lock on.
+fn remove_abandoned(parent: &Path, prefix: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
+            continue;
+        }
+        let Ok(directory) = open(&entry.path()) else { continue };
+        let is_ours = directory.metadata().is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw());
+        if is_ours && flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // What cannot be removed stays for the next run.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    const PREFIX: &str = "hotswap-test.";
+
+    fn names(parent: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(parent).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_directory_in_use_stays_and_an_abandoned_one_goes() {
+        let parent = tempfile::tempdir().unwrap();
+        let used = ScratchDirectory::new(parent.path(), PREFIX).unwrap();
+        assert_eq!(fs::metadata(used.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let abandoned = parent.path().join("hotswap-test.old");
+        fs::create_dir(&abandoned).unwrap();
+        fs::write(abandoned.join("lto.o"), "code").unwrap();
+        for other in ["hotswap-other.old", "mine"] {
+            fs::create_dir(parent.path().join(other)).unwrap();
+        }
+        fs::write(parent.path().join("hotswap-test.file"), "").unwrap();
+        symlink(parent.path().join("mine"), parent.path().join("hotswap-test.link")).unwrap();
+        let second = ScratchDirectory::new(parent.path(), PREFIX).unwrap();
+        assert!(used.path().exists() && second.path().exists() && !abandoned.exists());
+        drop((used, second));
+        assert_eq!(names(parent.path()), ["hotswap-other.old", "hotswap-test.file", "hotswap-test.link", "mine"]);
+    }
+
+    #[test]
+    fn processes_that_begin_at_once_take_nothing_from_one_another() {
+        let parent = tempfile::tempdir().unwrap();
+        crate::on_all_cores(64, |_| {
+            for _ in 0..50 {
+                let directory = ScratchDirectory::new(parent.path(), PREFIX).unwrap();
+                fs::write(directory.path().join("file"), "").unwrap();
+            }
+        });
+        assert_eq!(names(parent.path()), [""; 0]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Work on several cores that is also done where the system gives no more threads: a limit of processes, or a filter of
+//! system calls that is older than `clone3`.
+//!
+//! Invariant: a thread that cannot be had costs time alone.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
+
+/// The results of `work` for each number below `count`, in order, from all cores; the calling thread is one of the workers.
+///
+/// # Panics
+/// Where `work` does.
+pub fn on_all_cores<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let made: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));
+    let take = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return;
+            }
+            let result = work(index);
+            made.lock().expect("nothing panics under the lock").push((index, result));
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(count);
+    thread::scope(|scope| {
+        let more = || Builder::new().spawn_scoped(scope, take).is_ok();
+        (1..workers).all(|_| more());
+        take();
+    });
+    let mut made = made.into_inner().expect("nothing panics under the lock");
+    made.sort_by_key(|(index, _)| *index);
+    made.into_iter().map(|(_, result)| result).collect()
+}
+
+/// A task that runs while its caller does something else, or, where there is no thread for it, when its result is wanted.
+#[derive(Debug)]
+pub enum BackgroundTask<'scope, T, W> {
+    /// On a thread of its own.
+    Running(ScopedJoinHandle<'scope, T>),
+    /// Not begun.
+    Deferred(&'scope W),
+}
+
+impl<'scope, T: Send + 'scope, W: Fn() -> T + Sync> BackgroundTask<'scope, T, W> {
+    /// Begins it.
+    pub fn start(scope: &'scope Scope<'scope, '_>, work: &'scope W) -> Self {
+        Builder::new().spawn_scoped(scope, work).map_or(Self::Deferred(work), Self::Running)
+    }
+
+    /// Its result.
+    ///
+    /// # Errors
+    /// The payload of its panic, where it ran on a thread.
+    pub fn finish(self) -> thread::Result<T> {
+        match self {
+            Self::Running(thread) => thread.join(),
+            Self::Deferred(work) => Ok(work()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order() {
+        assert_eq!(on_all_cores(1000, |index| index * 2), (0..1000).map(|index| index * 2).collect::<Vec<_>>());
+        assert_eq!(on_all_cores(0, |index| index), [0_usize; 0]);
+    }
+
+    #[test]
+    fn a_deferred_task_gives_the_same_result() {
+        let work = || 7;
+        thread::scope(|scope| {
+            assert_eq!(BackgroundTask::start(scope, &work).finish().unwrap(), 7);
+            assert_eq!(BackgroundTask::Deferred(&work).finish().unwrap(), 7);
+        });
+    }
+}

@@ -1,0 +1,59 @@
+//! Mapped inputs that another process makes shorter.
+//!
+//! Reading a page behind the new end raises SIGBUS, as in every program that maps its inputs. Reading whole files instead
+//! would take their size in memory, and looking at the size again leaves the moment between look and read; so the signal
+//! is made an error of ours. Outputs are safe: they are renamed into place when they are complete.
+//!
+//! Absent on purpose: going on after it, and files that are written to without becoming shorter.
+
+use hotswap_report::{Diagnostic, codes};
+use signal_hook::consts::SIGBUS;
+
+/// From now on SIGBUS ends the process with one line, `PROGRAM: error: …`, and the exit code of [`codes::CANNOT_READ`].
+#[allow(unsafe_code, reason = "a handler that may not return can only be registered by an unsafe function")]
+pub fn end_on_truncated_input(program: &str) {
+    let what = "a file became shorter while it was read, or its disk failed (SIGBUS)";
+    let error =
+        Diagnostic::error(codes::CANNOT_READ, what).advise("run the command again when nothing writes its inputs");
+    let line = format!("{program}: {error}\n");
+    let end = move || {
+        // There is no other place where a failure could be told.
+        let _ = rustix::io::write(std::io::stderr(), line.as_bytes());
+        signal_hook::low_level::exit(codes::CANNOT_READ.exit.into());
+    };
+    // SAFETY: a handler may do what is async-signal-safe. This one makes two system calls, `write` (of a string that was
+    // made before, to a descriptor and not through the locked `Stderr`) and `_exit`; it takes no memory and no lock, and
+    // does not return to the read that failed.
+    let registered = unsafe { signal_hook::low_level::register(SIGBUS, end) };
+    // Where the system refuses, the signal ends the process as it does without a handler.
+    drop(registered);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::process::Command;
+
+    /// Runs itself again: the child ends.
+    #[test]
+    fn a_truncated_input_is_an_error() {
+        const CHILD: &str = "HOTSWAP_TEST_TRUNCATED";
+        if let Some(path) = std::env::var_os(CHILD) {
+            let path = std::path::Path::new(&path);
+            end_on_truncated_input("hotswap");
+            let input = crate::open(path).unwrap();
+            File::options().write(true).open(path).unwrap().set_len(0).unwrap();
+            unreachable!("there is no byte {}", input[100_000]);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("in");
+        std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let child = child.args(["--exact", "truncated::tests::a_truncated_input_is_an_error", "--nocapture"]);
+        let ended = child.env(CHILD, &path).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(codes::CANNOT_READ.exit.into()), "{said}");
+        assert!(said.starts_with("hotswap: error: [HS0501] ") && said.lines().count() == 1, "{said}");
+    }
+}
