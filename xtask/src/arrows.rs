@@ -14,11 +14,13 @@ pub(crate) const ALLOWED: &[Row] = &[
     ("hotswap-compat", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     // What others may link against: plain C types, nothing of ours.
     ("hotswap-family-abi", &[]),
+    // The table that families, engine and check ask.
+    ("hotswap-hazards", &["hotswap-isa"]),
     ("hotswap-families", &["hotswap-report", "hotswap-plan", "hotswap-targets", "hotswap-code-object", "hotswap-isa",
-                           "hotswap-family-abi"]),
+                           "hotswap-family-abi", "hotswap-hazards"]),
     ("hotswap-rewrite", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program"]),
     ("hotswap-adapt", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-families",
-                        "hotswap-program", "hotswap-rewrite"]),
+                        "hotswap-hazards", "hotswap-program", "hotswap-rewrite"]),
     ("hotswap-pipeline", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                            "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",

@@ -13,19 +13,16 @@
 //! `s_delay_alu` around an insertion (the engine's: it moves their members), and text.
 
 mod flow;
-mod hazard;
 mod lookback;
 pub(crate) mod scaled;
 mod sequence;
 mod site;
 
 pub use flow::{Block, Code, Flow, Insertion};
-pub use hazard::{Hazard, Near, Spacing, Touch};
 pub use lookback::{Writers, alignment, last_writer};
 pub use sequence::Sequence;
 pub use site::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
 
-pub(crate) use hazard::counts;
 pub(crate) use sequence::{cannot_encode, no_operation, wait_for_vector_results};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 

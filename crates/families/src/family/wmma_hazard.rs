@@ -1,15 +1,14 @@
 //! `wmma_hazard`: distances between matrix instructions and what touches their registers.
 //!
-//! The target needs more vector instructions between them than the source did ([`Spacing`](crate::code::Spacing)). Missing
+//! The target needs more vector instructions between them than the source did ([`RULES`](hotswap_hazards::RULES)). Missing
 //! ones become `v_nop`. Distances are counted over every path: a state holds for each matrix instruction that can still
 //! matter the fewest instructions since it; where paths meet, the fewer count. Where execution goes to code that is not
 //! known (calls, returns), everything that can still matter is waited out.
 
-use crate::code::{
-    Block, Flow, FunctionFamily, Hazard, Insertion, Near, Refusal, Spacing, Touch, counts, no_operation,
-};
+use crate::code::{Block, Flow, FunctionFamily, Insertion, Refusal, no_operation};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
+use hotswap_hazards::{Hazard, Near, Touch, counts, is_xdl};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Entry, Flag, Inst};
 use std::collections::VecDeque;
@@ -21,7 +20,7 @@ use std::ops::Range;
 fn hotswap_register_wmma_hazard_patch(registry: &mut Registry) {
     registry.bind(
         slot::WMMA_HAZARD,
-        Apply::Function(FunctionFamily { entries: is_matrix, concerns: needs_distance, insertions }),
+        Apply::Function(FunctionFamily { entries: is_matrix, concerns: is_xdl, insertions }),
     );
 }
 
@@ -44,10 +43,6 @@ fn insertions(flow: &Flow<'_>) -> Result<Vec<Insertion>, Refusal> {
 
 fn is_matrix(entry: Entry) -> bool {
     entry.is(Flag::Wmma) || entry.is(Flag::Swmmac)
-}
-
-fn needs_distance(inst: &Inst) -> bool {
-    Spacing::after(inst).is_some()
 }
 
 /// A matrix instruction: its number in the block, its registers, and the bank mode behind it.

@@ -1,17 +1,14 @@
-//! How far apart matrix and vector instructions must stand: the table and the rule.
+//! Matrix instructions: the registers that others must keep away from, and how far.
 //!
-//! The numbers are those of LLVM's hazard recognizer for this stepping (category by latency, "requirements for WMMA data
-//! hazards"): vector instructions between a matrix instruction and the first vector instruction that reads its result
-//! or writes any of its registers, and the first matrix instruction that reads its result as A, B or index. LLVM 24 for
-//! `gfx1250-strict` puts the same distances in (see the tests).
-//!
-//! Invariants: a row says no less than LLVM; what has no row needs no distance.
+//! Invariants: the registers are those that the operands name, under the bank mode before the instruction; a bank that is
+//! not known stands for all of them.
 
+use crate::class::InstClass;
+use crate::table::{Requirement, rules};
 use hotswap_isa::bank::{Role, VgprBanks};
 use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_isa::{Entry, Flag, Inst, Isa, Name, Value};
-use std::sync::OnceLock;
+use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 
 /// Vector instructions that must stand between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,82 +19,35 @@ pub struct Spacing {
     pub matrix: u8,
 }
 
-/// Which operands of `v_wmma_*_f8f6f4` a row is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Formats {
-    Any,
-    /// A or B has 8 bits an element.
-    EightBit,
-}
-
-struct Row {
-    prefix: &'static str,
-    part: &'static str,
-    formats: Formats,
-    spacing: Spacing,
-}
-
-const fn row(prefix: &'static str, part: &'static str, formats: Formats, vector: u8) -> Row {
-    Row { prefix, part, formats, spacing: Spacing { vector, matrix: vector + 1 } }
-}
-
-/// The first row counts that fits.
-const ROWS: &[Row] = &[
-    // Not done by the matrix unit that runs beside the vector unit.
-    Row {
-        prefix: "v_wmma_",
-        part: "_f32_16x16x4_f32",
-        formats: Formats::Any,
-        spacing: Spacing { vector: 0, matrix: 0 },
-    },
-    row("v_wmma_", "_f8f6f4", Formats::EightBit, 8),
-    row("v_wmma_", "_f8f6f4", Formats::Any, 4),
-    row("v_wmma_", "_iu8", Formats::Any, 8),
-    row("v_wmma_", "", Formats::Any, 4),
-    row("v_swmmac_", "_iu8", Formats::Any, 4),
-    row("v_swmmac_", "", Formats::Any, 2),
-];
-
 impl Spacing {
-    /// What a matrix instruction needs behind it; `None` for all others.
-    pub fn after(inst: &Inst) -> Option<Self> {
+    /// The distances that the table asks after a matrix instruction on `isa`; `None` for all others.
+    #[must_use]
+    pub fn after(inst: &Inst, isa: Isa) -> Option<Self> {
         if !is_matrix(inst) {
             return None;
         }
-        let row = rows(inst.entry()).iter().find(|row| row.formats.fit(inst))?;
-        Some(row.spacing).filter(|spacing| spacing.matrix > 0)
+        let mut spacing = Self { vector: 0, matrix: 0 };
+        for rule in rules(isa).filter(|rule| rule.producer.contains(inst, isa)) {
+            match (rule.consumer, rule.requirement) {
+                (InstClass::VectorBesideMatrix, Requirement::VectorInsts(count)) => spacing.vector = count,
+                (InstClass::Matrix, Requirement::VectorInsts(count)) => spacing.matrix = count,
+                _ => {}
+            }
+        }
+        Some(spacing).filter(|spacing| spacing.matrix > 0)
     }
 }
 
-/// The rows that fit a line of the tables by its name. There are few lines and many instructions, so names are looked at
-/// once.
-fn rows(entry: Entry) -> &'static [&'static Row] {
-    static INDEX: OnceLock<Vec<Vec<&'static Row>>> = OnceLock::new();
-    let of = |entry: Entry| {
-        let name = entry.mnemonic();
-        let fits = |row: &&Row| name.starts_with(row.prefix) && name.contains(row.part);
-        ROWS.iter().filter(fits).collect::<Vec<_>>()
-    };
-    let index = INDEX.get_or_init(|| Entry::all().map(of).collect());
-    index.get(usize::from(entry.id())).map_or(&[], |rows| rows)
-}
-
-impl Formats {
-    fn fit(self, inst: &Inst) -> bool {
-        /// Numbers of the formats from which on elements have fewer than 8 bits.
-        const SIX_BIT: u64 = 2;
-        let small = |name| inst.raw(name).unwrap_or(0) >= SIX_BIT;
-        self == Self::Any || !(small(Name::MatrixAFmt) && small(Name::MatrixBFmt))
-    }
-}
-
-/// Whether it is a matrix instruction.
-pub(crate) fn is_matrix(inst: &Inst) -> bool {
+/// Whether an instruction is a matrix instruction.
+#[must_use]
+pub fn is_matrix(inst: &Inst) -> bool {
     inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
 }
 
-/// Whether it counts as one of the instructions between.
-pub(crate) fn counts(inst: &Inst) -> bool {
+/// Whether an instruction counts as one of those that must stand between: it is of the vector unit and no memory
+/// instruction (LLVM counts `isVALU`).
+#[must_use]
+pub fn counts(inst: &Inst) -> bool {
     let entry = inst.entry();
     let memory = [
         Flag::Ds,
@@ -206,7 +156,7 @@ const MOST: usize = 5;
 impl Hazard {
     /// What a matrix instruction leaves behind.
     pub fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
-        let spacing = Spacing::after(inst)?;
+        let spacing = Spacing::after(inst, isa)?;
         let registers = [Stretch::default(); MOST];
         let mut hazard = Self { spacing, registers, count: 0, results: 0, inputs: 0, near: Near::default(), read: 0 };
         named(inst, isa, banks, |name, stretch| hazard.add(name == Name::Vdst, is_input(inst, name), stretch));

@@ -1,0 +1,98 @@
+//! Whether a row of the table is about two given instructions.
+
+use crate::class::InstClass;
+use crate::table::{HazardRule, Overlap, Requirement, rules};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::{Flag, Inst, Isa};
+
+/// An instruction with the bank mode before it.
+#[derive(Debug, Clone, Copy)]
+pub struct Placed<'a> {
+    /// The instruction.
+    pub inst: &'a Inst,
+    /// The bank mode before it.
+    pub banks: VgprBanks,
+}
+
+impl HazardRule {
+    /// Whether both instructions are of the row's classes and their registers meet as it says.
+    ///
+    /// Rows of matrix instructions are judged by [`Hazard`](crate::Hazard), which knows which operands count.
+    #[must_use]
+    pub fn is_about(&self, isa: Isa, producer: Placed<'_>, consumer: Placed<'_>) -> bool {
+        self.producer.contains(producer.inst, isa)
+            && self.consumer.contains(consumer.inst, isa)
+            && overlaps(self.overlap, isa, producer, consumer)
+    }
+}
+
+impl Placed<'_> {
+    /// How many vector instructions must stand between this transcendental instruction and a later instruction, all
+    /// others aside.
+    #[must_use]
+    pub fn trans_distance(self, isa: Isa, later: Placed<'_>) -> u8 {
+        if !self.inst.is(Flag::Trans) {
+            return 0;
+        }
+        let asked = rules(isa).filter(|rule| rule.producer == InstClass::Trans && rule.is_about(isa, self, later));
+        asked.map(|rule| rule.requirement.vector_insts()).max().unwrap_or(0)
+    }
+
+    /// The explicit operands that are registers: whether each is written, and the register; in each bank that it may
+    /// be in.
+    fn registers(self, isa: Isa) -> Vec<(bool, Reg)> {
+        let mut found = Vec::with_capacity(6);
+        self.inst.visit(isa, |effect| {
+            if effect.is_none() || effect.slot().is_none() {
+                return;
+            }
+            let reg = Reg { half: None, ..effect.reg() };
+            match self.banks.resolve(reg, effect.role()) {
+                Some(reg) => found.push((effect.written(), reg)),
+                None => found.extend((0..BANKS).map(|bank| (effect.written(), in_bank(reg, bank)))),
+            }
+        });
+        found
+    }
+}
+
+/// Banks of vector registers, and registers of one.
+const BANKS: u16 = 4;
+const BANK: u16 = 256;
+
+fn in_bank(reg: Reg, bank: u16) -> Reg {
+    Reg { index: reg.index + BANK * bank, ..reg }
+}
+
+fn overlaps(overlap: Overlap, isa: Isa, producer: Placed<'_>, consumer: Placed<'_>) -> bool {
+    if overlap == Overlap::NONE {
+        return true;
+    }
+    let (earlier, later) = (producer.registers(isa), consumer.registers(isa));
+    let counts = |first: bool, second: bool| match (first, second) {
+        (true, false) => overlap.read_after_write,
+        (false, true) => overlap.write_after_read,
+        (true, true) => overlap.write_after_write,
+        (false, false) => false,
+    };
+    let meet =
+        |(first, one): &(bool, Reg)| later.iter().any(|(second, other)| counts(*first, *second) && meets(*one, *other));
+    earlier.iter().any(meet)
+}
+
+fn meets(one: Reg, other: Reg) -> bool {
+    let end = |reg: Reg| reg.index + u16::from(reg.count);
+    one.file == other.file && one.file != RegFile::Ttmp && one.index < end(other) && other.index < end(one)
+}
+
+impl Requirement {
+    /// The distance in vector instructions, 0 where something else is asked.
+    #[must_use]
+    pub fn vector_insts(self) -> u8 {
+        match self {
+            Self::VectorInsts(count) => count,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The table.
+//!
+//! Numbers and decisions were verified with LLVM 24 (`llc -run-pass=post-RA-hazard-rec -mcpu=gfx1250-strict` over MIR);
+//! `tests/rewrite-exam` asks it again for everything that families make. "LLVM 24" below is the snapshot of 2026-10-25.
+//!
+//! | asked of LLVM 24 | its answer, the same for gfx1250 and gfx1250-strict |
+//! |---|---|
+//! | `v_exp v1, v2`; `v_mov v2` or `v_mov v3, v1` | one `v_nop`; `s_nop` and scalar instructions between do not count |
+//! | `v_exp v1, v2`; `v_mov v1`, `v_exp v2`, or a load into v2 | nothing |
+//! | s102 written; `s_mov s0, src_flat_scratch_base_lo` | `s_wait_alu` with VA_SDST and SA_SDST 0 |
+//! | `v_readfirstlane s4`; `s_mov s5, s4`; `v_cmp s4`; `v_cndmask … s4` | nothing |
+//! | `v_perm_pk16_b4_u4`, then anything but a plain vector instruction of 32 bits | one `v_nop` |
+//! | `s_setreg` of MODE behind vector instructions | nothing (LLVM 23: two `v_nop`) |
+//!
+//! Not in the table: the compare that writes EXEC before a `v_permlane` (no family writes EXEC, and what replaces a vector
+//! instruction contains one that is no `v_nop`); the waits around `ds_atomic_async_barrier_arrive_b64` (they stand
+//! right beside it, and nothing is put between).
+
+use crate::class::InstClass;
+use hotswap_isa::{Feature, Isa};
+
+/// A stepping, or a processor of its own, with these hazards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stepping {
+    /// gfx1250, the second stepping (B0).
+    Gfx1250,
+    /// gfx1250-strict, the first stepping (A0).
+    Gfx1250Strict,
+    /// gfx1251.
+    Gfx1251,
+}
+
+impl Stepping {
+    /// The one of a target; `None` for processors that are not in the table.
+    #[must_use]
+    pub fn of(isa: Isa) -> Option<Self> {
+        if !isa.has(Feature::Gfx1250Insts) {
+            None
+        } else if isa.has(Feature::Gfx1250Strict) {
+            Some(Self::Gfx1250Strict)
+        } else if isa.has(Feature::Gfx1251GemmInsts) {
+            Some(Self::Gfx1251)
+        } else {
+            Some(Self::Gfx1250)
+        }
+    }
+}
+
+/// How the registers of producer and consumer must meet for the hazard to exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overlap {
+    /// The consumer reads what the producer writes.
+    pub read_after_write: bool,
+    /// The consumer writes what the producer reads.
+    pub write_after_read: bool,
+    /// Both write it.
+    pub write_after_write: bool,
+}
+
+impl Overlap {
+    /// The classes alone say it.
+    pub const NONE: Self = Self::new(false, false, false);
+    const RAW: Self = Self::new(true, false, false);
+    const WAR: Self = Self::new(false, true, false);
+    const ALL: Self = Self::new(true, true, true);
+
+    const fn new(read_after_write: bool, write_after_read: bool, write_after_write: bool) -> Self {
+        Self { read_after_write, write_after_read, write_after_write }
+    }
+}
+
+/// What must stand between the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    /// So many vector instructions ([`InstClass::Vector`]) that meet neither.
+    VectorInsts(u8),
+    /// The next instruction must be a plain vector instruction of 32 bits without DPP, or `v_nop`.
+    VectorInstNext,
+    /// `v_nop`s alone count, so many right before the consumer.
+    VectorNops(u8),
+    /// A scalar instruction, such as `s_nop`.
+    ScalarInst,
+    /// An `s_wait_alu` in which these bits are 0. The hazard expires after `expires` writes of scalar registers, if that
+    /// is not 0.
+    WaitAlu {
+        /// Bits of the immediate.
+        fields: u16,
+        /// Writes of scalar registers that end the hazard as well.
+        expires: u8,
+    },
+    /// A wait for 0 of the counters that the producer raises ([`hotswap_isa::Inst::counters`]).
+    WaitCounters,
+    /// `s_wait_xcnt 0`.
+    WaitXcnt,
+    /// Nothing helps; the form must not be made.
+    Never,
+}
+
+/// Fields of the immediate of `s_wait_alu`, as masks.
+pub mod wait_alu {
+    /// Scalar registers that scalar instructions write.
+    pub const SA_SDST: u16 = 0x0001;
+    /// VCC that vector instructions write.
+    pub const VA_VCC: u16 = 0x0002;
+    /// Sources of vector memory instructions.
+    pub const VM_VSRC: u16 = 0x001c;
+    /// Scalar registers that vector instructions write.
+    pub const VA_SDST: u16 = 0x0e00;
+    /// Vector registers that vector instructions write.
+    pub const VA_VDST: u16 = 0xf000;
+    /// The immediate that waits for nothing.
+    pub const NOTHING: u16 = 0xff9f;
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct HazardRule {
+    /// Its name, for messages and tests.
+    pub name: &'static str,
+    /// The earlier instruction.
+    pub producer: InstClass,
+    /// The later instruction.
+    pub consumer: InstClass,
+    /// Registers that must meet.
+    pub overlap: Overlap,
+    /// What must stand between.
+    pub requirement: Requirement,
+    /// Where it holds.
+    pub steppings: &'static [Stepping],
+    /// It only holds where the program keeps vector instructions apart itself (SCHED_MODE).
+    pub managed_only: bool,
+    /// Where the fact comes from.
+    pub source: &'static str,
+}
+
+/// The rows of a target.
+pub fn rules(isa: Isa) -> impl Iterator<Item = &'static HazardRule> {
+    let stepping = Stepping::of(isa);
+    RULES.iter().filter(move |rule| stepping.is_some_and(|stepping| rule.steppings.contains(&stepping)))
+}
+
+const ALL: &[Stepping] = &[Stepping::Gfx1250, Stepping::Gfx1250Strict, Stepping::Gfx1251];
+const STRICT: &[Stepping] = &[Stepping::Gfx1250Strict];
+
+const fn row(
+    name: &'static str,
+    (producer, consumer): (InstClass, InstClass),
+    overlap: Overlap,
+    requirement: Requirement,
+    steppings: &'static [Stepping],
+    source: &'static str,
+) -> HazardRule {
+    HazardRule { name, producer, consumer, overlap, requirement, steppings, managed_only: false, source }
+}
+
+const MATRIX: &str = "LLVM GCNHazardRecognizer::checkWMMACoexecutionHazards (#149865, #183573, #186269), \
+    feature wmma-coexecution-hazards; latencies of gfx1250-strict";
+const TRANS: &str =
+    "LLVM GCNHazardRecognizer::fixVALUTransCoexecutionHazards (#149024), feature trans-coexecution-hazard";
+const SCRATCH: &str = "LLVM GCNHazardRecognizer::fixScratchBaseForwardingHazard";
+
+/// Vector and matrix consumers of one class of matrix instructions. The vector one may neither read or write the result
+/// nor write A, B or the index; the matrix one may not read the result as A, B or index. C may follow at once.
+const fn matrix(names: [&'static str; 2], producer: InstClass, vector: u8) -> [HazardRule; 2] {
+    let (near, far) = (Requirement::VectorInsts(vector), Requirement::VectorInsts(vector + 1));
+    [
+        row(names[0], (producer, InstClass::VectorBesideMatrix), Overlap::ALL, near, STRICT, MATRIX),
+        row(names[1], (producer, InstClass::Matrix), Overlap::RAW, far, STRICT, MATRIX),
+    ]
+}
+
+const DENSE: [HazardRule; 2] = matrix(["wmma-vector", "wmma-wmma"], InstClass::MatrixDense, 4);
+const DENSE_INTEGER: [HazardRule; 2] = matrix(["wmma-iu8-vector", "wmma-iu8-wmma"], InstClass::MatrixDenseInteger, 8);
+const DENSE_EIGHT_BIT: [HazardRule; 2] = matrix(["wmma-f8-vector", "wmma-f8-wmma"], InstClass::MatrixDenseEightBit, 8);
+const SPARSE: [HazardRule; 2] = matrix(["swmmac-vector", "swmmac-wmma"], InstClass::MatrixSparse, 2);
+const SPARSE_INTEGER: [HazardRule; 2] =
+    matrix(["swmmac-iu8-vector", "swmmac-iu8-wmma"], InstClass::MatrixSparseInteger, 4);
+
+/// The rows. For matrix instructions those of gfx1250-strict alone: HotSwap makes no code for the second stepping, where
+/// three classes need less (`fp8` of K = 64 and `f4` with `f4` 1, `f8f6f4` with eight bits 4).
+pub const RULES: &[HazardRule] = &[
+    DENSE[0],
+    DENSE[1],
+    DENSE_INTEGER[0],
+    DENSE_INTEGER[1],
+    DENSE_EIGHT_BIT[0],
+    DENSE_EIGHT_BIT[1],
+    SPARSE[0],
+    SPARSE[1],
+    SPARSE_INTEGER[0],
+    SPARSE_INTEGER[1],
+    // A transcendental instruction takes two cycles beside the vector unit; its result and its sources are the next
+    // vector instruction's only after one more has gone by. Scalar instructions and waits do not count.
+    row(
+        "trans-use",
+        (InstClass::Trans, InstClass::VectorBesideTrans),
+        Overlap::RAW,
+        Requirement::VectorInsts(1),
+        ALL,
+        TRANS,
+    ),
+    row(
+        "trans-war",
+        (InstClass::Trans, InstClass::VectorBesideTrans),
+        Overlap::WAR,
+        Requirement::VectorInsts(1),
+        ALL,
+        TRANS,
+    ),
+    // The source reads s102 and s103 past the register file's forwarding. LLVM counts ten writes of scalar registers.
+    // Decision: families never borrow these two registers, so new code cannot be a producer.
+    row(
+        "scratch-base-lo",
+        (InstClass::WritesScratchBaseLo, InstClass::ReadsScratchBaseLo),
+        Overlap::NONE,
+        SCRATCH_WAIT,
+        ALL,
+        SCRATCH,
+    ),
+    row(
+        "scratch-base-hi",
+        (InstClass::WritesScratchBaseHi, InstClass::ReadsScratchBaseHi),
+        Overlap::NONE,
+        SCRATCH_WAIT,
+        ALL,
+        SCRATCH,
+    ),
+    // LLVM 24 has it for both steppings (feature vperm-pk16-hazard): safe are vector instructions of 32 bits that are
+    // neither DPP nor of several passes (not f64, 64-bit shifts and moves, v_mul_lo), TRANS, compares, readlanes, packed
+    // 32-bit floats among them; all else, the end of the block included, gets a v_nop. Decision: new code right behind
+    // such an instruction begins with a v_nop, whatever it is. What stands behind one in code that stays is not looked at:
+    // compilers before LLVM 24 do not know the hazard, and gfx1250 has it as well, so rewriting does not add it.
+    row(
+        "perm-pk16-next",
+        (InstClass::PermPk16, InstClass::Any),
+        Overlap::NONE,
+        Requirement::VectorInstNext,
+        ALL,
+        "LLVM #214406, feature vperm-pk16-hazard",
+    ),
+    // A VOPD3 whose first half has 64 bits reads a wrong value for a vector source of the second half that is the last
+    // register of the wave. LLVM 24 has it for both steppings (#224741) and does not form such pairs. Decision: no family
+    // makes a VOPD3, and none gives one a vector register (flat_scratch_base gives scalar ones only); a kernel that gets
+    // more registers has a later last one, which its old code does not name. So rewriting can only take the hazard away.
+    row(
+        "vopd3-f64-last-vgpr",
+        (InstClass::DualDouble, InstClass::Any),
+        Overlap::NONE,
+        Requirement::Never,
+        ALL,
+        "LLVM #224741, feature vopd3-f64-opy-src-hazard (checkVOPDRegConstraints)",
+    ),
+    // The hardware keeps these apart itself (LLVM #150344 switches the mitigation off for gfx1250) unless SCHED_MODE says
+    // that the program does.
+    HazardRule {
+        managed_only: true,
+        ..row(
+            "vector-sgpr-read",
+            (InstClass::VectorWritesScalar, InstClass::Any),
+            Overlap::RAW,
+            Requirement::WaitAlu { fields: wait_alu::VA_SDST | wait_alu::VA_VCC, expires: 0 },
+            ALL,
+            "LLVM #150344; SIInsertWaitcnts in expert scheduling mode",
+        )
+    },
+    HazardRule {
+        managed_only: true,
+        ..row(
+            "scalar-sgpr-read",
+            (InstClass::ScalarWritesScalar, InstClass::Vector),
+            Overlap::RAW,
+            Requirement::WaitAlu { fields: wait_alu::SA_SDST, expires: 0 },
+            ALL,
+            "LLVM #150344; SIInsertWaitcnts in expert scheduling mode",
+        )
+    },
+    // LLVM 23 and AMD's translator put two v_nop before a write of MODE for the first stepping, LLVM 24 none.
+    row(
+        "mode-write",
+        (InstClass::Vector, InstClass::SetsMode),
+        Overlap::NONE,
+        Requirement::VectorNops(2),
+        STRICT,
+        "LLVM 23 GCNHazardRecognizer::fixSetRegMode",
+    ),
+    row(
+        "mode-write-banks",
+        (InstClass::SetsMode, InstClass::SetsBanks),
+        Overlap::NONE,
+        Requirement::ScalarInst,
+        ALL,
+        "LLVM #184904: s_set_vgpr_msb right behind s_setreg of MODE is dropped",
+    ),
+    // Registers that are named in a site as well as registers that are borrowed: what writes them later than the new code
+    // does must be waited for, whoever names them.
+    row(
+        "load-outstanding",
+        (InstClass::Load, InstClass::Any),
+        Overlap::new(true, false, true),
+        Requirement::WaitCounters,
+        ALL,
+        "LLVM SIInsertWaitcnts",
+    ),
+    row(
+        "replay",
+        (InstClass::Replayed, InstClass::Any),
+        Overlap::WAR,
+        Requirement::WaitXcnt,
+        ALL,
+        "LLVM SIInsertWaitcnts (X_CNT): an instruction that is issued again reads its sources again",
+    ),
+];
+
+const SCRATCH_WAIT: Requirement = Requirement::WaitAlu { fields: wait_alu::VA_SDST | wait_alu::SA_SDST, expires: 10 };
