@@ -16,7 +16,7 @@ pub struct Rule {
 
 macro_rules! rules {
     ($($name:ident = $id:literal, $original:literal, $summary:literal;)*) => {
-        $(#[doc = $summary] pub static $name: Rule = Rule { id: $id, needs_original: $original, summary: $summary };)*
+        $(#[doc = $summary] pub(crate) static $name: Rule = Rule { id: $id, needs_original: $original, summary: $summary };)*
         /// Every rule.
         pub static RULES: &[&Rule] = &[$(&$name),*];
     };

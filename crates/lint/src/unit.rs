@@ -2,7 +2,7 @@
 
 use crate::returned;
 use hotswap_code_object::image::Image;
-use hotswap_code_object::{CodeObject, Kind};
+use hotswap_code_object::CodeObject;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{BankMap, Live, Liveness, Program, Source, Summaries};
@@ -15,7 +15,6 @@ pub(crate) struct Unit<'a> {
     /// Number of the section in the file's table.
     pub(crate) number: usize,
     pub(crate) name: String,
-    pub(crate) is_linked: bool,
     pub(crate) program: Program<'a>,
     /// Bank modes, if functions that are called begin and end in mode 0.
     pub(crate) banks: BankMap,
@@ -36,9 +35,8 @@ impl<'a> Unit<'a> {
             let Some((number, part)) = parts.iter().find(own) else { continue };
             let program = Program::build(source);
             let banks = BankMap::by_convention(&program);
-            let is_linked = object.kind() == Kind::Linked;
             let summaries = OnceLock::new();
-            units.push(Self { number: *number, name: part.name.to_owned(), is_linked, program, banks, summaries });
+            units.push(Self { number: *number, name: part.name.to_owned(), program, banks, summaries });
         }
         Ok(units)
     }
