@@ -28,8 +28,7 @@ const ROWS: Range<usize> = 60..62;
 /// The content of the certificate's note, if the code object has one.
 #[must_use]
 pub fn certificate_note(data: &[u8]) -> Option<&[u8]> {
-    let (_, row) = last(data)?;
-    content(data, row)
+    rows(data)?.iter().rev().find_map(|row| content(data, row))
 }
 
 /// The file with that certificate as its last section, in the place of the one that it had; `None` where the section table
@@ -74,13 +73,19 @@ pub fn with_certificate(data: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// All rows, and the last one, of a table that ends the file.
-fn last(data: &[u8]) -> Option<(&[SectionHeader64<LE>], &SectionHeader64<LE>)> {
+/// The section table.
+fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
     let header = header(data)?;
     let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
-    let table = data.get(at..).filter(|table| at > 0 && table.len() == count * ROW)?;
-    let (rows, _) = slice_from_bytes::<SectionHeader64<LE>>(table, count).ok()?;
-    Some((rows, rows.last()?))
+    let table = data.get(at..).filter(|_| at > 0)?;
+    slice_from_bytes::<SectionHeader64<LE>>(table, count).ok().map(|(rows, _)| rows)
+}
+
+/// All rows, and the last one, of a table that ends the file.
+fn last(data: &[u8]) -> Option<(&[SectionHeader64<LE>], &SectionHeader64<LE>)> {
+    let rows = rows(data)?;
+    let at = usize::try_from(header(data)?.e_shoff.get(LE)).ok()?;
+    (data.len() - at == rows.len() * ROW).then_some((rows, rows.last()?))
 }
 
 fn content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {

@@ -38,6 +38,7 @@ rules! {
     CERTIFICATE = "certificate", true, "the certificate fits both files";
     UNCHANGED = "unchanged", true, "instructions that the certificate does not list are the same in both files";
     TARGET = "target", true, "branches, computed addresses and words with addresses lead where they led";
+    ALIGNMENT = "alignment", true, "accesses to LDS at two addresses that stay are aligned to their elements";
     REPLACEMENT = "replacement", true, "what stands in the place of an instruction does the same as that instruction";
     SCRATCH = "scratch", true, "new code overwrites nothing that is needed later";
     FILE = "file", true, "symbols, relocations, data, descriptors, metadata and call frames are the same but for what moved";

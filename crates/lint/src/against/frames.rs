@@ -5,6 +5,7 @@
 use super::map::AddressMap;
 use crate::finding::{FILE, Finding};
 use crate::lines::Lines;
+use crate::unit::Unit;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindContext, UnwindSection};
 use hotswap_code_object::Kind;
 use hotswap_code_object::image::Image;
@@ -19,13 +20,14 @@ type Row = (u64, u64, String);
 pub(super) fn check(
     (old_data, old): (&[u8], &Image<'_>),
     (new_data, new): (&[u8], &Image<'_>),
-    maps: &BTreeMap<usize, AddressMap>,
+    (units, maps): (&[Unit<'_>], &BTreeMap<usize, AddressMap>),
     findings: &mut Vec<Finding>,
 ) {
-    for (number, map) in maps {
-        if let Some(at) = lines(&Lines::read(old_data), &Lines::read(new_data), *number, map) {
-            let what = format!("the line table says another line of what stood at {at:#x}");
-            findings.push(Finding::of_file(&FILE, what));
+    let (before, after) = (Lines::read(old_data), Lines::read(new_data));
+    for unit in units {
+        if let Some(at) = lines(&before, &after, unit, &maps[&unit.number]) {
+            let what = "the line table says another line of the instruction";
+            findings.push(Finding::at(&FILE, unit, at, what));
         }
     }
     // Addresses in relocatable files are for a linker to fill in.
@@ -43,15 +45,19 @@ pub(super) fn check(
     }
 }
 
-/// The first old offset of which the line tables do not agree.
-fn lines(old: &Lines, new: &Lines, section: usize, map: &AddressMap) -> Option<u32> {
-    let steps = (0..map.old_size).step_by(4);
-    let mut starts = steps.filter(|at| map.site_at(*at).is_none());
-    starts.find(|at| {
-        let Some(now) = map.begin(*at) else { return false };
-        let before = old.at(section, u64::from(*at));
-        before.is_some() && new.at(section, u64::from(now)) != before
-    })
+/// The first instruction of which the line tables do not agree.
+fn lines(old: &Lines, new: &Lines, unit: &Unit<'_>, map: &AddressMap) -> Option<u32> {
+    let mut first = None;
+    for number in 0..unit.program.functions.len() {
+        unit.each(number, |_, at, _, _| {
+            let before = old.at(unit.number, u64::from(at));
+            let now = map.begin(at).filter(|_| first.is_none() && before.is_some());
+            if now.is_some_and(|now| new.at(unit.number, u64::from(now)) != before) {
+                first = Some(at);
+            }
+        });
+    }
+    first
 }
 
 fn rows(image: &Image<'_>, number: usize, name: &str) -> Result<Vec<Row>, gimli::Error> {

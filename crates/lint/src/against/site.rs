@@ -90,20 +90,24 @@ impl<'u, 'a> Sites<'u, 'a> {
             Err(what) => self.findings.push(Finding::at(&REPLACEMENT, self.old, at, what)),
             Ok(overwritten) => {
                 self.waits(site, old, code, banks);
-                self.dead(site, code, &overwritten);
+                self.dead(site, old, code, &overwritten);
             }
         }
     }
 
     /// What is overwritten is in the certificate and needed by nothing behind the instruction.
-    fn dead(&mut self, site: &SiteCertificate, code: &[Inst], overwritten: &RegSet) {
+    fn dead(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], overwritten: &RegSet) {
         if overwritten.is_empty() {
             return;
         }
         let at = site.old;
+        let named = old.read_set(self.source, VgprBanks::UNKNOWN);
         let certified = |reg: Reg| {
             let vector = reg.file == RegFile::Vgpr;
+            // What the instruction reads itself, such as a descriptor, may be changed for it.
+            let own = !vector && named.touches(reg);
             (reg.file == RegFile::Special && !reg.is(Special::ExecLo) && !reg.is(Special::Mode))
+                || own
                 || site.scratch.iter().any(|one| {
                     one.is_vector == vector && (one.first..one.first.saturating_add(one.count)).contains(&reg.index)
                 })
