@@ -25,13 +25,16 @@ pub(crate) const ALLOWED: &[Row] = &[
                            "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-isa", "hotswap-adapt"]),
     ("hotswap", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-code-object",
                   "hotswap-bundle", "hotswap-compat", "hotswap-families", "hotswap-pipeline", "hotswap-isa",
-                  "hotswap-adapt"]),
+                  "hotswap-adapt", "hotswap-lint"]),
     // Runs in the programs of users, and knows nothing of the tools.
     ("hotswap-profile-drain", &[]),
     // Rows, importer and generator: a build dependency of the tables, never in a program.
     ("hotswap-isa-meta", &[]),
     ("hotswap-isa", &["hotswap-isa-meta"]),
     ("hotswap-program", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa"]),
+    // What judges shares nothing with what is judged but decoder, program model and data.
+    ("hotswap-lint", &["hotswap-report", "hotswap-targets", "hotswap-code-object", "hotswap-isa", "hotswap-program",
+                       "hotswap-hazards"]),
     // The wrapper judges words and plans; what is in an object is the interposer's business.
     ("hotswap-driver-wrapper", &["hotswap-report", "hotswap-files", "hotswap-plan", "hotswap-targets", "hotswap-bundle", "hotswap-compat",
                                  "hotswap-families", "hotswap-pipeline"]),

@@ -3,7 +3,7 @@
 //! Invariants: blocks are those of the program, because nothing here makes or removes a branch; an instruction that stays
 //! keeps its bytes and its place in the list of edits.
 
-use crate::changes::Changes;
+use crate::changes::{Changes, family_bit};
 use crate::unit::{Unit, entered_anywhere};
 use hotswap_families::Rewriter;
 use hotswap_families::code::{Block, Code, Flow, Insertion, Refusal, Scheduling};
@@ -38,7 +38,7 @@ pub(crate) fn function_families(
         let found = rewriter.insertions(family, &flow).map_err(|refusal| (family.name, refusal))?;
         if !found.is_empty() {
             counts.push((family.name, found.len() as u64));
-            insert(unit, number, found, changes);
+            insert(unit, number, found, changes, family_bit(family.name));
             if families.peek().is_some() {
                 code = Bodies::new(unit, number);
             }
@@ -140,7 +140,7 @@ fn places(unit: &Unit<'_>, block: &hotswap_program::Block, changes: &Changes) ->
     places
 }
 
-fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, changes: &mut Changes) {
+fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, changes: &mut Changes, family: u32) {
     insertions.sort_by_key(|insertion| (insertion.block, insertion.before));
     let mut fresh: Vec<(u32, Inst, Vec<Inst>)> = Vec::new();
     for group in insertions.chunk_by(|one, next| one.block == next.block) {
@@ -156,7 +156,7 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
                 None => places.last().map(|(offset, place)| (*offset, place + 1)),
             };
             let Some((offset, place)) = place else { continue };
-            if changes.put_in(offset, place, code) {
+            if changes.put_in(offset, place, code, family) {
                 continue;
             }
             if fresh.last().is_none_or(|(last, ..)| *last != offset) {
@@ -168,7 +168,7 @@ fn insert(unit: &Unit<'_>, number: usize, mut insertions: Vec<Insertion>, change
             line.splice(place..place, code.iter().copied());
         }
     }
-    changes.add(&fresh);
+    changes.add(&fresh, family);
 }
 
 /// Why what is known of a function is not enough to change it.

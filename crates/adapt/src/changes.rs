@@ -3,6 +3,7 @@
 //! Invariants: places rise; all new code of a function lies in one list, because there are many places, and each list of
 //! its own would be one more block of memory, which another thread gives back.
 
+use hotswap_families::FAMILIES;
 use hotswap_isa::Inst;
 use hotswap_rewrite::Edits;
 use std::ops::Range;
@@ -21,8 +22,18 @@ struct Place {
     /// Where its new code begins, and its length.
     first: u32,
     count: u32,
+    /// Families that had a part in it, see [`family_bit`].
+    families: u32,
     old: Inst,
 }
+
+/// The bit of a family: its number in the table, the highest one for those of others.
+pub(crate) fn family_bit(name: &str) -> u32 {
+    1 << FAMILIES.iter().position(|family| family.name == name).unwrap_or(OTHERS)
+}
+
+/// The number that stands for families of others.
+pub(crate) const OTHERS: usize = 31;
 
 impl Changes {
     /// Room for so many places, if most get as many instructions as usual.
@@ -40,8 +51,8 @@ impl Changes {
     }
 
     /// Puts code in the place of an instruction.
-    pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: &[Inst]) {
-        let place = self.place(offset, old, new);
+    pub(crate) fn replace(&mut self, offset: u32, old: Inst, new: &[Inst], family: u32) {
+        let place = self.place(offset, old, new, family);
         match self.find(offset) {
             Ok(found) => self.places[found] = place,
             Err(next) => self.places.insert(next, place),
@@ -49,28 +60,29 @@ impl Changes {
     }
 
     /// The same for many instructions that stand as they are until now, in any order.
-    pub(crate) fn add(&mut self, more: &[(u32, Inst, Vec<Inst>)]) {
+    pub(crate) fn add(&mut self, more: &[(u32, Inst, Vec<Inst>)], family: u32) {
         for (offset, old, new) in more {
-            let place = self.place(*offset, *old, new);
+            let place = self.place(*offset, *old, new, family);
             self.places.push(place);
         }
         self.places.sort_by_key(|place| place.offset);
     }
 
-    fn place(&mut self, offset: u32, old: Inst, new: &[Inst]) -> Place {
+    fn place(&mut self, offset: u32, old: Inst, new: &[Inst], families: u32) -> Place {
         let first = self.code.len() as u32;
         self.code.extend_from_slice(new);
-        Place { offset, first, count: new.len() as u32, old }
+        Place { offset, first, count: new.len() as u32, families, old }
     }
 
     /// Puts more code among that of a place, as number `before` of its instructions; whether there is such a place.
-    pub(crate) fn put_in(&mut self, offset: u32, before: usize, more: &[Inst]) -> bool {
+    pub(crate) fn put_in(&mut self, offset: u32, before: usize, more: &[Inst], family: u32) -> bool {
         let Ok(found) = self.find(offset) else { return false };
         let mut code = self.new_code(&self.places[found]).to_vec();
         let before = before.min(code.len());
         code.splice(before..before, more.iter().copied());
         let place = &mut self.places[found];
         (place.first, place.count) = (self.code.len() as u32, code.len() as u32);
+        place.families |= family;
         self.code.append(&mut code);
         true
     }
@@ -101,6 +113,11 @@ impl Changes {
         let first = self.places.partition_point(|place| place.offset < range.start);
         let rest = &self.places[first..];
         self.among(&rest[..rest.partition_point(|place| place.offset < range.end)])
+    }
+
+    /// The offset of each place, its instruction, and the families that had a part in it.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = (u32, &Inst, u32)> {
+        self.places.iter().map(|place| (place.offset, &place.old, place.families))
     }
 
     fn among<'c>(&'c self, places: &'c [Place]) -> impl Iterator<Item = (u32, &'c Inst, &'c [Inst])> {

@@ -1,6 +1,7 @@
 //! The order of things for one code object.
 
 use crate::around::Scene;
+use crate::certificate::{SectionMap, SectionSites, certificate};
 use crate::grant::{self, Grant};
 use crate::lines::Lines;
 use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
@@ -14,7 +15,7 @@ use crate::unit::Unit;
 use crate::unnamed;
 use crate::verify;
 use crate::{MOST_REFUSALS, Told};
-use hotswap_code_object::CodeObject;
+use hotswap_code_object::{CodeObject, with_certificate};
 use hotswap_code_object::image::Image;
 use hotswap_code_object::kernel_descriptor::{DENORM_16_64, Field, KernelDescriptor, ROUND_16_64};
 use hotswap_families::code::Scheduling;
@@ -24,7 +25,7 @@ use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{Dead, Function, Mark, MarkKind, Program, Source};
 use hotswap_report::{Diagnostic, FamilyCount, codes};
-use hotswap_rewrite::{Edits, LongBranch, Options, rewrite};
+use hotswap_rewrite::{Edits, LongBranch, Moved, Options, rewrite};
 use hotswap_targets::Processor;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -137,11 +138,31 @@ fn code(
         result => result.map_err(one)?,
     };
     (task.done)(object.bytes());
-    work.iter_mut().for_each(Work::keep_changes);
-    if bytes != object.bytes() {
-        verified(&image, Spent(work), &bytes, task).map_err(one)?;
+    if bytes == object.bytes() {
+        return Ok(Some(bytes));
     }
-    Ok(Some(bytes))
+    let sites = sites_of(&work);
+    work.iter_mut().for_each(Work::keep_changes);
+    let maps = verified(&image, Spent(work), &bytes, task).map_err(one)?;
+    certified(&image, bytes, &sites, &maps, &[]).map(Some).map_err(one)
+}
+
+/// What is changed in each section, for the certificate.
+fn sites_of(work: &[Work<'_>]) -> Vec<SectionSites> {
+    work.iter().map(|work| SectionSites::of(work.unit.number, &work.outcomes)).collect()
+}
+
+/// A verified result with its certificate, where the file has a place for it.
+fn certified(
+    image: &Image<'_>,
+    made: Vec<u8>,
+    sites: &[SectionSites],
+    maps: &[SectionMap],
+    moved: &[Moved],
+) -> Result<Vec<u8>, Diagnostic> {
+    let new = Image::parse(&made)?;
+    let certificate = certificate((image, &new), sites, maps, moved);
+    Ok(with_certificate(&made, &certificate.to_bytes()).unwrap_or(made))
 }
 
 /// What happens in each section with suspects, or with code that no symbol names.
@@ -235,7 +256,7 @@ fn verified<'a>(
     work: impl AsRef<[Work<'a>]> + Send + Sync,
     made: &[u8],
     task: &Task<'_>,
-) -> Result<(), Diagnostic> {
+) -> Result<Vec<SectionMap>, Diagnostic> {
     let all = work.as_ref();
     let (object, new_image) = rayon::join(|| CodeObject::parse(made), || Image::parse(made));
     let (object, new_image) = (object?, new_image?);
@@ -266,7 +287,8 @@ fn verified<'a>(
     };
     let again = || again(&units, found, &new_image, processor, task);
     let (same, again) = rayon::join(same, again);
-    same.and(again)
+    let maps = same?;
+    again.map(|()| maps)
 }
 
 /// Offsets of the marks in the new source of the functions of the old program, which rise. Symbols keep their order; code
@@ -303,7 +325,8 @@ fn same(
     (image, work): (&Image<'_>, &[Work<'_>]),
     (new_image, units): (&Image<'_>, &[Unit<'_>]),
     task: &Task<'_>,
-) -> Result<(), Diagnostic> {
+) -> Result<Vec<SectionMap>, Diagnostic> {
+    let mut maps = Vec::with_capacity(work.len());
     let missing = || Diagnostic::error(codes::VERIFY_FAILED, "a section of code is missing");
     for one in work {
         let new = units.iter().find(|unit| unit.number == one.unit.number).ok_or_else(missing)?;
@@ -311,9 +334,10 @@ fn same(
         let images = (image, new_image);
         let (target, plain) = (task.target, task.plain(one.unit.isa()));
         let (old, data) = (&one.unit, verify::data(&one.unit));
-        verify::unit(&verify::Pair { old, new, plan, data, images, target, plain, moved: &[], done: task.done })?;
+        let pair = verify::Pair { old, new, plan, data, images, target, plain, moved: &[], done: task.done };
+        maps.push(SectionMap { number: old.number, followed: verify::unit(&pair)? });
     }
-    Ok(())
+    Ok(maps)
 }
 
 /// A second run.

@@ -14,6 +14,7 @@
 mod around;
 mod body;
 mod callers;
+mod certificate;
 mod changes;
 mod engine;
 mod flight;

@@ -2,7 +2,7 @@
 
 use crate::around::{Around, Scene};
 use crate::body;
-use crate::changes::Changes;
+use crate::changes::{Changes, family_bit};
 use crate::neighbours::keep_apart;
 use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
@@ -241,7 +241,7 @@ fn replaced(outcome: &mut Outcome, offset: u32, inst: Inst, family: &Family, new
     if !new.scratch.is_empty() {
         outcome.scratch.push((offset, new.scratch));
     }
-    outcome.changes.replace(offset, inst, &new.code);
+    outcome.changes.replace(offset, inst, &new.code, family_bit(family.name));
 }
 
 /// Cycles in which an instruction keeps its wave from issuing the next one, roughly.

@@ -12,6 +12,7 @@
 //!
 //! Absent on purpose: instructions (code is never walked), code object V2.
 
+mod certificate_note;
 mod count;
 mod descriptor;
 mod edit;
@@ -33,6 +34,7 @@ mod symbols;
 mod target_text;
 mod user_sgprs;
 
+pub use certificate_note::{certificate_note, with_certificate};
 pub use count::kernel_count;
 pub use descriptor::Descriptor;
 pub use edit::Edit;

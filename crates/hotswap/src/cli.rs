@@ -2,11 +2,12 @@
 
 use crate::survey::Depth;
 use crate::{
-    Outcome, change, check, compat, disasm, exec, extract, inspect, list, plan, profile, retarget, rewrite, tables,
+    Outcome, against, change, check, compat, disasm, exec, extract, inspect, lint, list, plan, profile, retarget,
+    rewrite, tables,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotswap_families::manifest;
-use hotswap_report::{Diagnostic, limit};
+use hotswap_report::{Diagnostic, codes, limit};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -96,9 +97,12 @@ pub(crate) enum Command {
     /// Decompress every fat binary of the file
     #[command(after_help = EXIT_CODES)]
     Decompress(change::Common),
-    /// Check structure, hashes, alignment, entry tables and records
+    /// Check structure, hashes, alignment, entry tables and records; or prove a rewrite against its original
     #[command(after_help = EXIT_CODES)]
-    Verify(Files),
+    Verify(Verified),
+    /// Judge code objects by the rules of their targets: instructions, distances, waits, modes, registers
+    #[command(after_help = EXIT_CODES)]
+    Lint(Files),
     /// Merge and show profiles of host and device code, and report their coverage
     #[command(subcommand, after_help = EXIT_CODES)]
     Profile(profile::Command),
@@ -118,6 +122,28 @@ pub(crate) struct Files {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// Files to check, and the original of one that was rewritten.
+#[derive(Debug, Args)]
+pub(crate) struct Verified {
+    /// The file from which FILE was made by `hotswap rewrite`: prove that the code of both does the same
+    #[arg(long, value_name = "ORIGINAL")]
+    against: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
+}
+
+impl Verified {
+    fn run(&self) -> Result<Outcome, Diagnostic> {
+        match (&self.against, &self.files.files[..]) {
+            (None, _) => check::run(&self.files),
+            (Some(original), [rewritten]) => against::run(original, rewritten, self.files.output.format),
+            (Some(_), _) => {
+                Err(Diagnostic::error(codes::USAGE, "--against takes one original and one rewritten file"))
+            }
+        }
+    }
 }
 
 /// Files to look into, and how deep.
@@ -199,7 +225,10 @@ fn size(text: &str) -> Result<u64, String> {
 impl Cli {
     pub(crate) fn run(self) -> Result<Outcome, Diagnostic> {
         limit::set(self.max_size);
-        if matches!(self.command, Command::Disasm(_) | Command::Retarget(_) | Command::Rewrite(_)) {
+        if matches!(
+            self.command,
+            Command::Disasm(_) | Command::Lint(_) | Command::Retarget(_) | Command::Rewrite(_) | Command::Verify(_)
+        ) {
             // By itself the pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {
                 let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
@@ -232,7 +261,8 @@ impl Command {
             Self::Prune(arguments) => change::prune(&arguments),
             Self::Compress(arguments) => change::compress(&arguments),
             Self::Decompress(arguments) => change::decompress(&arguments),
-            Self::Verify(files) => check::run(&files),
+            Self::Verify(files) => files.run(),
+            Self::Lint(files) => lint::run(&files),
             Self::Profile(command) => command.run(),
             Self::Retarget(arguments) => retarget::run(&arguments),
             Self::Rewrite(arguments) => rewrite::run(&arguments),

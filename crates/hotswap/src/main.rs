@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: everything about containers, targets and patching (the libraries do it).
 
+mod against;
 mod allocator;
 mod change;
 mod check;
@@ -19,6 +20,7 @@ mod functions;
 mod grouped;
 mod inspect;
 mod kept_plans;
+mod lint;
 mod list;
 mod plan;
 mod profile;

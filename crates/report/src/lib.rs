@@ -9,11 +9,13 @@
 //!
 //! Absent on purpose: printing and exiting (binaries do that), colours, translation.
 
+mod certificate;
 pub mod codes;
 mod diagnostic;
 pub mod limit;
 mod record;
 
+pub use certificate::{Certificate, CertificateError, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate};
 pub use codes::Code;
 pub use diagnostic::{Diagnostic, Place, Severity};
 pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

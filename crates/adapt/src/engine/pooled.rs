@@ -3,7 +3,7 @@
 //!
 //! Invariants: the file with pools is compared with the input as every result is, before it is changed any further.
 
-use super::{Spent, Staying, Work, planned, suspects, verified, written};
+use super::{Spent, Staying, Work, certified, planned, sites_of, suspects, verified, written};
 use crate::order::ObjectRecord;
 use crate::sites::{Outcome, Task};
 use crate::unit::Unit;
@@ -46,7 +46,8 @@ pub(super) fn code(
     };
     record.grown += code(&made_image) - code(image);
     let sections: BTreeMap<&str, usize> = again.iter().map(|work| (work.unit.name, work.unit.number)).collect();
-    verified(&made_image, Spent(again), &result, task).map_err(one)?;
+    let sites = sites_of(&again);
+    let maps = verified(&made_image, Spent(again), &result, task).map_err(one)?;
     for function in &mut record.functions {
         let is_moved =
             |one: &Moved| sections.get(&*function.section) == Some(&one.section) && one.to == function.offset;
@@ -54,7 +55,7 @@ pub(super) fn code(
             function.assumes.push(ENTERED.to_owned());
         }
     }
-    Ok(result)
+    certified(image, result, &sites, &maps, &moved).map_err(one)
 }
 
 /// The file with every function in a pool that changes its size.

@@ -59,8 +59,13 @@ impl Followed {
         }
     }
 
+    /// Old offsets, rising, and where what begins there begins now; up to the next one both run alike.
+    pub(crate) fn steps(&self) -> &[(u32, u32)] {
+        &self.steps
+    }
+
     /// Those of a range of old offsets, with begin and end of what stands there.
-    pub(super) fn places(&self, range: Range<u32>) -> &[(u32, (u32, u32))] {
+    pub(crate) fn places(&self, range: Range<u32>) -> &[(u32, (u32, u32))] {
         let first = self.places.partition_point(|(old, _)| *old < range.start);
         let rest = &self.places[first..];
         &rest[..rest.partition_point(|(old, _)| *old < range.end)]

@@ -22,11 +22,11 @@ mod hazard;
 mod plain;
 mod scratch;
 
+pub(crate) use follow::Followed;
 pub(crate) use plain::Plain;
 
 use crate::changes::Changes;
 use crate::unit::Unit;
-use follow::Followed;
 use hotswap_code_object::image::Image;
 use hotswap_code_object::{CodeObject, Kind};
 use hotswap_isa::{Inst, Isa};
@@ -132,11 +132,11 @@ pub(crate) fn data(unit: &Unit<'_>) -> Vec<Range<u32>> {
 /// Something that is not as planned: offset in the new section, and what.
 type Fault = (u32, String);
 
-/// Checks one unit.
+/// Checks one unit, and says where everything is now.
 ///
 /// # Errors
 /// `VERIFY_FAILED` with function, section and offset of the first fault.
-pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
+pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
     let failed = |(at, what): Fault| {
         let program = &pair.new.program;
         let error = Diagnostic::error(codes::VERIFY_FAILED, what).in_entry(pair.new.name).at(u64::from(at));
@@ -172,7 +172,8 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<(), Diagnostic> {
     for one in checked.into_iter().flatten() {
         held.extend(one.map_err(failed)?);
     }
-    scratch::never_read(pair, &followed, &held).map_err(failed)
+    scratch::never_read(pair, &followed, &held).map_err(failed)?;
+    Ok(followed)
 }
 
 /// The hardware begins kernels at multiples of 256 bytes, whatever descriptors say.

@@ -1,0 +1,146 @@
+//! The certificate of a result: where each instruction of the input is now, and which registers new code uses. A checker that
+//! shares nothing with this crate proves it (`hotswap-lint`).
+//!
+//! Invariants: offsets are those of the input, also where functions moved on the way; the certificate of a result does not
+//! depend on the number of threads.
+
+use crate::changes::OTHERS;
+use crate::sites::Outcome;
+use crate::verify::Followed;
+use hotswap_code_object::image::Image;
+use hotswap_families::FAMILIES;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_report::{Certificate, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate};
+use hotswap_rewrite::Moved;
+use std::collections::BTreeSet;
+
+/// The changed instructions of one section, before the result is read.
+#[derive(Debug, Default)]
+pub(crate) struct SectionSites {
+    pub(crate) number: usize,
+    sites: Vec<Site>,
+    assumes: BTreeSet<&'static str>,
+}
+
+#[derive(Debug)]
+struct Site {
+    offset: u32,
+    size: u8,
+    families: u32,
+    scratch: Box<[ScratchRegisters]>,
+}
+
+impl SectionSites {
+    pub(crate) fn of(number: usize, outcomes: &[Outcome]) -> Self {
+        let mut all = Self { number, ..Self::default() };
+        for outcome in outcomes {
+            all.assumes.extend(outcome.assumes.iter().copied());
+            let mut scratch = outcome.scratch.iter().peekable();
+            for (offset, old, families) in outcome.changes.sites() {
+                while scratch.next_if(|(at, _)| *at < offset).is_some() {}
+                let own = scratch.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, regs)| regs);
+                all.sites.push(Site { offset, size: old.len(), families, scratch: neighbours(own) });
+            }
+        }
+        all.sites.sort_by_key(|site| site.offset);
+        all
+    }
+}
+
+/// Registers as runs of neighbours.
+fn neighbours(regs: &[Reg]) -> Box<[ScratchRegisters]> {
+    let numbers = regs.iter().filter(|reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr));
+    let each = numbers.flat_map(|reg| {
+        let is_vector = reg.file == RegFile::Vgpr;
+        (reg.index..reg.index + u16::from(reg.count)).map(move |first| ScratchRegisters { is_vector, first, count: 1 })
+    });
+    let sorted: BTreeSet<ScratchRegisters> = each.collect();
+    let mut runs: Vec<ScratchRegisters> = Vec::new();
+    for reg in sorted {
+        match runs.last_mut().filter(|run| run.is_vector == reg.is_vector && run.first + run.count == reg.first) {
+            Some(run) => run.count += 1,
+            None => runs.push(reg),
+        }
+    }
+    runs.into()
+}
+
+/// What the check of the result found about a section.
+#[derive(Debug)]
+pub(crate) struct SectionMap {
+    pub(crate) number: usize,
+    pub(crate) followed: Followed,
+}
+
+/// The certificate of a result. `moved` are functions that were moved before anything else was done, so that `sites` and
+/// `maps` are about their new places.
+pub(crate) fn certificate(
+    (old, new): (&Image<'_>, &Image<'_>),
+    sites: &[SectionSites],
+    maps: &[SectionMap],
+    moved: &[Moved],
+) -> Certificate {
+    let mut families: Vec<String> = FAMILIES.iter().map(|family| family.name.to_owned()).collect();
+    if sites.iter().flat_map(|section| &section.sites).any(|site| site.families >> OTHERS != 0) {
+        families.resize(OTHERS, String::new());
+        families.push("other".to_owned());
+    }
+    let assumes: BTreeSet<&str> = sites.iter().flat_map(|section| &section.assumes).copied().collect();
+    let section = |sites: &SectionSites| {
+        let followed = &maps.iter().find(|map| map.number == sites.number)?.followed;
+        let size = |image: &Image<'_>| image.sections.get(sites.number).map_or(0, |section| section.size as u32);
+        let own: Vec<Moved> = moved.iter().copied().filter(|one| one.section == sites.number).collect();
+        Some(SectionCertificate { old_size: size(old), new_size: size(new), ..of_section(sites, followed, &own) })
+    };
+    let sections = sites.iter().filter_map(section).collect();
+    Certificate { families, assumes: assumes.into_iter().map(str::to_owned).collect(), sections }
+}
+
+fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> SectionCertificate {
+    let mut sites: Vec<SiteCertificate> = Vec::with_capacity(section.sites.len());
+    for site in &section.sites {
+        let places = followed.places(site.offset..site.offset + 1);
+        let Some((_, (start, end))) = places.first() else { continue };
+        sites.push(SiteCertificate {
+            old: original(moved, site.offset),
+            old_size: u32::from(site.size),
+            new: *start..*end,
+            families: u64::from(site.families),
+            scratch: site.scratch.to_vec(),
+        });
+    }
+    sites.sort_by_key(|site| site.old);
+    let mut steps: Vec<MapRun> = Vec::new();
+    let is_left = |at: u32| moved.iter().any(|one| (one.from..one.from + one.size).contains(&u64::from(at)));
+    let kept = followed.steps().iter().filter(|(old, _)| !is_left(*old));
+    steps.extend(kept.map(|(old, new)| MapRun { old: original(moved, *old), new: *new }));
+    for one in moved {
+        let behind = (one.from + one.size) as u32;
+        steps.extend(followed.begin(behind).map(|new| MapRun { old: behind, new }));
+    }
+    steps.sort_by_key(|run| run.old);
+    let runs = needed(&sites, steps);
+    SectionCertificate { number: section.number as u32, sites, runs, ..SectionCertificate::default() }
+}
+
+/// Where an offset was before functions were moved.
+fn original(moved: &[Moved], at: u32) -> u32 {
+    let found = moved.iter().find(|one| (one.to..one.to + one.size).contains(&u64::from(at)));
+    found.map_or(at, |one| (u64::from(at) - one.to + one.from) as u32)
+}
+
+/// The steps that do not follow from the site or the step before.
+fn needed(sites: &[SiteCertificate], steps: Vec<MapRun>) -> Vec<MapRun> {
+    let (mut sites, mut runs) = (sites.iter().peekable(), Vec::new());
+    let mut last = MapRun::default();
+    for step in steps {
+        while let Some(site) = sites.next_if(|site| site.old + site.old_size <= step.old) {
+            last = MapRun { old: site.old + site.old_size, new: site.new.end };
+        }
+        if last.new.checked_add(step.old - last.old) != Some(step.new) {
+            runs.push(step);
+        }
+        last = step;
+    }
+    runs
+}

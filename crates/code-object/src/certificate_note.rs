@@ -1,0 +1,107 @@
+//! The note with the certificate of a rewrite, in a section of its own at the end of a code object.
+//!
+//! Why a note in the file and not bytes behind it or a field of the record of a bundle: a note goes with the code object
+//! through `hotswap extract`, archives and bundles, LLVM's tools list it, and no loader loads it (the section has no
+//! `SHF_ALLOC` and no segment). The section shares the name `.note` with the metadata, so that the string table of section
+//! names stays as it is.
+//!
+//! Invariants: nothing but the section, its row and the two numbers of the header that count rows changes; a file whose
+//! section table is not its last part gets no note.
+
+use crate::elf::header;
+use object::LittleEndian as LE;
+use object::elf::{self, SectionHeader64};
+use object::pod::{bytes_of, slice_from_bytes};
+use object::{U32, U64};
+use std::ops::Range;
+
+/// Name of the note's owner.
+const OWNER: &[u8; 8] = b"HotSwap\0";
+/// Type of the note: a certificate.
+const CERTIFICATE: u32 = 1;
+const HEADER: usize = 12 + OWNER.len();
+const ROW: usize = size_of::<SectionHeader64<LE>>();
+/// Where the header says where the section table begins, and how many rows it has.
+const TABLE_AT: Range<usize> = 40..48;
+const ROWS: Range<usize> = 60..62;
+
+/// The content of the certificate's note, if the code object has one.
+#[must_use]
+pub fn certificate_note(data: &[u8]) -> Option<&[u8]> {
+    rows(data)?.iter().rev().find_map(|row| content(data, row))
+}
+
+/// The file with that certificate as its last section, in the place of the one that it had; `None` where the section table
+/// is not the last part of the file, or no section is called `.note`.
+#[must_use]
+pub fn with_certificate(data: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
+    let (rows, row) = last(data)?;
+    let had = content(data, row).is_some();
+    let keep = if had { rows.len() - 1 } else { rows.len() };
+    let table = data.len() - rows.len() * ROW;
+    let end = if had { row.sh_offset.get(LE) as usize } else { end_of_sections(rows, table)? };
+    let name = rows[..keep].iter().find(|row| row.sh_type.get(LE) == elf::SHT_NOTE)?.sh_name;
+    let mut out = data[..end].to_vec();
+    out.resize(end.next_multiple_of(4), 0);
+    let start = out.len();
+    for word in [OWNER.len() as u32, u32::try_from(certificate.len()).ok()?, CERTIFICATE] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    out.extend_from_slice(OWNER);
+    out.extend_from_slice(certificate);
+    out.resize(out.len().next_multiple_of(4), 0);
+    let size = out.len() - start;
+    out.resize(out.len().next_multiple_of(8), 0);
+    let table = out.len() as u64;
+    rows[..keep].iter().for_each(|row| out.extend_from_slice(bytes_of(row)));
+    let number = |value: u64| U64::new(LE, value);
+    let row = SectionHeader64::<LE> {
+        sh_name: name,
+        sh_type: U32::new(LE, elf::SHT_NOTE),
+        sh_flags: number(0),
+        sh_addr: number(0),
+        sh_offset: number(start as u64),
+        sh_size: number(size as u64),
+        sh_link: U32::new(LE, 0),
+        sh_info: U32::new(LE, 0),
+        sh_addralign: number(4),
+        sh_entsize: number(0),
+    };
+    out.extend_from_slice(bytes_of(&row));
+    out[TABLE_AT].copy_from_slice(&table.to_le_bytes());
+    out[ROWS].copy_from_slice(&u16::try_from(keep + 1).ok()?.to_le_bytes());
+    Some(out)
+}
+
+/// The section table.
+fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
+    let header = header(data)?;
+    let (at, count) = (usize::try_from(header.e_shoff.get(LE)).ok()?, usize::from(header.e_shnum.get(LE)));
+    let table = data.get(at..).filter(|_| at > 0)?;
+    slice_from_bytes::<SectionHeader64<LE>>(table, count).ok().map(|(rows, _)| rows)
+}
+
+/// All rows, and the last one, of a table that ends the file.
+fn last(data: &[u8]) -> Option<(&[SectionHeader64<LE>], &SectionHeader64<LE>)> {
+    let rows = rows(data)?;
+    let at = usize::try_from(header(data)?.e_shoff.get(LE)).ok()?;
+    (data.len() - at == rows.len() * ROW).then_some((rows, rows.last()?))
+}
+
+fn content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {
+    if row.sh_type.get(LE) != elf::SHT_NOTE || row.sh_flags.get(LE) != 0 {
+        return None;
+    }
+    let (start, size) = (usize::try_from(row.sh_offset.get(LE)).ok()?, usize::try_from(row.sh_size.get(LE)).ok()?);
+    let bytes = data.get(start..start.checked_add(size)?)?;
+    let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let is_ours = word(0)? == OWNER.len() as u32 && word(8)? == CERTIFICATE && bytes.get(12..HEADER)? == OWNER;
+    bytes.get(HEADER..HEADER.checked_add(word(4)? as usize)?).filter(|_| is_ours)
+}
+
+/// Behind the last byte of the sections, if all of them lie before the table.
+fn end_of_sections(rows: &[SectionHeader64<LE>], table: usize) -> Option<usize> {
+    let in_file = rows.iter().filter(|row| !matches!(row.sh_type.get(LE), elf::SHT_NULL | elf::SHT_NOBITS));
+    let end = in_file.filter_map(|row| row.sh_offset.get(LE).checked_add(row.sh_size.get(LE))).max()?;
+    usize::try_from(end).ok().filter(|end| *end <= table)
+}

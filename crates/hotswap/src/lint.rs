@@ -1,0 +1,131 @@
+//! `hotswap lint`: whether code objects keep the rules of their target.
+//!
+//! A file is a code object, or holds some; each is judged by what its own header names as the target. JSON: `{schema: 1, files:
+//! [{file, objects: [{place, target, findings: [{rule, section, function, offset, mnemonic, reason, line}]}]}]}`.
+//!
+//! Absent on purpose: the rules (`hotswap-lint`).
+
+use crate::cli::{Files, Format};
+use crate::survey::{self, Depth};
+use crate::{Outcome, text};
+use hotswap_bundle::{Form, ImageKind, Place};
+use hotswap_lint::Finding;
+use hotswap_report::{Diagnostic, codes};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) fn run(arguments: &Files) -> Result<Outcome, Diagnostic> {
+    let mut outcome = Outcome::default();
+    let mut files = Vec::new();
+    for file in &arguments.files {
+        let (objects, problems) = judged(file);
+        if arguments.output.format == Format::Text {
+            outcome.text.extend(objects.iter().map(|object| object.text(file)));
+        }
+        let told: Vec<Value> = objects.iter().map(Object::json).collect();
+        let problems_json: Vec<Value> = problems.iter().map(Diagnostic::to_json).collect();
+        files.push(json!({ "file": file.display().to_string(), "objects": told, "problems": problems_json }));
+        outcome.problems.extend(objects.iter().flat_map(|object| object.problems(file)));
+        outcome.problems.extend(problems);
+    }
+    if arguments.output.format == Format::Json {
+        outcome.text = text::json(&json!({ "schema": 1, "files": files }));
+    }
+    Ok(outcome)
+}
+
+/// A code object and what was found.
+struct Object {
+    /// Container and entry; empty for a file that is one code object.
+    place: String,
+    target: String,
+    findings: Vec<Finding>,
+}
+
+/// The code objects of a file, and what could not be read.
+fn judged(file: &Path) -> (Vec<Object>, Vec<Diagnostic>) {
+    let (mut objects, mut problems) = (Vec::new(), Vec::new());
+    let each = |place: &str, target: &str, data: &[u8]| match hotswap_lint::lint(data) {
+        Ok(findings) => objects.push(Object { place: place.to_owned(), target: target.to_owned(), findings }),
+        Err(error) => problems.push(in_place(error.in_file(file), place)),
+    };
+    match code_objects(file, each) {
+        Ok(unread) => problems.extend(unread),
+        Err(error) => problems.push(error.in_file(file)),
+    }
+    (objects, problems)
+}
+
+/// Shows the code objects of a file with their places and targets; what could not be read comes back.
+///
+/// # Errors
+/// A file that cannot be read, or holds no code object.
+pub(crate) fn code_objects(
+    file: &Path,
+    mut each: impl FnMut(&str, &str, &[u8]),
+) -> Result<Vec<Diagnostic>, Diagnostic> {
+    let bytes = hotswap_files::open_or_stdin(file)?;
+    let contents = hotswap_bundle::open(&bytes);
+    let is_bare = matches!(contents.found.as_slice(), [one] if one.form == Form::Bare && one.place == Place::default());
+    let mut count = 0;
+    let unread = survey::visit_to(&contents, Depth::Images, |container| {
+        let place = container.found.place.to_string();
+        for row in &container.rows {
+            if !matches!(row.image.kind, ImageKind::CodeObject | ImageKind::DeviceObject) {
+                continue;
+            }
+            count += 1;
+            let entry = row.image.id.clone().unwrap_or_else(|| row.number.to_string());
+            let place = if is_bare { String::new() } else { format!("{place}: {entry}") };
+            each(&place, row.target.as_deref().unwrap_or("-"), &row.image.data);
+        }
+    });
+    match count == 0 && unread.is_empty() {
+        true => Err(Diagnostic::error(codes::NOT_FOUND, "it holds no code object")),
+        false => Ok(unread),
+    }
+}
+
+/// Before the section, the container and the entry.
+pub(crate) fn in_place(mut error: Diagnostic, place: &str) -> Diagnostic {
+    if !place.is_empty() {
+        let section = error.place.entry.take();
+        error.place.entry = Some(section.map_or_else(|| place.to_owned(), |section| format!("{place}: {section}")));
+    }
+    error
+}
+
+/// A finding for programs.
+pub(crate) fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "rule": finding.rule.id,
+        "section": finding.section,
+        "function": finding.function,
+        "offset": finding.offset,
+        "mnemonic": finding.mnemonic,
+        "reason": finding.reason,
+        "line": finding.line,
+    })
+}
+
+impl Object {
+    fn problems(&self, file: &Path) -> impl Iterator<Item = Diagnostic> {
+        self.findings.iter().map(move |finding| in_place(finding.diagnostic().in_file(file), &self.place))
+    }
+
+    fn text(&self, file: &Path) -> String {
+        let place = if self.place.is_empty() { String::new() } else { format!(": {}", self.place) };
+        let found = match self.findings.len() {
+            0 => "no findings".to_owned(),
+            1 => "1 finding".to_owned(),
+            count => format!("{count} findings"),
+        };
+        let name = text::plain(&format!("{}{place}", file.display()));
+        format!("{name}: {}, {found}\n", text::plain(&self.target))
+    }
+
+    fn json(&self) -> Value {
+        let findings: Vec<Value> = self.findings.iter().map(finding_json).collect();
+        json!({ "place": self.place, "target": self.target, "findings": findings })
+    }
+}

@@ -1,0 +1,104 @@
+//! Accesses to LDS at two addresses that stay: the first stepping gives wrong data where an element is not aligned, so each must
+//! be proven to be.
+//!
+//! Each block is gone through forwards, with the low bits of every vector register that are known to be zero in all active
+//! lanes. Nothing is known where a block begins, behind a write of EXEC or of the bank mode, and of what DPP or SDWA write:
+//! other lanes keep what they had.
+
+use crate::finding::{ALIGNMENT, Finding};
+use crate::unit::Unit;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::role;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, Value};
+use std::collections::BTreeMap;
+
+/// Low bits of registers that are zero.
+type Zeros = BTreeMap<u16, u32>;
+
+/// Checks the code of the original at the places that stay, for a target that needs aligned elements.
+pub(super) fn check(old: &Unit<'_>, target: Isa, stays: impl Fn(u32) -> bool, findings: &mut Vec<Finding>) {
+    if !target.has(Feature::Gfx1250Strict) {
+        return;
+    }
+    let isa = old.isa();
+    for (number, function) in old.program.functions.iter().enumerate() {
+        for block in 0..function.block_count() {
+            let mut zeros = Zeros::new();
+            for (at, inst, banks) in old.block(number, block) {
+                if let Some(element) = element(&inst).filter(|_| stays(at)) {
+                    let address = register(&inst, isa, banks, Name::Addr);
+                    let known = address.and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0);
+                    if 1 << known.min(8) < element {
+                        let what = format!("the access at two addresses stays, and its address is not proven to be a multiple of {element}");
+                        findings.push(Finding::at(&ALIGNMENT, old, at, what));
+                    }
+                }
+                step(&inst, isa, banks, &mut zeros);
+            }
+        }
+    }
+}
+
+/// Bytes of an element of an access at two addresses.
+fn element(inst: &Inst) -> Option<u32> {
+    if inst.class() != Some(Class::Ds) || inst.raw(Name::Offset0).is_none() || !inst.mnemonic().contains("_2addr_") {
+        return None;
+    }
+    Some(if inst.mnemonic().ends_with("_b64") { 8 } else { 4 })
+}
+
+/// The vector register that an operand names, if it is one whole.
+fn register(inst: &Inst, isa: Isa, banks: VgprBanks, name: Name) -> Option<Reg> {
+    let Some(Value::Reg(reg)) = inst.operand(isa, name) else { return None };
+    let slot = inst.entry().slots().iter().position(|slot| slot.name == name)?;
+    let reg = banks.resolve(reg, role(inst.entry(), slot as u8))?;
+    (reg.file == RegFile::Vgpr && reg.count == 1 && reg.half.is_none()).then_some(reg)
+}
+
+fn step(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &mut Zeros) {
+    let result = computed(inst, isa, banks, zeros);
+    let written = inst.written_set(isa, banks);
+    let ends = [Special::ExecLo, Special::ExecHi, Special::Mode].map(|special| Reg::special(special, 1));
+    if ends.iter().any(|reg| written.touches(*reg)) || inst.is(Flag::Call) {
+        zeros.clear();
+        return;
+    }
+    zeros.retain(|index, _| !written.touches(Reg::new(RegFile::Vgpr, *index, 1)));
+    if let Some((reg, bits)) = result.zip(register(inst, isa, banks, Name::Vdst)).map(|(bits, reg)| (reg, bits)) {
+        zeros.insert(reg.index, bits);
+    }
+}
+
+/// Low bits of the result that are zero.
+fn computed(inst: &Inst, isa: Isa, banks: VgprBanks, zeros: &Zeros) -> Option<u32> {
+    const PLAIN: [Class; 3] = [Class::Vop1, Class::Vop2, Class::Vop3];
+    if !inst.class().is_some_and(|class| PLAIN.contains(&class)) || inst.raw(Name::Clamp).unwrap_or(0) != 0 {
+        return None;
+    }
+    let constant = |name| match inst.operand(isa, name) {
+        Some(Value::Inline(inline)) => Some(inline.value as u32),
+        Some(Value::Literal(literal)) => Some(literal.value as u32),
+        _ => None,
+    };
+    let of = |name| match constant(name) {
+        Some(value) => value.trailing_zeros(),
+        None => register(inst, isa, banks, name).and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0),
+    };
+    let shifted = |bits: u32, by: Option<u32>| by.map_or(0, |by| bits.saturating_add(by & 31));
+    let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2];
+    let bits = match inst.mnemonic() {
+        "v_mov_b32" => of(a),
+        "v_lshlrev_b32" => shifted(of(b), constant(a)),
+        "v_add_nc_u32" | "v_or_b32" | "v_xor_b32" | "v_sub_nc_u32" | "v_subrev_nc_u32" => of(a).min(of(b)),
+        "v_and_b32" => of(a).max(of(b)),
+        "v_mul_lo_u32" | "v_mul_u32_u24" => of(a).saturating_add(of(b)),
+        "v_lshl_add_u32" | "v_lshl_or_b32" => shifted(of(a), constant(b)).min(of(c)),
+        "v_add_lshl_u32" => shifted(of(a).min(of(b)), constant(c)),
+        "v_mad_u32_u24" => of(a).saturating_add(of(b)).min(of(c)),
+        "v_and_or_b32" => of(a).max(of(b)).min(of(c)),
+        "v_add3_u32" => of(a).min(of(b)).min(of(c)),
+        _ => return None,
+    };
+    Some(bits.min(8))
+}

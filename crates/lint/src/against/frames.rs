@@ -1,0 +1,246 @@
+//! Call frames and line tables say of each instruction, where it is now, what they said of it.
+//!
+//! Absent on purpose: the rest of the debug information (scopes, places of variables); `docs/verification.md` says so.
+
+use super::map::AddressMap;
+use crate::finding::{FILE, Finding};
+use crate::lines::Lines;
+use crate::unit::Unit;
+use hotswap_code_object::Kind;
+use hotswap_code_object::image::Image;
+use std::collections::BTreeMap;
+
+/// An instruction of a frame: the address from which on it holds, and its bytes; of a whole function where it ends.
+type Row = (u64, u64, String);
+
+/// Compares both files.
+pub(super) fn check(
+    (old_data, old): (&[u8], &Image<'_>),
+    (new_data, new): (&[u8], &Image<'_>),
+    (units, maps): (&[Unit<'_>], &BTreeMap<usize, AddressMap>),
+    findings: &mut Vec<Finding>,
+) {
+    let (before, after) = (Lines::read(old_data), Lines::read(new_data));
+    for unit in units {
+        if let Some(at) = lines(&before, &after, unit, &maps[&unit.number]) {
+            let what = "the line table says another line of the instruction";
+            findings.push(Finding::at(&FILE, unit, at, what));
+        }
+    }
+    // Addresses in relocatable files are for a linker to fill in.
+    if old.kind == Kind::Relocatable {
+        return;
+    }
+    for name in [".eh_frame", ".debug_frame"] {
+        let rows = |image: &Image<'_>| image.find(name).map(|number| rows(image, number, name == ".eh_frame"));
+        let result = match (rows(old), rows(new)) {
+            (None, None) => Ok(()),
+            (Some(Some(before)), Some(Some(after))) => alike(&before, &after, (old, new), maps),
+            _ => Err(format!("`{name}` cannot be read")),
+        };
+        findings.extend(result.err().map(|what| Finding::of_file(&FILE, format!("call frames: {what}"))));
+    }
+}
+
+/// The first instruction of which the line tables do not agree.
+fn lines(old: &Lines, new: &Lines, unit: &Unit<'_>, map: &AddressMap) -> Option<u32> {
+    let mut first = None;
+    for number in 0..unit.program.functions.len() {
+        unit.each(number, |_, at, _, _| {
+            let before = old.at(unit.number, u64::from(at));
+            let now = map.begin(at).filter(|_| first.is_none() && before.is_some());
+            if now.is_some_and(|now| new.at(unit.number, u64::from(now)) != before) {
+                first = Some(at);
+            }
+        });
+    }
+    first
+}
+
+/// The rows of all entries of a section: each instruction of a frame that does not advance begins one.
+fn rows(image: &Image<'_>, number: usize, is_eh: bool) -> Option<Vec<Row>> {
+    let section = &image.sections[number];
+    let (bytes, mut at, mut all) = (section.bytes, 0, Vec::new());
+    let mut commons: BTreeMap<usize, Common> = BTreeMap::new();
+    while at + 4 <= bytes.len() {
+        let size = u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize;
+        let body = at + 4;
+        // The end of `.eh_frame`; what LLVM writes has 32 bits.
+        if size == 0 {
+            break;
+        }
+        let mut reader = Reader { bytes: bytes.get(..body + size)?, at: body };
+        let id = reader.word()?;
+        let is_common = if is_eh { id == 0 } else { id == u32::MAX };
+        if is_common {
+            commons.insert(at, Common::read(&mut reader, is_eh)?);
+        } else {
+            let of = if is_eh { body.checked_sub(id as usize)? } else { id as usize };
+            let common = commons.get(&of)?;
+            let place = section.address + reader.at as u64;
+            let (start, length) = match common.encoding {
+                RELATIVE4 => (place.wrapping_add_signed(i64::from(reader.word()? as i32)), u64::from(reader.word()?)),
+                ABSOLUTE => (reader.double()?, reader.double()?),
+                _ => return None,
+            };
+            if common.has_data {
+                let size = reader.number()? as usize;
+                reader.take(size)?;
+            }
+            instructions(&mut reader, common.step, start, start + length, &mut all)?;
+        }
+        at = body + size;
+    }
+    Some(all)
+}
+
+/// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`, and addresses of eight bytes.
+const RELATIVE4: u8 = 0x1b;
+const ABSOLUTE: u8 = 0;
+
+/// What the entries of functions share.
+struct Common {
+    encoding: u8,
+    has_data: bool,
+    /// What advances count in.
+    step: u64,
+}
+
+impl Common {
+    fn read(reader: &mut Reader<'_>, is_eh: bool) -> Option<Self> {
+        let version = reader.byte()?;
+        let mut letters = Vec::new();
+        loop {
+            match reader.byte()? {
+                0 => break,
+                letter => letters.push(letter),
+            }
+        }
+        // LLVM names its own extension there; it changes nothing that is read here.
+        let has_data = letters.first() == Some(&b'z');
+        if !is_eh && version >= 4 {
+            reader.take(2)?;
+        }
+        let step = reader.number()?;
+        reader.number()?;
+        if version == 1 { drop(reader.byte()?) } else { drop(reader.number()?) }
+        let mut encoding = ABSOLUTE;
+        if has_data {
+            let size = reader.number()? as usize;
+            let data = reader.take(size)?;
+            if letters.contains(&b'R') {
+                encoding = *data.first()?;
+            }
+        }
+        Some(Self { encoding, has_data, step })
+    }
+}
+
+/// Goes through the instructions of an entry.
+fn instructions(reader: &mut Reader<'_>, step: u64, start: u64, end: u64, all: &mut Vec<Row>) -> Option<()> {
+    let mut at = start;
+    all.push((start, end, "a function".to_owned()));
+    while reader.at < reader.bytes.len() {
+        let begin = reader.at;
+        let op = reader.byte()?;
+        let advance = match op {
+            0x40..0x80 => Some(u64::from(op & 0x3f)),
+            0x02 => Some(u64::from(reader.byte()?)),
+            0x03 => Some(u64::from(reader.byte()?) | u64::from(reader.byte()?) << 8),
+            0x04 => Some(u64::from(reader.word()?)),
+            _ => None,
+        };
+        if let Some(advance) = advance {
+            at += advance * step;
+            continue;
+        }
+        let operands: &[u8] = match op {
+            0x80.. | 0x06..=0x08 | 0x0d | 0x0e | 0x13 | 0x2e => b"n",
+            0x00 => continue,
+            0x0a | 0x0b => b"",
+            0x05 | 0x09 | 0x0c | 0x11 | 0x12 | 0x14 | 0x15 | 0x2f => b"nn",
+            0x0f => b"b",
+            0x10 | 0x16 => b"nb",
+            // LLVM's for AMD GPUs.
+            0x30 | 0x31 => b"nnn",
+            _ => return None,
+        };
+        for operand in operands {
+            let value = reader.number()?;
+            if *operand == b'b' {
+                reader.take(value as usize)?;
+            }
+        }
+        all.push((at, at, format!("{:02x?}", &reader.bytes[begin..reader.at])));
+    }
+    Some(())
+}
+
+struct Reader<'r> {
+    bytes: &'r [u8],
+    at: usize,
+}
+
+impl<'r> Reader<'r> {
+    fn take(&mut self, size: usize) -> Option<&'r [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(size)?)?;
+        self.at += size;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn double(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// ULEB128; of SLEB128 the bits, which is enough to go over it.
+    fn number(&mut self) -> Option<u64> {
+        let (mut value, mut shift) = (0_u64, 0_u32);
+        loop {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            shift += 7;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+    }
+}
+
+fn alike(
+    before: &[Row],
+    after: &[Row],
+    (old, new): (&Image<'_>, &Image<'_>),
+    maps: &BTreeMap<usize, AddressMap>,
+) -> Result<(), String> {
+    if before.len() != after.len() {
+        return Err("rows are missing, or new".to_owned());
+    }
+    let place = |address: u64, end: bool| {
+        let inside = if end { address.checked_sub(1)? } else { address };
+        let number = old.section_at(inside)?;
+        let (map, base) = (maps.get(&number)?, old.sections[number].address);
+        let offset = (address - base) as u32;
+        let moved = if end { map.behind(offset)? } else { map.begin(offset)? };
+        Some(u64::from(moved) + new.sections[number].address)
+    };
+    for ((start, end, says), (new_start, new_end, now)) in before.iter().zip(after) {
+        // New code before an instruction belongs to what comes before it, or to the instruction.
+        let starts = [place(*start, false), place(*start, true)];
+        if !starts.contains(&Some(*new_start)) || says != now {
+            return Err(format!("the row of {start:#x} is about {new_start:#x}"));
+        }
+        let ends = [place(*end, true), place(*end, false)];
+        if !ends.contains(&Some(*new_end)) {
+            return Err(format!("the row up to {end:#x} ends at {new_end:#x}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,343 @@
+//! Everything of the files but their instructions: symbols, relocations, data, kernel descriptors, metadata.
+//!
+//! What may differ: places of what moved, sizes of code, the target in header and metadata, counts of registers (no fewer),
+//! the lines that a kernel fetches ahead.
+
+use super::map::AddressMap;
+use crate::finding::{FILE, Finding};
+use hotswap_code_object::image::{Formula, Image, Part, Rela, SymbolRow};
+use hotswap_code_object::kernel_descriptor::KernelDescriptor;
+use hotswap_code_object::{CodeObject, Kind, certificate_note};
+use object::elf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Maps of the sections of code.
+type Maps = BTreeMap<usize, AddressMap>;
+
+/// Bytes of a kernel descriptor, and where in it its distance to the code is.
+const DESCRIPTOR: usize = 64;
+/// The distance of a kernel's code from its descriptor.
+const ENTRY: &str = "kernel_code_entry_byte_offset";
+/// Fields of descriptors that may differ: more registers, and a hint.
+const MAY_GROW: [&str; 2] = ["granulated_workitem_vgpr_count", "inst_pref_size"];
+
+struct Files<'f, 'a, 'b> {
+    old: &'f Image<'a>,
+    new: &'f Image<'b>,
+    maps: &'f Maps,
+}
+
+/// Compares both files.
+pub(super) fn check(
+    (old_object, old): (&CodeObject<'_>, &Image<'_>),
+    (new_object, new): (&CodeObject<'_>, &Image<'_>),
+    maps: &Maps,
+    findings: &mut Vec<Finding>,
+) {
+    let files = Files { old, new, maps };
+    let mut say = |what: String| findings.push(Finding::of_file(&FILE, what));
+    if let Err(what) = files.sections() {
+        say(what);
+        return;
+    }
+    let checks: [(&str, Result<(), String>); 5] = [
+        ("symbols", files.symbols()),
+        ("relocations", files.relocations()),
+        ("descriptors", files.descriptors(old_object, new_object)),
+        ("metadata", metadata(old_object, new_object)),
+        ("data", files.data(old_object)),
+    ];
+    checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?))).for_each(&mut say);
+    if let Err(error) = new_object.check_descriptors() {
+        say(error.what);
+    }
+}
+
+impl<'a> Files<'_, 'a, '_> {
+    /// The rewritten file has the same sections, and its certificate behind them.
+    fn sections(&self) -> Result<(), String> {
+        let own = usize::from(certificate_note(self.new.bytes()).is_some());
+        let had = usize::from(certificate_note(self.old.bytes()).is_some());
+        if self.old.kind != self.new.kind || self.new.sections.len() - own != self.old.sections.len() - had {
+            return Err("the number of sections differs".to_owned());
+        }
+        let row = |part: &Part<'_>| (part.kind, part.link, part.info, part.align, part.entry_size);
+        for (old, new) in self.old.sections.iter().zip(&self.new.sections) {
+            // The label may take the note out of what is loaded.
+            let flags = old.flags == new.flags || old.kind == elf::SHT_NOTE;
+            if old.name != new.name || row(old) != row(new) || !flags {
+                return Err(format!("the section `{}` is described otherwise", old.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an address, or an offset of a section of a relocatable file, is now.
+    fn place(&self, section: usize, value: u64, end: bool) -> Option<u64> {
+        let (old, new) = (self.old.sections.get(section)?, self.new.sections.get(section)?);
+        let base = |part: &Part<'_>| if self.old.kind == Kind::Linked { part.address } else { 0 };
+        let offset = value.wrapping_sub(base(old));
+        let moved = match self.maps.get(&section) {
+            Some(map) if offset <= u64::from(map.old_size) => {
+                let offset = offset as u32;
+                u64::from(if end { map.behind(offset)? } else { map.begin(offset)? })
+            }
+            _ => offset,
+        };
+        Some(moved.wrapping_add(base(new)))
+    }
+
+    fn symbols(&self) -> Result<(), String> {
+        let read = |image: &Image<'a>| image.symbols().map_err(|error| error.what);
+        let (old, new) = (read(self.old)?, self.new.symbols().map_err(|error| error.what)?);
+        for (before, after) in old.iter().zip(&new) {
+            if before.rows.len() != after.rows.len() {
+                return Err("some are missing, or new".to_owned());
+            }
+            for (before, after) in before.rows.iter().zip(&after.rows) {
+                self.symbol(before, after)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn symbol(&self, old: &SymbolRow<'_>, new: &SymbolRow<'_>) -> Result<(), String> {
+        let row = |row: &SymbolRow<'_>| (row.section, row.kind, row.is_global);
+        if old.name != new.name || row(old) != row(new) {
+            return Err(format!("`{}` is described otherwise", old.name));
+        }
+        let Some(section) = old.section else {
+            return match (old.value, old.size) == (new.value, new.size) {
+                true => Ok(()),
+                false => Err(format!("`{}` has another value", old.name)),
+            };
+        };
+        // The label may take the metadata out of what is loaded; nothing refers to its symbol.
+        if self.old.sections[section].kind == elf::SHT_NOTE {
+            return Ok(());
+        }
+        let expected = self.place(section, old.value, false);
+        if expected != Some(new.value) {
+            return Err(format!("`{}` is at {:#x}, and what it stood for is at {:#x}", old.name, new.value, expected.unwrap_or(0)));
+        }
+        let size = match old.size {
+            0 => Some(0),
+            size => self.place(section, old.value + size, true).map(|end| end.wrapping_sub(new.value)),
+        };
+        match size == Some(new.size) {
+            true => Ok(()),
+            false => Err(format!("`{}` has {:#x} bytes, and what it stood for has {:#x}", old.name, new.size, size.unwrap_or(0))),
+        }
+    }
+
+    fn relocations(&self) -> Result<(), String> {
+        let (old, new) = (self.old.relocations(), self.new.relocations());
+        let (old, new) = (old.map_err(|error| error.what)?, new.map_err(|error| error.what)?);
+        let tables = self.old.symbols().map_err(|error| error.what)?;
+        for (before, after) in old.iter().zip(&new) {
+            // What debug information says is compared by its lines.
+            if self.old.sections[before.target].name.starts_with(".debug_") {
+                continue;
+            }
+            let rows = |rows: &hotswap_code_object::image::Relocations<'_>| -> Result<Vec<Rela>, String> {
+                rows.iter().map(|row| row.map_err(|error| error.what)).collect()
+            };
+            let (before_rows, after_rows) = (rows(before)?, rows(after)?);
+            let symbols = tables.iter().find(|table| table.section == before.symbols).map(|table| &table.rows);
+            if before_rows.len() != after_rows.len() {
+                return Err("some are missing, or new".to_owned());
+            }
+            // Their order may follow their places.
+            let key = |row: &Rela| (row.place, row.kind.number, row.symbol, row.addend);
+            let found: BTreeSet<(u64, u32, u32, i64)> = after_rows.iter().map(key).collect();
+            for row in &before_rows {
+                let symbol = symbols.and_then(|rows| rows.get(row.symbol as usize));
+                let expected = self.relocation(before.target, row, symbol);
+                let is_there = |row: &Rela| found.contains(&key(row));
+                if !expected.iter().any(is_there) {
+                    return Err(format!("that at {:#x} is about something else", row.place));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a relocation may be now.
+    fn relocation(&self, target: usize, row: &Rela, symbol: Option<&SymbolRow<'_>>) -> Vec<Rela> {
+        let section = match self.old.kind {
+            Kind::Linked => self.old.section_at(row.place),
+            Kind::Relocatable => Some(target),
+        };
+        let Some(place) = section.and_then(|section| self.field(section, row.place)) else { return Vec::new() };
+        let same = Rela { place, ..*row };
+        let mut all = vec![same];
+        let addend = match (row.kind.formula, symbol.and_then(|symbol| Some((symbol, symbol.section?)))) {
+            (Formula::LoadRelative, _) => {
+                let to = row.addend as u64;
+                self.old.section_at(to).and_then(|section| self.place(section, to, false)).map(|to| to as i64)
+            }
+            // Into a section by its symbol: the addend is the place.
+            (_, Some((symbol, section))) if self.maps.contains_key(&section) => {
+                let to = symbol.value.wrapping_add_signed(row.addend);
+                let base = self.place(section, symbol.value, false);
+                base.zip(self.place(section, to, false)).map(|(base, to)| to.wrapping_sub(base) as i64)
+            }
+            _ => None,
+        };
+        if let Some(addend) = addend.filter(|addend| *addend != row.addend) {
+            let moved = Rela { addend, ..same };
+            // Distances from the field count from it; what they lead to is compared with the code.
+            match row.kind.is_relative() {
+                true => all.push(moved),
+                false => all = vec![moved],
+            }
+        }
+        all
+    }
+
+    /// Where a field inside of an instruction, or of data, is now.
+    fn field(&self, section: usize, at: u64) -> Option<u64> {
+        if let Some(place) = self.place(section, at, false) {
+            return Some(place);
+        }
+        // In an instruction of a site: behind its begin as it was, if it stays; its place is that of the site's last words.
+        let map = self.maps.get(&section)?;
+        let base = |image: &Image<'_>| if self.old.kind == Kind::Linked { image.sections[section].address } else { 0 };
+        let offset = (at - base(self.old)) as u32;
+        let site = map.sites.iter().find(|site| (site.old..site.old + site.old_size).contains(&offset))?;
+        let from_end = site.old + site.old_size - offset;
+        Some(u64::from(site.new.end - from_end) + base(self.new))
+    }
+
+    fn descriptors(&self, old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+        if old.descriptors().len() != new.descriptors().len() {
+            return Err("some are missing, or new".to_owned());
+        }
+        let kernels = old.note().kernels.iter();
+        for (kernel, (before, after)) in kernels.zip(old.descriptors().iter().zip(new.descriptors())) {
+            let fields = |object: &CodeObject<'_>, range: &Range<usize>| -> Option<Vec<(&'static str, u64)>> {
+                let bytes = object.bytes().get(range.clone())?;
+                // Both by the fields of the original: the steppings have the same.
+                let descriptor = KernelDescriptor::new(bytes, old.target_id().processor)?;
+                Some(descriptor.fields().map(|(field, value)| (field.name, value)).collect())
+            };
+            let missing = || format!("that of `{}` cannot be read", kernel.name);
+            let before_fields = fields(old, &before.range).ok_or_else(missing)?;
+            let after_fields = fields(new, &after.range).ok_or_else(missing)?;
+            for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
+                // Where the code is, is compared below.
+                let free = *name == ENTRY || MAY_GROW.contains(name) && now >= value;
+                if value != now && !free {
+                    return Err(format!("`{}` has {now:#x} as {name}, and had {value:#x}", kernel.name));
+                }
+            }
+            self.code_of(kernel.name, before.entry, after.entry)?;
+            self.reserved(kernel.name, (old, &before.range), (new, &after.range))?;
+        }
+        Ok(())
+    }
+
+    fn code_of(&self, kernel: &str, old: u64, new: u64) -> Result<(), String> {
+        if self.old.kind == Kind::Relocatable {
+            return Ok(());
+        }
+        let expected = self.old.section_at(old).and_then(|section| self.place(section, old, false));
+        match expected == Some(new) {
+            true => Ok(()),
+            false => Err(format!("`{kernel}` begins at {new:#x}, and its code is at {:#x}", expected.unwrap_or(0))),
+        }
+    }
+
+    /// Bits that no field covers are what they were.
+    fn reserved(
+        &self,
+        kernel: &str,
+        (old, before): (&CodeObject<'_>, &Range<usize>),
+        (new, after): (&CodeObject<'_>, &Range<usize>),
+    ) -> Result<(), String> {
+        let masked = |object: &CodeObject<'_>, range: &Range<usize>| -> Option<[u8; DESCRIPTOR]> {
+            let mut bytes: [u8; DESCRIPTOR] = object.bytes().get(range.clone())?.try_into().ok()?;
+            let mut descriptor = KernelDescriptor::new(&mut bytes[..], old.target_id().processor)?;
+            for field in hotswap_code_object::kernel_descriptor::FIELDS {
+                let _ = descriptor.set(field, 0);
+            }
+            // The distance to the code.
+            bytes[16..24].fill(0);
+            Some(bytes)
+        };
+        match masked(old, before) == masked(new, after) {
+            true => Ok(()),
+            false => Err(format!("that of `{kernel}` has other bits in places without a meaning")),
+        }
+    }
+
+    /// Sections that are neither code nor tables have the bytes that they had, but for words with addresses.
+    fn data(&self, object: &CodeObject<'_>) -> Result<(), String> {
+        let mut moving: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
+        for descriptor in object.descriptors() {
+            let inside = |part: &Part<'_>| {
+                let start = descriptor.range.start.checked_sub(part.offset as usize)?;
+                (part.is_in_file() && start + DESCRIPTOR <= part.bytes.len()).then_some(start..start + DESCRIPTOR)
+            };
+            let found = self.old.sections.iter().enumerate().find_map(|(number, part)| Some((number, inside(part)?)));
+            found.into_iter().for_each(|(number, range)| moving.entry(number).or_default().push(range));
+        }
+        for rows in self.old.relocations().map_err(|error| error.what)? {
+            for row in rows.iter().filter_map(Result::ok) {
+                let section = match self.old.kind {
+                    Kind::Linked => self.old.section_at(row.place),
+                    Kind::Relocatable => Some(rows.target),
+                };
+                let Some(section) = section else { continue };
+                let base = if self.old.kind == Kind::Linked { self.old.sections[section].address } else { 0 };
+                let start = (row.place - base) as usize;
+                moving.entry(section).or_default().push(start..start + usize::from(row.kind.size));
+            }
+        }
+        let is_data = |part: &Part<'_>| matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_STRTAB | elf::SHT_HASH | elf::SHT_GNU_HASH);
+        let is_table = |part: &Part<'_>| part.is_code() || part.name.starts_with(".debug_") || part.name.starts_with(".eh_frame") || part.name == ".got";
+        for (number, (old, new)) in self.old.sections.iter().zip(&self.new.sections).enumerate() {
+            if old.kind == elf::SHT_NOBITS && old.name != ".relro_padding" && old.size != new.size {
+                return Err(format!("`{}` has another size", old.name));
+            }
+            if !is_data(old) || is_table(old) {
+                continue;
+            }
+            let cleared = |bytes: &[u8]| {
+                let mut bytes = bytes.to_vec();
+                for range in moving.get(&number).into_iter().flatten() {
+                    let range = range.start.min(bytes.len())..range.end.min(bytes.len());
+                    bytes[range].fill(0);
+                }
+                bytes
+            };
+            if cleared(old.bytes) != cleared(new.bytes) {
+                return Err(format!("`{}` has other bytes", old.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The metadata says the same but for the target and more registers.
+fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+    let (before, after) = (old.note(), new.note());
+    if before.version != after.version || before.kernels.len() != after.kernels.len() {
+        return Err("its version or the number of kernels differs".to_owned());
+    }
+    for (was, is) in before.kernels.iter().zip(after.kernels.iter()) {
+        let counts = [(was.vgpr_count, is.vgpr_count), (was.sgpr_count, is.sgpr_count)];
+        let grows = counts.iter().all(|(was, is)| was.is_some() == is.is_some() && was <= is);
+        let rest = hotswap_code_object::Kernel { vgpr_count: was.vgpr_count, sgpr_count: was.sgpr_count, ..is.clone() };
+        if !grows || rest != *was {
+            return Err(format!("`{}` is described otherwise", was.name));
+        }
+    }
+    // Everything else, byte for byte: without the counts and the target.
+    let size = |object: &CodeObject<'_>| object.note().ranges.len();
+    match size(old) == size(new) {
+        true => Ok(()),
+        false => Err("the number of notes differs".to_owned()),
+    }
+}

@@ -1,0 +1,299 @@
+//! One lane of a wave that runs single instructions on made-up states.
+//!
+//! What the families' replacements compute with is run as the instruction set says. Everything else is *opaque*: its results
+//! are a number that depends on the instruction's row, its modifiers, and all that it reads, so that two sides agree exactly
+//! where they run the same instruction on the same values in the same order of memory operations. Matrix instructions are
+//! opaque, too, by their formats, inputs and scales and not by their names: that one of depth 128 sums like the scaled one
+//! with neutral scales is taken for granted (`docs/verification.md`).
+//!
+//! Invariants: the same seed gives the same state; all lanes are active, and waits change nothing (they are judged
+//! elsewhere); control flow cannot be run.
+
+use super::numbers;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::role;
+use hotswap_isa::reg::{Half, Reg, RegFile, Special};
+use hotswap_isa::{Flag, Inst, Isa, Name, Value};
+use std::collections::BTreeMap;
+
+/// On which stepping an instruction runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The one that it was compiled for.
+    Source,
+    /// The one that code is made for.
+    Target,
+}
+
+/// The state of a lane.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    registers: BTreeMap<(RegFile, u16), u32>,
+    lds: BTreeMap<u32, u8>,
+    /// Memory operations that are no plain accesses to LDS, in order, as one number.
+    events: u64,
+    banks: VgprBanks,
+    lane: u32,
+    seed: u32,
+}
+
+/// A number that depends on all of both.
+fn mixed(seed: u64, value: u64) -> u64 {
+    let x = (seed ^ value.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53) ^ x >> 29
+}
+
+/// Numbers at which conversions to small floats behave otherwise than beside them.
+const CORNERS: [u32; 24] = [
+    0, 0x8000_0000, 1, 0x3f80_0000, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x7f80_0001, 0x3880_0000, 0x387f_ffff, 0x3680_0000,
+    0x367f_ffff, 0x3700_0000, 0x3740_0000, 0x47e0_0000, 0x47df_ffff, 0x47e8_0000, 0x47e8_0001, 0x477f_e000, 0x477f_f000,
+    0xc77f_f000, 0x4800_0000, 0xff, 0xf7f8_0800,
+];
+
+impl Machine {
+    pub(super) fn new(seed: u32, banks: VgprBanks) -> Self {
+        // A role whose bank is not known has any.
+        let known = hotswap_isa::bank::Role::ALL.map(|role| banks.bank(role));
+        let any = mixed(u64::from(seed), 3) as u8;
+        let mode = known.iter().enumerate().fold(0, |mode, (role, bank)| {
+            mode | (bank.unwrap_or(any >> (2 * role) & 3)) << (2 * role)
+        });
+        let banks = if banks.mode().is_some() { banks } else { VgprBanks::of_mode(mode) };
+        Self { registers: BTreeMap::new(), lds: BTreeMap::new(), events: 0, banks, lane: seed % 32, seed }
+    }
+
+    pub(super) fn banks(&self) -> VgprBanks {
+        self.banks
+    }
+
+    /// The first dword of a register.
+    pub(super) fn value(&self, reg: Reg) -> u32 {
+        self.registers.get(&(reg.file, reg.index)).copied().unwrap_or_else(|| self.initial(reg.file, reg.index))
+    }
+
+    fn initial(&self, file: RegFile, index: u16) -> u32 {
+        let value = mixed(u64::from(self.seed), u64::from(index) << 8 | file as u64);
+        match (file, Special::ALL.get(usize::from(index))) {
+            (RegFile::Special, Some(Special::ExecLo)) => u32::MAX,
+            (RegFile::Special, Some(Special::ExecHi | Special::Null)) => 0,
+            (RegFile::Special, Some(Special::Scc)) => value as u32 & 1,
+            // Rounding to the nearest even and denormals kept, as compilers set it; FP16_OVFL is either.
+            (RegFile::Special, Some(Special::Mode)) => 0xf0 | (self.seed >> 1 & 1) << 23,
+            (RegFile::Vgpr, _) => self.vector(value),
+            _ => value as u32,
+        }
+    }
+
+    /// Corner cases, addresses near each other, and anything.
+    fn vector(&self, value: u64) -> u32 {
+        let (number, choice) = (value as u32, value >> 59);
+        match choice {
+            0..=5 => CORNERS[(value >> 32) as usize % CORNERS.len()].wrapping_add((value >> 40 & 3) as u32),
+            6..=9 => number & 0xfff,
+            // Floats in the range of small formats, at ties and beside them.
+            10..=21 => {
+                let tie = [0, 0x7_ffff, 0x8_0000, 0x8_0001, 0xf_ffff, number & 0xf_ffff][(value >> 48) as usize % 6];
+                (0x3500_0000 + (number >> 3) % 0x1400_0000) & 0xfff0_0000 | tie | (number & 1) << 31
+            }
+            _ => number,
+        }
+    }
+
+    fn set(&mut self, reg: Reg, dword: u16, value: u32) {
+        let value = if reg.is(Special::Null) { 0 } else { value };
+        self.registers.insert((reg.file, reg.index + dword), value);
+    }
+
+    /// Whether both have done the same to memory.
+    pub(super) fn same_memory(&self, other: &Self) -> Result<(), String> {
+        if self.events != other.events {
+            return Err("the memory operations of the replacement are others".to_owned());
+        }
+        match self.lds == other.lds {
+            true => Ok(()),
+            false => Err(format!("the replacement stores something else to LDS (state {})", self.seed)),
+        }
+    }
+
+    /// Runs an instruction.
+    pub(super) fn step(&mut self, inst: &Inst, isa: Isa, side: Side) -> Result<(), String> {
+        if inst.is(Flag::Branch) || inst.is(Flag::Call) || inst.is(Flag::Return) || inst.is(Flag::Terminator) {
+            return Err(format!("`{}` goes elsewhere, and cannot be run here", inst.mnemonic()));
+        }
+        if !super::site::is_idle(inst) && inst.mnemonic() != "s_set_vgpr_msb" {
+            let line = Line { inst, isa, banks: self.banks };
+            let known = super::meaning::run(self, &line, side)?;
+            if !known {
+                self.opaque(&line)?;
+            }
+        }
+        self.banks = self.banks.after(inst, isa);
+        Ok(())
+    }
+
+    /// An instruction of which only that it depends on what it reads is known.
+    fn opaque(&mut self, line: &Line<'_>) -> Result<(), String> {
+        let (inst, isa) = (line.inst, line.isa);
+        if inst.is(Flag::Indexed) {
+            return Err(format!("`{}` names registers by M0", inst.mnemonic()));
+        }
+        let mut key = text(inst.mnemonic());
+        for operand in inst.operands(isa) {
+            key = mixed(key, text(operand.name.as_str()));
+            if operand.access == hotswap_isa::Access::Write {
+                continue;
+            }
+            key = self.operand(line, operand.name).into_iter().fold(key, |key, dword| mixed(key, u64::from(dword)));
+        }
+        for effect in inst.reads(isa).filter(|effect| effect.slot.is_none() && !effect.reg.is(Special::Mode)) {
+            let dwords = (0..u16::from(effect.reg.count)).map(|dword| Reg { index: effect.reg.index + dword, ..effect.reg });
+            key = dwords.fold(key, |key, reg| mixed(key, u64::from(self.value(reg))));
+        }
+        if inst.memory().is_some() {
+            self.events = mixed(self.events, key);
+            key = self.events;
+        }
+        self.results(line, key)
+    }
+
+    /// Numbers that depend on `key` in everything that an instruction writes.
+    fn results(&mut self, line: &Line<'_>, key: u64) -> Result<(), String> {
+        let writes: Vec<_> = line.inst.writes(line.isa).collect();
+        for (number, effect) in writes.iter().enumerate() {
+            let Some(reg) = line.banks.resolve(effect.reg, effect.role) else {
+                return Err(format!("the bank of a register of `{}` is not known", line.inst.mnemonic()));
+            };
+            if reg.is(Special::Mode) {
+                continue;
+            }
+            for dword in 0..u16::from(reg.count) {
+                let old = self.value(Reg { index: reg.index + dword, ..reg });
+                let key = if effect.partial { mixed(key, u64::from(old)) } else { key };
+                self.set(reg, dword, mixed(key, (number as u64) << 16 | u64::from(dword)) as u32);
+            }
+        }
+        Ok(())
+    }
+
+    /// The dwords that an operand means.
+    pub(super) fn operand(&self, line: &Line<'_>, name: Name) -> Vec<u32> {
+        match line.inst.operand(line.isa, name) {
+            Some(Value::Reg(reg)) => {
+                let reg = line.physical(name, reg);
+                (0..u16::from(reg.count)).map(|dword| self.part(Reg { index: reg.index + dword, count: 1, ..reg })).collect()
+            }
+            Some(Value::Inline(inline)) => vec![inline.value as u32, (inline.value >> 32) as u32],
+            Some(Value::Literal(literal)) => vec![literal.value as u32, (literal.value >> 32) as u32],
+            Some(Value::Imm(number)) => vec![number as u32, (number >> 32) as u32],
+            Some(Value::None) | None => Vec::new(),
+        }
+    }
+
+    fn part(&self, reg: Reg) -> u32 {
+        let value = self.value(reg);
+        match reg.half {
+            Some(Half::Low) => value & 0xffff,
+            Some(Half::High) => value >> 16,
+            None => value,
+        }
+    }
+
+    /// The first dword of an operand.
+    pub(super) fn read(&self, line: &Line<'_>, name: Name) -> u32 {
+        self.operand(line, name).first().copied().unwrap_or(0)
+    }
+
+    /// Writes dwords to an operand.
+    pub(super) fn write(&mut self, line: &Line<'_>, name: Name, values: &[u32]) -> Result<(), String> {
+        let Some(Value::Reg(reg)) = line.inst.operand(line.isa, name) else {
+            return Err(format!("`{}` has no result", line.inst.mnemonic()));
+        };
+        let reg = line.physical(name, reg);
+        if values.len() != usize::from(reg.count) {
+            return Err(format!("`{}` has a result of {} registers", line.inst.mnemonic(), reg.count));
+        }
+        for (dword, value) in (0..).zip(values) {
+            let old = self.value(Reg { index: reg.index + dword, ..reg });
+            let value = match reg.half {
+                Some(Half::Low) => old & 0xffff_0000 | value & 0xffff,
+                Some(Half::High) => old & 0xffff | value << 16,
+                None => *value,
+            };
+            self.set(reg, dword, value);
+        }
+        Ok(())
+    }
+
+    /// MODE.
+    pub(super) fn mode(&self) -> u32 {
+        self.value(Reg::special(Special::Mode, 1))
+    }
+
+    pub(super) fn m0(&self) -> u32 {
+        self.value(Reg::special(Special::M0, 1))
+    }
+
+    pub(super) fn lane(&self) -> u32 {
+        self.lane
+    }
+
+    /// A memory operation that is no plain access to LDS; what it brings.
+    pub(super) fn event(&mut self, line: &Line<'_>, key: u64) -> Result<(), String> {
+        self.events = mixed(self.events, key);
+        self.results(line, self.events)
+    }
+
+    pub(super) fn load(&self, address: u32) -> u32 {
+        let byte = |offset: u32| {
+            let at = address.wrapping_add(offset);
+            let any = || mixed(u64::from(!self.seed), u64::from(at)) as u8;
+            u32::from(self.lds.get(&at).copied().unwrap_or_else(any)) << (8 * offset)
+        };
+        (0..4).map(byte).sum()
+    }
+
+    pub(super) fn store(&mut self, address: u32, value: u32) {
+        for (offset, byte) in (0..).zip(value.to_le_bytes()) {
+            self.lds.insert(address.wrapping_add(offset), byte);
+        }
+    }
+
+    /// The sum of a matrix instruction in one of its registers, as a float that is mostly in range.
+    pub(super) fn product(&self, key: u64, register: u32) -> u32 {
+        let value = mixed(mixed(key, 0x77), u64::from(register));
+        match value >> 60 {
+            0 => CORNERS[(value >> 32) as usize % CORNERS.len()],
+            1..=5 => numbers::from_half((value >> 8) as u16),
+            _ => (value as u32 & 0x87ff_ffff) | 0x4000_0000 & (value >> 3) as u32 | 0x3800_0000,
+        }
+    }
+}
+
+/// An instruction where it stands.
+pub(super) struct Line<'l> {
+    pub(super) inst: &'l Inst,
+    pub(super) isa: Isa,
+    pub(super) banks: VgprBanks,
+}
+
+impl Line<'_> {
+    fn physical(&self, name: Name, reg: Reg) -> Reg {
+        let slot = self.inst.entry().slots().iter().position(|slot| slot.name == name);
+        let role = slot.and_then(|slot| role(self.inst.entry(), slot as u8));
+        self.banks.resolve(reg, role).unwrap_or(reg)
+    }
+
+    pub(super) fn raw(&self, name: Name) -> u64 {
+        self.inst.raw(name).unwrap_or(0)
+    }
+}
+
+/// A number for a text.
+pub(super) fn text(text: &str) -> u64 {
+    text.bytes().fold(0x1234, |key, byte| mixed(key, u64::from(byte)))
+}
+
+/// A number for several.
+pub(super) fn all(key: u64, values: &[u32]) -> u64 {
+    values.iter().fold(key, |key, value| mixed(key, u64::from(*value)))
+}

@@ -1,0 +1,117 @@
+//! Where the certificate says that old offsets of a section are now.
+//!
+//! Invariants: a map is only made of a certificate whose sites and runs rise and lie in both sections; that it is right is for
+//! the walk to prove.
+
+use hotswap_report::{SectionCertificate, SiteCertificate};
+
+/// See the module.
+pub(crate) struct AddressMap {
+    /// Old offsets, rising, and new ones; from each on both run alike, up to the next.
+    points: Vec<(u32, u32)>,
+    pub(crate) sites: Vec<SiteCertificate>,
+    pub(crate) old_size: u32,
+    pub(crate) new_size: u32,
+}
+
+impl AddressMap {
+    /// The map of a section; without a certificate everything stays.
+    pub(crate) fn new(section: Option<&SectionCertificate>, old_size: u32, new_size: u32) -> Result<Self, String> {
+        let Some(section) = section else {
+            return Ok(Self { points: vec![(0, 0)], sites: Vec::new(), old_size, new_size });
+        };
+        if (section.old_size, section.new_size) != (old_size, new_size) {
+            let what = "sizes of sections are not those of the certificate: it belongs to other files";
+            return Err(what.to_owned());
+        }
+        let rises = section.sites.windows(2).all(|pair| pair[0].old + pair[0].old_size <= pair[1].old);
+        let inside = section.sites.iter().all(|site| {
+            site.old.checked_add(site.old_size).is_some_and(|end| end <= old_size) && site.new.end <= new_size
+        });
+        if !rises || !inside {
+            return Err("sites of the certificate overlap or leave their section".to_owned());
+        }
+        let behind = section.sites.iter().map(|site| (site.old + site.old_size, site.new.end));
+        let mut points: Vec<(u32, u32)> = vec![(0, 0)];
+        points.extend(behind);
+        // A run that begins where a site ends is the later word.
+        points.extend(section.runs.iter().map(|run| (run.old, run.new)));
+        points.sort_by_key(|(old, _)| *old);
+        let mut unique: Vec<(u32, u32)> = Vec::with_capacity(points.len());
+        for point in points {
+            match unique.last_mut().filter(|last| last.0 == point.0) {
+                Some(last) => *last = point,
+                None => unique.push(point),
+            }
+        }
+        Ok(Self { points: unique, sites: section.sites.clone(), old_size, new_size })
+    }
+
+    /// Where what begins at an old offset begins: labels lead there. `None` inside of a changed instruction.
+    pub(crate) fn begin(&self, old: u32) -> Option<u32> {
+        let next = self.sites.partition_point(|site| site.old < old);
+        let inside = next.checked_sub(1).map(|site| &self.sites[site]);
+        if inside.is_some_and(|site| old < site.old + site.old_size) || old > self.old_size {
+            return None;
+        }
+        let found = self.points.partition_point(|point| point.0 <= old).checked_sub(1)?;
+        let (from, to) = self.points[found];
+        to.checked_add(old - from)
+    }
+
+    /// Where what ends at an old offset ends now.
+    pub(crate) fn behind(&self, old: u32) -> Option<u32> {
+        if old == 0 {
+            return Some(0);
+        }
+        let next = self.sites.partition_point(|site| site.old + site.old_size < old);
+        if let Some(site) = self.sites.get(next).filter(|site| site.old + site.old_size == old) {
+            return Some(site.new.end);
+        }
+        let found = self.points.partition_point(|point| point.0 < old).checked_sub(1)?;
+        let (from, to) = self.points[found];
+        to.checked_add(old - from)
+    }
+
+    /// The next old offset, from one on, at which code stands at another distance, and where it stands.
+    pub(crate) fn point_at(&self, old: u32) -> Option<u32> {
+        let found = self.points.binary_search_by_key(&old, |point| point.0).ok()?;
+        Some(self.points[found].1)
+    }
+
+    /// The first point behind an old offset.
+    pub(crate) fn next_point(&self, old: u32) -> u32 {
+        let next = self.points.partition_point(|point| point.0 <= old);
+        self.points.get(next).map_or(self.old_size, |point| point.0)
+    }
+
+    /// The site at an old offset.
+    pub(crate) fn site_at(&self, old: u32) -> Option<&SiteCertificate> {
+        let found = self.sites.binary_search_by_key(&old, |site| site.old).ok()?;
+        Some(&self.sites[found])
+    }
+
+    /// The first site at or behind an old offset.
+    pub(crate) fn next_site(&self, old: u32) -> u32 {
+        let next = self.sites.partition_point(|site| site.old < old);
+        self.sites.get(next).map_or(self.old_size, |site| site.old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_report::MapRun;
+
+    #[test]
+    fn places_follow_sites_and_runs() {
+        let site = SiteCertificate { old: 8, old_size: 8, new: 8..32, ..SiteCertificate::default() };
+        let runs = vec![MapRun { old: 0x100, new: 0x200 }];
+        let section = SectionCertificate { old_size: 0x140, new_size: 0x240, sites: vec![site], runs, number: 1 };
+        let map = AddressMap::new(Some(&section), 0x140, 0x240).unwrap();
+        assert_eq!([0, 8, 12, 16, 0x100, 0x104].map(|old| map.begin(old)),
+            [Some(0), Some(8), None, Some(32), Some(0x200), Some(0x204)]);
+        assert_eq!([8, 16, 0x100].map(|old| map.behind(old)), [Some(8), Some(32), Some(0x110)]);
+        assert!(AddressMap::new(Some(&section), 0x144, 0x240).is_err());
+    }
+}

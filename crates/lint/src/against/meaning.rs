@@ -1,0 +1,386 @@
+//! What single instructions do, by the names that the instruction set gives them: those that replacements are made of, and
+//! those that they replace.
+//!
+//! Absent on purpose: everything that no replacement computes with; it is opaque ([`super::machine`]).
+
+use super::machine::{Line, Machine, Side, all, text};
+use super::numbers;
+use hotswap_isa::{Inst, Name, Value};
+
+/// Runs an instruction that is known here; whether it is.
+pub(super) fn run(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<bool, String> {
+    let name = line.inst.mnemonic();
+    if let Some(access) = Access::of(name) {
+        return lds(machine, line, access, side).map(|()| true);
+    }
+    if let Some(matrix) = Matrix::of(name) {
+        return product(machine, line, matrix).map(|()| true);
+    }
+    if name.starts_with("cluster_load_") || name == "tensor_load_to_lds" {
+        return multicast(machine, line, side).map(|()| true);
+    }
+    if let Some(result) = conversion(machine, line) {
+        return result.map(|()| true);
+    }
+    computes(machine, line)
+}
+
+/// Modifiers of sources and results: instructions that have some are opaque.
+fn is_plain(inst: &Inst) -> bool {
+    const NAMES: [Name; 6] =
+        [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers, Name::Clamp, Name::Omod, Name::DppCtrl];
+    NAMES.iter().all(|name| inst.raw(*name).unwrap_or(0) == 0) && inst.raw(Name::Dpp8).is_none()
+}
+
+/// An instruction of the vector or scalar unit without side effects.
+fn computes(machine: &mut Machine, line: &Line<'_>) -> Result<bool, String> {
+    let name = line.inst.mnemonic();
+    let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read(line, source));
+    let lane = machine.lane();
+    let float = |bits: u32| f32::from_bits(bits);
+    if let Some(holds) = match name {
+        "v_cmp_lt_u32" => Some(a < b),
+        "v_cmp_gt_u32" => Some(a > b),
+        "v_cmp_eq_u32" => Some(a == b),
+        _ => None,
+    } {
+        let is_short = line.inst.entry().slot(Name::Sdst).is_none();
+        if !is_plain(line.inst) || is_short {
+            return Ok(false);
+        }
+        machine.write(line, Name::Sdst, &[u32::from(holds) << lane])?;
+        return Ok(true);
+    }
+    // Those that have modifiers all the same.
+    match name {
+        "v_minimummaximum_f32" if line.raw(Name::Src2Modifiers) == 0 && line.raw(Name::Src0Modifiers) == 0 => {
+            let low = match line.raw(Name::Src1Modifiers) {
+                0 => float(b),
+                1 => -float(b),
+                _ => return Ok(false),
+            };
+            machine.write(line, Name::Vdst, &[limited(a, low.to_bits(), c)])?;
+            return Ok(true);
+        }
+        "v_minimummaximum_f32" if line.raw(Name::Src2Modifiers) == 1 => {
+            let (b, c) = (float(b), -float(c));
+            machine.write(line, Name::Vdst, &[limited(a, c.to_bits(), b.to_bits())])?;
+            return Ok(true);
+        }
+        "v_cvt_f32_f16" => {
+            if line.raw(Name::Src0Modifiers) & 3 != 0 || line.raw(Name::Clamp) | line.raw(Name::Omod) != 0 {
+                return Ok(false);
+            }
+            machine.write(line, Name::Vdst, &[numbers::from_half(a as u16)])?;
+            return Ok(true);
+        }
+        _ if !is_plain(line.inst) => return Ok(false),
+        _ => {}
+    }
+    let value = match name {
+        "v_mov_b32" => a,
+        "v_and_b32" => a & b,
+        "v_or_b32" => a | b,
+        "v_xor_b32" => a ^ b,
+        "v_bfe_u32" => a >> (b & 31) & ((1_u64 << (c & 31)) - 1) as u32,
+        "v_bfi_b32" => a & b | !a & c,
+        "v_add3_u32" => a.wrapping_add(b).wrapping_add(c),
+        "v_add_nc_u32" => a.wrapping_add(b),
+        "v_sub_nc_u32" => a.wrapping_sub(b),
+        "v_subrev_nc_u32" => b.wrapping_sub(a),
+        "v_lshrrev_b32" => b >> (a & 31),
+        "v_lshlrev_b32" => b << (a & 31),
+        "v_lshl_or_b32" => a << (b & 31) | c,
+        "v_lshl_add_u32" => (a << (b & 31)).wrapping_add(c),
+        "v_mul_f32" => (float(a) * float(b)).to_bits(),
+        "v_rndne_f32" => float(a).round_ties_even().to_bits(),
+        "v_cvt_u32_f32" => float(a) as u32,
+        "v_cvt_f32_ubyte0" => ((a & 0xff) as f32).to_bits(),
+        "v_cndmask_b32" if line.inst.entry().slot(Name::Src2).is_some() => if c >> lane & 1 != 0 { b } else { a },
+        "v_mbcnt_lo_u32_b32" => (a & ((1_u64 << lane) - 1) as u32).count_ones().wrapping_add(b),
+        "v_cvt_pk_f16_f32" => u32::from(numbers::to_half(a)) | u32::from(numbers::to_half(b)) << 16,
+        "s_mov_b32" => return scalar(machine, line, &[a]),
+        "s_mov_b64" => {
+            let mut both = machine.operand(line, Name::Src0);
+            both.resize(2, 0);
+            return scalar(machine, line, &both);
+        }
+        "s_mul_i32" => return scalar(machine, line, &[a.wrapping_mul(b)]),
+        "s_pack_hh_b32_b16" => return scalar(machine, line, &[a >> 16 | b & 0xffff_0000]),
+        "s_getreg_b32" => {
+            let part = line.raw(Name::Simm16) as u32;
+            let (register, offset, size) = (part & 63, part >> 6 & 31, (part >> 11 & 31) + 1);
+            if register != 1 {
+                return Ok(false);
+            }
+            return scalar(machine, line, &[machine.mode() >> offset & ((1_u64 << size) - 1) as u32]);
+        }
+        _ => return Ok(false),
+    };
+    machine.write(line, Name::Vdst, &[value])?;
+    Ok(true)
+}
+
+fn scalar(machine: &mut Machine, line: &Line<'_>, values: &[u32]) -> Result<bool, String> {
+    machine.write(line, Name::Sdst, values)?;
+    Ok(true)
+}
+
+/// A number between two limits; NaN stays.
+fn limited(value: u32, low: u32, high: u32) -> u32 {
+    let (number, low, high) = (f32::from_bits(value), f32::from_bits(low), f32::from_bits(high));
+    match () {
+        () if number.is_nan() => value,
+        () if number > high => high.to_bits(),
+        () if number < low => low.to_bits(),
+        () => value,
+    }
+}
+
+/// The conversions to and from UE5M3: those of E4M3 with CLAMP.
+fn conversion(machine: &mut Machine, line: &Line<'_>) -> Option<Result<(), String>> {
+    if line.raw(Name::Clamp) == 0 {
+        return None;
+    }
+    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
+    let overflows = machine.mode() >> 23 & 1 != 0;
+    let Some(Value::Reg(result)) = line.inst.operand(line.isa, Name::Vdst) else { return None };
+    let old = || machine.operand(line, Name::Vdst).first().copied().unwrap_or(0);
+    let modified = [Name::Src0Modifiers, Name::Src1Modifiers].iter().any(|name| line.raw(*name) & 3 != 0);
+    let value = match line.inst.mnemonic() {
+        _ if modified => return Some(Err("what modifiers of the source mean for UE5M3 is not known".to_owned())),
+        "v_cvt_pk_fp8_f32" => {
+            let packed = numbers::to_ue5m3(a, overflows) | numbers::to_ue5m3(b, overflows) << 8;
+            // The operand names a half of the register.
+            return Some(match result.half {
+                Some(_) => machine.write(line, Name::Vdst, &[packed]),
+                None => {
+                    let upper = line.raw(Name::Src0Modifiers) & 8 != 0;
+                    let value = if upper { old() & 0xffff | packed << 16 } else { old() & 0xffff_0000 | packed };
+                    machine.write(line, Name::Vdst, &[value])
+                }
+            });
+        }
+        "v_cvt_sr_fp8_f32" => {
+            let byte = 8 * line.raw(Name::ByteSel) as u32;
+            old() & !(0xff << byte) | numbers::to_ue5m3_stochastic(a, b, overflows) << byte
+        }
+        "v_cvt_f32_fp8" => numbers::from_ue5m3(a >> (8 * line.raw(Name::ByteSel) as u32) & 0xff),
+        _ => return None,
+    };
+    Some(machine.write(line, Name::Vdst, &[value]))
+}
+
+/// An access to LDS of whole dwords.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    kind: Kind,
+    /// Dwords of an element.
+    dwords: u32,
+    /// Bytes that an offset of one with two addresses counts; 0 for those with one.
+    unit: u32,
+    by_lane: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Load,
+    Store,
+    Exchange,
+}
+
+impl Access {
+    fn of(name: &str) -> Option<Self> {
+        use Kind::{Exchange, Load, Store};
+        let (kind, dwords, unit, by_lane) = match name {
+            "ds_load_b32" => (Load, 1, 0, false),
+            "ds_load_b64" => (Load, 2, 0, false),
+            "ds_load_b128" => (Load, 4, 0, false),
+            "ds_store_b32" => (Store, 1, 0, false),
+            "ds_store_b64" => (Store, 2, 0, false),
+            "ds_store_b128" => (Store, 4, 0, false),
+            "ds_storexchg_rtn_b32" => (Exchange, 1, 0, false),
+            "ds_storexchg_rtn_b64" => (Exchange, 2, 0, false),
+            "ds_load_2addr_b32" => (Load, 1, 4, false),
+            "ds_load_2addr_b64" => (Load, 2, 8, false),
+            "ds_load_2addr_stride64_b32" => (Load, 1, 256, false),
+            "ds_load_2addr_stride64_b64" => (Load, 2, 512, false),
+            "ds_store_2addr_b32" => (Store, 1, 4, false),
+            "ds_store_2addr_b64" => (Store, 2, 8, false),
+            "ds_store_2addr_stride64_b32" => (Store, 1, 256, false),
+            "ds_store_2addr_stride64_b64" => (Store, 2, 512, false),
+            "ds_storexchg_2addr_rtn_b32" => (Exchange, 1, 4, false),
+            "ds_storexchg_2addr_rtn_b64" => (Exchange, 2, 8, false),
+            "ds_storexchg_2addr_stride64_rtn_b32" => (Exchange, 1, 256, false),
+            "ds_storexchg_2addr_stride64_rtn_b64" => (Exchange, 2, 512, false),
+            "ds_load_addtid_b32" => (Load, 1, 0, true),
+            "ds_store_addtid_b32" => (Store, 1, 0, true),
+            _ => return None,
+        };
+        Some(Self { kind, dwords, unit, by_lane })
+    }
+}
+
+fn lds(machine: &mut Machine, line: &Line<'_>, access: Access, side: Side) -> Result<(), String> {
+    let own = machine.m0().wrapping_add(4 * machine.lane()) & if side == Side::Source { 0xf_ffff } else { 0xffff };
+    let address = if access.by_lane { own } else { machine.read(line, Name::Addr) };
+    let mut data = machine.operand(line, Name::Data0);
+    let places: Vec<u32> = match access.unit {
+        0 => vec![line.raw(Name::Offset) as u32],
+        unit => {
+            data.extend(machine.operand(line, Name::Data1));
+            [Name::Offset0, Name::Offset1].iter().map(|name| line.raw(*name) as u32 * unit).collect()
+        }
+    };
+    let mut data = data.into_iter();
+    let mut loaded = Vec::new();
+    for place in places {
+        let at = |dword: u32| address.wrapping_add(place).wrapping_add(4 * dword);
+        if access.kind != Kind::Store {
+            loaded.extend((0..access.dwords).map(|dword| machine.load(at(dword))));
+        }
+        if access.kind != Kind::Load {
+            for dword in 0..access.dwords {
+                let value = data.next().ok_or_else(|| "an access without data".to_owned())?;
+                machine.store(at(dword), value);
+            }
+        }
+    }
+    match loaded.is_empty() {
+        true => Ok(()),
+        false => machine.write(line, Name::Vdst, &loaded),
+    }
+}
+
+/// A load for a cluster or of a tensor: the mask of workgroups that get it must be 0 on the target, and is ignored where the
+/// source was compiled for a single one.
+fn multicast(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<(), String> {
+    let tensor = line.inst.mnemonic() == "tensor_load_to_lds";
+    let mut key = text(line.inst.mnemonic());
+    for operand in line.inst.operands(line.isa).filter(|operand| operand.access == hotswap_isa::Access::Read) {
+        let mut dwords = machine.operand(line, operand.name);
+        if tensor && operand.name == Name::Vaddr1 {
+            dwords.iter_mut().take(1).filter(|_| side == Side::Source).for_each(|dword| *dword &= 0xffff_0000);
+        }
+        key = all(key, &[text(operand.name.as_str()) as u32]);
+        key = all(key, &dwords);
+    }
+    let mask = if side == Side::Source || tensor { 0 } else { machine.m0() & 0xffff };
+    machine.event(line, all(key, &[mask]))
+}
+
+/// A matrix instruction of depth 128 by what it multiplies.
+#[derive(Debug, Clone, Copy)]
+struct Matrix {
+    /// Formats of A and B where the name says them.
+    formats: Option<[u32; 2]>,
+    /// 32 rows: two of 16.
+    rows: bool,
+    scales: Scales,
+    /// C and the result are of 16 bits.
+    half: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scales {
+    None,
+    Of32,
+    Of16,
+}
+
+impl Matrix {
+    fn of(name: &str) -> Option<Self> {
+        const FP8: u32 = 0;
+        const BF8: u32 = 1;
+        const FP4: u32 = 4;
+        let plain = |formats| Self { formats, rows: false, scales: Scales::None, half: false };
+        let half = |formats| Self { half: true, ..plain(Some(formats)) };
+        let rows = |scales| Self { rows: true, scales, ..plain(Some([FP4, FP4])) };
+        Some(match name {
+            "v_wmma_f32_16x16x128_fp8_fp8" => plain(Some([FP8, FP8])),
+            "v_wmma_f32_16x16x128_fp8_bf8" => plain(Some([FP8, BF8])),
+            "v_wmma_f32_16x16x128_bf8_fp8" => plain(Some([BF8, FP8])),
+            "v_wmma_f32_16x16x128_bf8_bf8" => plain(Some([BF8, BF8])),
+            "v_wmma_f16_16x16x128_fp8_fp8" => half([FP8, FP8]),
+            "v_wmma_f16_16x16x128_fp8_bf8" => half([FP8, BF8]),
+            "v_wmma_f16_16x16x128_bf8_fp8" => half([BF8, FP8]),
+            "v_wmma_f16_16x16x128_bf8_bf8" => half([BF8, BF8]),
+            "v_wmma_f32_16x16x128_f8f6f4" => plain(None),
+            "v_wmma_scale_f32_16x16x128_f8f6f4" => Self { scales: Scales::Of32, ..plain(None) },
+            "v_wmma_scale16_f32_16x16x128_f8f6f4" => Self { scales: Scales::Of16, ..plain(None) },
+            "v_wmma_f32_32x16x128_f4" => rows(Scales::None),
+            "v_wmma_scale_f32_32x16x128_f4" => rows(Scales::Of32),
+            "v_wmma_scale16_f32_32x16x128_f4" => rows(Scales::Of16),
+            _ => return None,
+        })
+    }
+}
+
+fn product(machine: &mut Machine, line: &Line<'_>, matrix: Matrix) -> Result<(), String> {
+    let formats = matrix.formats.unwrap_or_else(|| [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| line.raw(name) as u32));
+    let [a, b] = [Name::Src0, Name::Src1].map(|name| machine.operand(line, name));
+    let c = addend(machine, line, matrix);
+    let mut results = Vec::new();
+    for part in 0..if matrix.rows { 2 } else { 1 } {
+        let rows = |dwords: &[u32]| match matrix.rows {
+            true => dwords.get(8 * part..8 * part + 8).unwrap_or_default().to_vec(),
+            false => dwords.to_vec(),
+        };
+        let mut key = all(text("matrix"), &formats);
+        key = all(key, &rows(&a));
+        key = all(key, &b);
+        key = all(key, &if c.len() > 2 { rows(&c) } else { c.clone() });
+        key = all(key, &[line.raw(Name::Src2Modifiers) as u32 & 3]);
+        key = all(key, &scales(machine, line, matrix, part as u32)?);
+        results.extend((0..8).map(|register| machine.product(key, register)));
+    }
+    if !matrix.half {
+        return machine.write(line, Name::Vdst, &results);
+    }
+    let limit = 0x477f_e000;
+    let overflows = machine.mode() >> 23 & 1 != 0;
+    let kept = |bits: u32| if overflows { limited(bits, limit | 0x8000_0000, limit) } else { bits };
+    let halves: Vec<u32> = results.iter().map(|bits| u32::from(numbers::to_half(kept(*bits)))).collect();
+    let packed: Vec<u32> = halves.chunks(2).map(|pair| pair[0] | pair[1] << 16).collect();
+    machine.write(line, Name::Vdst, &packed)
+}
+
+/// C as 32-bit floats; a constant as one number.
+fn addend(machine: &Machine, line: &Line<'_>, matrix: Matrix) -> Vec<u32> {
+    let dwords = machine.operand(line, Name::Src2);
+    match (line.inst.operand(line.isa, Name::Src2), matrix.half) {
+        (Some(Value::Reg(_)), true) => {
+            let halves = dwords.iter().flat_map(|dword| [*dword as u16, (dword >> 16) as u16]);
+            halves.map(numbers::from_half).collect()
+        }
+        (Some(Value::Reg(_)), false) => dwords,
+        (_, true) => vec![numbers::from_half(dwords.first().copied().unwrap_or(0) as u16)],
+        (_, false) => dwords.into_iter().take(1).collect(),
+    }
+}
+
+/// Scales with their rows and formats. The constant 0 is the factor 1 in each of them.
+fn scales(machine: &Machine, line: &Line<'_>, matrix: Matrix, part: u32) -> Result<Vec<u32>, String> {
+    let sides = [
+        (Name::ScaleSrc0, Name::MatrixAScale, Name::MatrixAScaleFmt),
+        (Name::ScaleSrc1, Name::MatrixBScale, Name::MatrixBScaleFmt),
+    ];
+    let mut all = Vec::new();
+    for (side, (source, row, format)) in sides.into_iter().enumerate() {
+        let value = line.inst.operand(line.isa, source);
+        let neutral = matrix.scales == Scales::None || matches!(value, Some(Value::Inline(inline)) if inline.code == 128);
+        if neutral {
+            all.push(0);
+            continue;
+        }
+        let own = line.raw(row) as u32;
+        let row = match (matrix.rows, side) {
+            (true, 0) if own != 0 => return Err("rows of scales that 32 rows use up are chosen".to_owned()),
+            (true, 0) => part,
+            _ => own,
+        };
+        all.extend([1 + u32::from(matrix.scales == Scales::Of16), row, line.raw(format) as u32]);
+        all.extend(machine.operand(line, source));
+    }
+    Ok(all)
+}

@@ -1,0 +1,119 @@
+//! A rewritten code object against its original: every instruction outside of the certificate's sites is the one that it was,
+//! every site is proven by running it, and all that names places in code names the same ones.
+//!
+//! | proven | in |
+//! |---|---|
+//! | instructions outside of sites, branches, hints, padding | [`walk`] |
+//! | what stands in the place of an instruction | [`site`], [`machine`], [`meaning`] |
+//! | accesses to LDS at two addresses that stay are aligned | [`alignment`] |
+//! | computed addresses, words with addresses | [`places`] |
+//! | symbols, relocations, data, descriptors, metadata | [`image`] |
+//! | call frames and line tables | [`frames`] |
+//!
+//! The certificate is not trusted: a wrong one makes a proof fail, and cannot make one succeed.
+
+mod alignment;
+mod frames;
+mod image;
+mod machine;
+mod map;
+mod meaning;
+mod numbers;
+mod places;
+mod site;
+mod walk;
+
+pub(crate) use site::schedules;
+
+use crate::finding::{CERTIFICATE, Finding};
+use crate::finish;
+use crate::unit::Unit;
+use hotswap_code_object::image::Image;
+use hotswap_code_object::{CodeObject, certificate_note};
+use hotswap_report::{Certificate, Diagnostic};
+use map::AddressMap;
+use std::collections::BTreeMap;
+use walk::Walk;
+
+/// What was compared, and what is not proven.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// Instructions that are the same in both files.
+    pub unchanged: u64,
+    /// Instructions with something else in their place.
+    pub sites: u64,
+    /// What the rewriter took for granted, which no checker can prove.
+    pub assumes: Vec<String>,
+    /// What is not proven; nothing where all is.
+    pub findings: Vec<Finding>,
+}
+
+/// Compares a rewritten code object with its original.
+///
+/// # Errors
+/// Files that cannot be read as code objects.
+pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
+    let (old, new) = (CodeObject::parse(original)?, CodeObject::parse(rewritten)?);
+    let mut proof = Proof::default();
+    let certificate = match certificate_note(rewritten).map(Certificate::from_bytes) {
+        Some(Ok(certificate)) => certificate,
+        Some(Err(error)) => {
+            proof.findings.push(Finding::of_file(&CERTIFICATE, error.to_string()));
+            return Ok(proof);
+        }
+        // Nothing was changed, or the certificate was taken out: then the code does not stay what it was.
+        None => Certificate::default(),
+    };
+    proof.assumes = certificate.assumes.clone();
+    let images = (Image::parse(original)?, Image::parse(rewritten)?);
+    let (old_units, new_units) = (Unit::all(&old)?, Unit::all(&new)?);
+    let maps = maps(&certificate, (&images.0, &images.1), &old_units, &mut proof.findings);
+    if !proof.findings.is_empty() {
+        return Ok(proof);
+    }
+    for unit in &old_units {
+        let map = &maps[&unit.number];
+        let Some(other) = new_units.iter().find(|other| other.number == unit.number) else {
+            let what = format!("the section `{}` is missing", unit.name);
+            proof.findings.push(Finding::of_file(&CERTIFICATE, what));
+            continue;
+        };
+        let mut walk = Walk::new(unit, other, map);
+        walk.run();
+        let mut unaligned = Vec::new();
+        let stays = |at: u32| map.site_at(at).is_none() || walk.itself.contains_key(&at);
+        alignment::check(unit, other.isa(), stays, &mut unaligned);
+        places::check(&mut walk, (&images.0, &images.1), &maps);
+        proof.unchanged += walk.compared;
+        proof.sites += map.sites.len() as u64;
+        proof.findings.append(&mut walk.findings);
+        proof.findings.append(&mut unaligned);
+    }
+    image::check((&old, &images.0), (&new, &images.1), &maps, &mut proof.findings);
+    frames::check((original, &images.0), (rewritten, &images.1), (&old_units, &maps), &mut proof.findings);
+    if !proof.findings.is_empty() && certificate_note(rewritten).is_none() {
+        let what = "the rewritten file carries no certificate, and is not the original";
+        proof.findings.push(Finding::of_file(&CERTIFICATE, what));
+    }
+    finish(original, &mut proof.findings);
+    Ok(proof)
+}
+
+/// The map of each section of code, by its number.
+fn maps(
+    certificate: &Certificate,
+    (old, new): (&Image<'_>, &Image<'_>),
+    units: &[Unit<'_>],
+    findings: &mut Vec<Finding>,
+) -> BTreeMap<usize, AddressMap> {
+    let mut maps = BTreeMap::new();
+    for unit in units {
+        let own = certificate.sections.iter().find(|section| section.number as usize == unit.number);
+        let size = |image: &Image<'_>| image.sections.get(unit.number).map_or(0, |section| section.bytes.len() as u32);
+        match AddressMap::new(own, size(old), size(new)) {
+            Ok(map) => drop(maps.insert(unit.number, map)),
+            Err(what) => findings.push(Finding::of_file(&CERTIFICATE, format!("section `{}`: {what}", unit.name))),
+        }
+    }
+    maps
+}

@@ -1,0 +1,113 @@
+//! Addresses that code computes, and words that hold addresses of code, lead where they led.
+
+use super::map::AddressMap;
+use super::walk::Walk;
+use crate::finding::{Finding, TARGET, UNCHANGED};
+use hotswap_code_object::image::Image;
+use hotswap_isa::Flag;
+use hotswap_program::Place;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Checks one section.
+pub(super) fn check(
+    walk: &mut Walk<'_, '_, '_>,
+    images: (&Image<'_>, &Image<'_>),
+    maps: &BTreeMap<usize, AddressMap>,
+) {
+    let explained = computed(walk, images, maps);
+    let source = &walk.old.program.source;
+    // A literal that is another one is part of a computed address, or a linker's relocation explains it.
+    for at in std::mem::take(&mut walk.literals) {
+        let size = walk.old.program.decode(at).map_or(4, |inst| u32::from(inst.len()));
+        let relocated = !source.fixups_in(at..at + size).is_empty();
+        let serves = walk.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at));
+        if !explained.contains(&at) && !relocated && !serves {
+            let what = "a literal has changed that is part of no computed address";
+            walk.findings.push(Finding::at(&UNCHANGED, walk.old, at, what));
+        }
+    }
+    words(walk, images, maps);
+}
+
+/// Compares what is computed from the program counter; the instructions that have a part in it.
+fn computed(
+    walk: &mut Walk<'_, '_, '_>,
+    images: (&Image<'_>, &Image<'_>),
+    maps: &BTreeMap<usize, AddressMap>,
+) -> BTreeSet<u32> {
+    let mut explained = BTreeSet::new();
+    let mut findings = Vec::new();
+    for function in &walk.old.program.functions {
+        for value in &function.pc_values {
+            let parts = [value.pc, value.low, value.high].map(|at| walk.at(at));
+            let found = parts[0].and_then(|at| walk.new.program.function_at(at)).and_then(|(_, after)| {
+                after.pc_values.iter().find(|new| [new.pc, new.low, new.high].map(Some) == parts)
+            });
+            let expected = place(walk, images, maps, value.to);
+            let led = |to: Place| {
+                let offset = walk.new.program.source.offset_of(to)?;
+                Some(walk.new.program.source.place_of(walk.leads_on(offset)?))
+            };
+            let alike = found.is_some_and(|found| Some(found.to) == expected || expected.is_some() && led(found.to) == expected);
+            if !alike {
+                let what = "an address that is computed from the program counter leads elsewhere";
+                findings.push(Finding::at(&TARGET, walk.old, value.pc, what));
+                continue;
+            }
+            let ends = value.pc..=value.low.max(value.high);
+            let scalar = |at: &u32| walk.old.program.decode(*at).is_some_and(|inst| inst.is(Flag::Salu));
+            explained.extend(walk.literals.iter().copied().filter(|at| ends.contains(at)).filter(scalar));
+        }
+    }
+    walk.findings.append(&mut findings);
+    explained
+}
+
+/// Compares words outside of the instructions that hold addresses.
+fn words(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &BTreeMap<usize, AddressMap>) {
+    let (before, after) = (&walk.old.program.source, &walk.new.program.source);
+    let mut findings = Vec::new();
+    if before.slots.len() != after.slots.len() {
+        findings.push(Finding::of_file(&TARGET, "words with addresses are missing, or new"));
+    }
+    let new: BTreeMap<Place, Place> = after.slots.iter().map(|slot| (slot.place, slot.to)).collect();
+    for slot in &before.slots {
+        let Some(offset) = before.offset_of(slot.to) else { continue };
+        let at = place(walk, images, maps, slot.place);
+        let found = at.and_then(|at| new.get(&at)).and_then(|to| after.offset_of(*to));
+        let expected = walk.map.begin(offset);
+        let alike = found.is_some() && (found == expected || found.is_some_and(|to| walk.leads_on(to) == expected));
+        if !alike {
+            let what = format!("the word at {:#x} leads elsewhere than to what stood at {offset:#x}", slot.place.at);
+            findings.push(Finding::at(&TARGET, walk.old, offset, what));
+        }
+    }
+    walk.findings.append(&mut findings);
+}
+
+/// Where a place of the original is now.
+fn place(
+    walk: &Walk<'_, '_, '_>,
+    (old, new): (&Image<'_>, &Image<'_>),
+    maps: &BTreeMap<usize, AddressMap>,
+    at: Place,
+) -> Option<Place> {
+    let (before, after) = (&walk.old.program.source, &walk.new.program.source);
+    if let Some(offset) = before.offset_of(at) {
+        return walk.map.begin(offset).map(|offset| after.place_of(offset));
+    }
+    if before.linked && at.base == Place::CODE {
+        let number = old.section_at(at.at)?;
+        let distance = at.at - old.sections[number].address;
+        let moved = match maps.get(&number) {
+            Some(map) => u64::from(map.begin(distance as u32)?),
+            None => distance,
+        };
+        return Some(Place { at: new.sections.get(number)?.address + moved, ..at });
+    }
+    let section = (!before.linked).then(|| at.base.checked_sub(1)).flatten();
+    match section.and_then(|number| maps.get(&(number as usize))) {
+        Some(map) => Some(Place { at: u64::from(map.begin(at.at as u32)?), ..at }),
+        None => Some(at),
+    }
+}

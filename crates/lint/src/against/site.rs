@@ -1,0 +1,294 @@
+//! What stands in the place of an instruction does the same: both are run on many states, and compared.
+//!
+//! The instruction runs as it is meant on the source, its replacement as the target runs it ([`super::machine`]). Both must
+//! leave the same in every register that the instruction writes, in LDS, and in the list of memory operations. Everything
+//! else that the replacement writes must hold what it held, or be a register of the certificate's scratch set (or M0) that is
+//! dead behind the instruction in the original, or that no kernel of the original had.
+//!
+//! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
+
+use super::machine::{Machine, Side};
+use crate::finding::{BANK_MODE, Finding, HAZARD, REPLACEMENT, SCRATCH};
+use crate::unit::{LiveRegisters, Unit};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Flag, Inst, Isa, Name};
+use hotswap_program::Dead;
+use hotswap_report::SiteCertificate;
+use std::collections::HashMap;
+
+/// States on which each pair is run.
+const STATES: u32 = 400;
+
+/// Words of an instruction, its bank mode, and the bytes that stand in its place.
+type Pair = ([u32; 5], VgprBanks, Vec<u8>);
+
+/// See the module.
+pub(super) struct Sites<'u, 'a> {
+    old: &'u Unit<'a>,
+    source: Isa,
+    target: Isa,
+    managed: bool,
+    live: LiveRegisters<'u, 'a>,
+    known: HashMap<Pair, Result<RegSet, String>>,
+    findings: Vec<Finding>,
+}
+
+/// Waits and empty instructions: they change nothing.
+pub(super) fn is_idle(inst: &Inst) -> bool {
+    const NAMES: [&str; 4] = ["v_nop", "s_nop", "s_delay_alu", "s_clause"];
+    NAMES.contains(&inst.mnemonic()) || is_wait(inst)
+}
+
+fn is_wait(inst: &Inst) -> bool {
+    inst.mnemonic().starts_with("s_wait_")
+}
+
+impl<'u, 'a> Sites<'u, 'a> {
+    pub(super) fn new(old: &'u Unit<'a>, new: &Unit<'_>) -> Self {
+        let (source, target, managed) = (old.isa(), new.isa(), schedules(old));
+        let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
+        Self { old, source, target, managed, live, known, findings }
+    }
+
+    pub(super) fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// Checks one site.
+    pub(super) fn check(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst]) {
+        let at = site.old;
+        let Some(banks) = self.old.banks.before(&self.old.program, at) else {
+            // No path leads here; what stands here is never executed, and is checked in the mode of entries.
+            self.at(site, old, code, VgprBanks::ENTRY);
+            return;
+        };
+        if banks.mode().is_none() && old.operands(self.source).any(|operand| is_vector(operand.value)) {
+            let fixed = code.iter().any(|inst| inst.mnemonic() == "s_set_vgpr_msb");
+            if fixed {
+                self.findings.push(Finding::at(&BANK_MODE, self.old, at, "the bank mode at a changed place is not known"));
+                return;
+            }
+        }
+        self.at(site, old, code, banks);
+    }
+
+    fn at(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
+        let at = site.old;
+        let bytes = code.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
+        let key = (*old.words(), banks, bytes);
+        let outcome = match self.known.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let made = run(self, old, code, banks);
+                self.known.insert(key, made.clone());
+                made
+            }
+        };
+        match outcome {
+            Err(what) => self.findings.push(Finding::at(&REPLACEMENT, self.old, at, what)),
+            Ok(overwritten) => {
+                self.waits(site, old, code, banks);
+                self.dead(site, old, code, &overwritten);
+            }
+        }
+    }
+
+    /// What is overwritten is in the certificate and needed by nothing behind the instruction.
+    fn dead(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], overwritten: &RegSet) {
+        if overwritten.is_empty() {
+            return;
+        }
+        let at = site.old;
+        let named = old.read_set(self.source, VgprBanks::UNKNOWN);
+        let certified = |reg: Reg| {
+            let vector = reg.file == RegFile::Vgpr;
+            // What the instruction reads itself, such as a descriptor, may be changed for it.
+            let own = !vector && named.touches(reg);
+            (reg.file == RegFile::Special && !reg.is(Special::ExecLo) && !reg.is(Special::Mode))
+                || own
+                || site.scratch.iter().any(|one| {
+                    one.is_vector == vector && (one.first..one.first.saturating_add(one.count)).contains(&reg.index)
+                })
+        };
+        // Matrix instructions write lanes that are off as well.
+        let matrix = code.iter().any(|inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac));
+        let lanes = if matrix { Dead::InAllLanes } else { Dead::InActiveLanes };
+        let (_, behind) = self.live.around(at);
+        let had = highest(self.old, at);
+        for reg in overwritten.iter() {
+            let is_new = reg.file == RegFile::Vgpr && reg.index >= had;
+            if !certified(reg) {
+                let what = format!("{} is overwritten and is no scratch register of the certificate", name(reg));
+                self.findings.push(Finding::at(&SCRATCH, self.old, at, what));
+            } else if !is_new && !behind.is_dead(reg, lanes) {
+                let what = format!("{} is overwritten, and what it holds is read later", name(reg));
+                self.findings.push(Finding::at(&SCRATCH, self.old, at, what));
+            } else {
+                continue;
+            }
+            return;
+        }
+    }
+
+    /// The waits that a replacement needs by itself.
+    fn waits(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
+        let scratch: RegSet = site.scratch.iter().flat_map(|run| {
+            let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
+            (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
+        }).collect();
+        if let Err(what) = waits(old, code, banks, self.target, &scratch, self.managed) {
+            self.findings.push(Finding::at(&HAZARD, self.old, site.old, what));
+        }
+    }
+}
+
+fn is_vector(value: hotswap_isa::Value) -> bool {
+    matches!(value, hotswap_isa::Value::Reg(reg) if reg.file == RegFile::Vgpr)
+}
+
+/// The number of vector registers that a kernel which gets to an offset had.
+fn highest(unit: &Unit<'_>, at: u32) -> u16 {
+    let Some((number, _)) = unit.program.function_at(at) else { return u16::MAX };
+    let kernels = unit.program.kernels_of(number);
+    let counts = kernels.iter().map(|kernel| unit.program.kernel_needs(*kernel as usize)?.vgprs);
+    let counts: Option<Vec<u32>> = counts.collect();
+    counts.and_then(|counts| counts.into_iter().max()).map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
+}
+
+fn name(reg: Reg) -> String {
+    let mut text = String::new();
+    match reg.write(&mut text) {
+        Ok(()) => text,
+        Err(_) => format!("{reg:?}"),
+    }
+}
+
+/// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register 26.
+pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
+    const SCHED_MODE: u64 = 26;
+    let sets = |inst: &Inst| {
+        inst.class() == Some(hotswap_isa::Class::Sopk)
+            && matches!(inst.mnemonic(), "s_setreg_b32" | "s_setreg_imm32_b32")
+            && inst.raw(Name::Simm16).is_some_and(|register| register & 63 == SCHED_MODE)
+    };
+    let mut found = false;
+    for function in 0..unit.program.functions.len() {
+        unit.each(function, |_, _, inst, _| found |= sets(inst));
+    }
+    found
+}
+
+/// Runs both; the registers that the replacement leaves otherwise than they were and the instruction does not write.
+fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Result<RegSet, String> {
+    let own = old.written_set(sites.source, banks);
+    let mut overwritten = RegSet::EMPTY;
+    for seed in 0..STATES {
+        let mut before = Machine::new(seed, banks);
+        let mut after = before.clone();
+        before.step(old, sites.source, Side::Source)?;
+        let mut written = RegSet::EMPTY;
+        for inst in code {
+            written.union_with(&inst.written_set(sites.target, after.banks()));
+            after.step(inst, sites.target, Side::Target)?;
+        }
+        if before.banks().mode() != after.banks().mode() {
+            return Err("the bank mode behind the replacement is another one".to_owned());
+        }
+        before.same_memory(&after)?;
+        for reg in own.iter() {
+            if reg.is(Special::Mode) {
+                continue;
+            }
+            if before.value(reg) != after.value(reg) {
+                return Err(format!(
+                    "the replacement leaves {:#x} in {} where the instruction leaves {:#x} (state {seed})",
+                    after.value(reg),
+                    name(reg),
+                    before.value(reg)
+                ));
+            }
+        }
+        written.subtract(&own);
+        written.remove(Reg::special(Special::Mode, 1));
+        let start = Machine::new(seed, banks);
+        overwritten.extend(written.iter().filter(|reg| start.value(*reg) != after.value(*reg)));
+    }
+    Ok(overwritten)
+}
+
+/// The waits of a replacement: see the rules of each `if`.
+fn waits(
+    old: &Inst,
+    code: &[Inst],
+    mut banks: VgprBanks,
+    isa: Isa,
+    scratch: &RegSet,
+    managed: bool,
+) -> Result<(), String> {
+    // What is read by memory instructions that may have to be issued again, what they will write, and what was waited for.
+    let (mut rereads, mut pending) = (RegSet::EMPTY, RegSet::EMPTY);
+    let (mut waited, mut drained, mut alu) = (false, false, false);
+    let mut last: Option<&Inst> = None;
+    let (mut accesses, mut borrows) = (0, false);
+    for inst in code {
+        let zero = inst.raw(Name::Simm16) == Some(0);
+        match inst.mnemonic() {
+            "s_wait_xcnt" if zero => (waited, rereads) = (true, RegSet::EMPTY),
+            "s_wait_dscnt" | "s_wait_loadcnt_dscnt" if zero => (drained, pending) = (true, RegSet::EMPTY),
+            "s_wait_alu" if zero => alu = true,
+            _ => {}
+        }
+        let (read, written) = (inst.read_set(isa, banks), inst.written_set(isa, banks));
+        banks = banks.after(inst, isa);
+        if is_idle(inst) || inst.mnemonic() == "s_set_vgpr_msb" {
+            continue;
+        }
+        if managed && !alu && last.is_some_and(|last| unit_of(last) != unit_of(inst)) {
+            return Err("instructions of two units without a wait between them, where the program keeps them apart".to_owned());
+        }
+        if !waited && written.intersects(scratch) {
+            return Err("a scratch register is written before memory instructions that may read it again were waited for (s_wait_xcnt 0)".to_owned());
+        }
+        if read.intersects(&pending) || written.intersects(&pending) {
+            return Err("a register is used while a load of the replacement writes it".to_owned());
+        }
+        if written.intersects(&rereads) {
+            return Err("a register is overwritten that a memory instruction may have to read again (s_wait_xcnt 0)".to_owned());
+        }
+        let base = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
+        let reads_base = inst.is(Flag::Salu) && base.iter().any(|one| read.touches(Reg::special(*one, 1)));
+        if reads_base && !alu {
+            return Err("the base of scratch is read without a wait for what may write it (s_wait_alu 0)".to_owned());
+        }
+        if let Some(memory) = inst.memory() {
+            accesses += 1;
+            borrows |= read.intersects(scratch);
+            if memory.load {
+                pending.union_with(&written);
+            }
+            if !inst.is(Flag::Ds) {
+                rereads.union_with(&read);
+            }
+            drained = false;
+        }
+        alu = false;
+        last = Some(inst);
+    }
+    let two = old.is(Flag::Ds) && accesses > 1 && (borrows || managed);
+    if two && !drained {
+        return Err("two accesses through a borrowed register are not waited for (s_wait_dscnt 0)".to_owned());
+    }
+    Ok(())
+}
+
+/// Which unit runs an instruction: scalar, vector, matrix, or memory.
+fn unit_of(inst: &Inst) -> u8 {
+    match () {
+        () if inst.is(Flag::Wmma) || inst.is(Flag::Swmmac) => 2,
+        () if inst.memory().is_some() => 3,
+        () if inst.is(Flag::Salu) => 0,
+        () => 1,
+    }
+}

@@ -1,0 +1,422 @@
+//! The instructions of the original beside those of the rewritten section, one by one.
+//!
+//! Invariants: every byte of the old section is compared, and every byte of the new one is claimed by an old one, by a site, by
+//! padding, or by a branch that leads on from where code was; instructions outside of sites have the bits that they had but
+//! for distances, which lead where they led, literals of computed addresses, and hints (`s_clause`, `s_delay_alu`, fetching
+//! ahead) that say less.
+
+use super::map::AddressMap;
+use super::site::Sites;
+use crate::finding::{Finding, Rule};
+use crate::finding::{CERTIFICATE, ENCODING, SCRATCH, TARGET, UNCHANGED};
+use crate::unit::{LiveRegisters, Unit};
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::{Inst, Name};
+use hotswap_program::{Dead, FixupKind, MarkKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// `s_code_end`, `s_nop 0`, and what linkers fill with.
+const PADDING: [u32; 3] = [0xbf9f_0000, 0xbf80_0000, 0];
+/// How many findings of one section are told.
+const MOST: usize = 100;
+
+/// One section in both files.
+pub(crate) struct Walk<'w, 'a, 'b> {
+    pub(crate) old: &'w Unit<'a>,
+    pub(crate) new: &'w Unit<'b>,
+    pub(crate) map: &'w AddressMap,
+    pub(crate) findings: Vec<Finding>,
+    /// Where an old instruction itself is, if that is not where labels of it lead.
+    pub(crate) itself: BTreeMap<u32, u32>,
+    /// Old instructions whose literal is another one.
+    pub(crate) literals: BTreeSet<u32>,
+    /// Instructions outside of sites that were compared.
+    pub(crate) compared: u64,
+    sites: Sites<'w, 'a>,
+    claimed: Vec<Range<u32>>,
+    /// Branches that became long ones: old offset, old target, and the pair that they use.
+    long: Vec<(u32, u32, Reg)>,
+    starts: BTreeSet<u32>,
+}
+
+impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
+    pub(crate) fn new(old: &'w Unit<'a>, new: &'w Unit<'b>, map: &'w AddressMap) -> Self {
+        let code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
+        let marks = old.program.source.marks.iter().filter(|mark| code(&mark.kind)).map(|mark| mark.offset);
+        Self {
+            old,
+            new,
+            map,
+            findings: Vec::new(),
+            itself: BTreeMap::new(),
+            literals: BTreeSet::new(),
+            compared: 0,
+            sites: Sites::new(old, new),
+            claimed: Vec::new(),
+            long: Vec::new(),
+            starts: marks.chain(old.program.functions.iter().map(|function| function.start)).collect(),
+        }
+    }
+
+    /// Where an old instruction itself is.
+    pub(crate) fn at(&self, old: u32) -> Option<u32> {
+        self.itself.get(&old).copied().or_else(|| self.map.begin(old))
+    }
+
+    /// Goes through the section.
+    pub(crate) fn run(&mut self) {
+        let data: Vec<Range<u32>> = self.old.program.named_data();
+        let (mut old, mut new, mut begin) = (0, 0, 0);
+        while old < self.map.old_size && self.findings.len() < MOST {
+            if let Some(to) = self.map.point_at(old).filter(|to| *to != new) {
+                self.claimed.push(begin..new);
+                (new, begin) = (to, to);
+            }
+            let next = self.map.next_point(old).min(self.map.next_site(old + 1));
+            if let Some(site) = self.map.site_at(old).cloned() {
+                if site.new.start != new {
+                    self.say(&CERTIFICATE, old, format!("the site begins at {:#x}, and the map leads to {new:#x}", site.new.start));
+                    return;
+                }
+                self.site(&site);
+                (old, new) = (old + site.old_size, site.new.end);
+                continue;
+            }
+            if self.is_padding_up_to(old, next) {
+                // Padding may be longer or shorter now.
+                let same = self.words_alike(old, new, next);
+                (old, new) = (next, new + same);
+                continue;
+            }
+            let in_data = data.iter().find(|data| data.contains(&old)).map(|data| data.end.min(next));
+            (old, new) = self.step(old, new, next, in_data);
+        }
+        self.claimed.push(begin..new);
+        self.unclaimed();
+        self.long_branches();
+        let mut own = self.sites.take_findings();
+        self.findings.append(&mut own);
+    }
+
+    fn say(&mut self, rule: &'static Rule, old: u32, reason: impl Into<String>) {
+        self.findings.push(Finding::at(rule, self.old, old, reason));
+    }
+
+    fn word(unit: &Unit<'_>, at: u32) -> Option<u32> {
+        let bytes = unit.program.source.bytes.get(at as usize..at as usize + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    /// Whether the old section holds padding alone up to an offset, which no path executes.
+    fn is_padding_up_to(&self, old: u32, end: u32) -> bool {
+        let executed = |at: u32| self.old.program.function_at(at).is_some_and(|(_, function)| function.is_instruction(at));
+        let padding = |at: u32| Self::word(self.old, at).is_some_and(|word| PADDING.contains(&word));
+        end > old && (old..end).step_by(4).all(|at| padding(at) && !executed(at))
+    }
+
+    /// Bytes from two places on that are the same words.
+    fn words_alike(&self, old: u32, new: u32, end: u32) -> u32 {
+        let same = |distance: &u32| Self::word(self.old, old + distance) == Self::word(self.new, new + distance);
+        (0..end - old).step_by(4).take_while(same).count() as u32 * 4
+    }
+
+    /// One instruction, or word, outside of sites; where both sides go on.
+    fn step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> (u32, u32) {
+        if let Some(end) = data {
+            let size = end - old;
+            let bytes = |unit: &Unit<'_>, at: u32| {
+                unit.program.source.bytes.get(at as usize..(at + size) as usize).map(<[u8]>::to_vec)
+            };
+            if bytes(self.old, old) != bytes(self.new, new) {
+                self.say(&UNCHANGED, old, "data between the instructions has changed");
+            }
+            return (end, new + size);
+        }
+        let boundary = self.starts.range(old + 1..).next().map_or(next, |start| next.min(*start));
+        let executed = self.old.program.function_at(old).is_some_and(|(_, function)| function.is_instruction(old));
+        let fits = |inst: &Inst| old + u32::from(inst.len()) <= boundary || executed;
+        match self.old.program.decode(old).filter(fits) {
+            Some(inst) => {
+                self.compared += 1;
+                let size = self.same(old, &inst, new, executed);
+                (old + u32::from(inst.len()), new + size)
+            }
+            None => {
+                if Self::word(self.old, old) != Self::word(self.new, new) {
+                    self.say(&UNCHANGED, old, "bytes that are no instruction have changed");
+                }
+                (old + 4, new + 4)
+            }
+        }
+    }
+
+    /// Compares an instruction that stays; how long it is now.
+    fn same(&mut self, at: u32, old: &Inst, now: u32, executed: bool) -> u32 {
+        let Some(new) = self.new.program.decode(now) else {
+            let same = (0..u32::from(old.len())).step_by(4).all(|byte| {
+                Self::word(self.old, at + byte) == Self::word(self.new, now + byte)
+            });
+            if executed || !same {
+                self.say(&ENCODING, at, "the target has no such instruction, and nothing stands in its place");
+            }
+            return u32::from(old.len());
+        };
+        if let Some(target) = old.branch_target(u64::from(at), self.old.isa()).filter(|_| !self.is_linked_later(at)) {
+            return self.branch(at, old, (now, &new), target as u32, executed);
+        }
+        let alike = old.words() == new.words() && old.mnemonic() == new.mnemonic();
+        if !alike && !self.may_differ(at, old, &new) {
+            let what = format!("`{}` has become `{}` with other bits", old.mnemonic(), new.mnemonic());
+            self.say(&UNCHANGED, at, what);
+        }
+        if new.mnemonic() == "s_clause" && executed {
+            self.clause(at, old, (now, &new));
+        }
+        u32::from(old.len())
+    }
+
+    /// A linker fills the distance in.
+    fn is_linked_later(&self, at: u32) -> bool {
+        let source = &self.old.program.source;
+        !source.linked && source.fixups_in(at..at + 4).iter().any(|fixup| fixup.kind == FixupKind::Rel16)
+    }
+
+    fn branch(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst), target: u32, executed: bool) -> u32 {
+        let expected = self.map.begin(target);
+        if new.entry() == old.entry() && !self.skips_a_long_one(now, new) {
+            let to = new.branch_target(u64::from(now), self.new.isa()).map(|to| to as u32);
+            let alike = to.is_some() && (to == expected || to.is_some_and(|to| self.leads_on(to) == expected));
+            // What nothing executes may be data that looks like a branch.
+            if !alike && (executed || old.words() != new.words()) {
+                let what = format!("a branch leads to {:#x}, and what it led to ({target:#x}) is elsewhere", to.unwrap_or(0));
+                self.say(&TARGET, at, what);
+            }
+            return u32::from(new.len());
+        }
+        let start = if new.entry() == old.entry() { now + 8 } else { now };
+        match self.computed(start) {
+            Some((to, end, pair)) if Some(to) == expected && (new.entry() != old.entry() || self.goes_to(now + 4, end)) => {
+                self.long.push((at, target, pair));
+                end - now
+            }
+            _ => {
+                self.say(&TARGET, at, format!("`{}` has become `{}`, which does not lead where it led", old.mnemonic(), new.mnemonic()));
+                u32::from(old.len())
+            }
+        }
+    }
+
+    /// Whether an unconditional branch at a new offset leads to another.
+    fn goes_to(&self, at: u32, end: u32) -> bool {
+        let branch = self.new.program.decode(at).filter(|inst| inst.mnemonic() == "s_branch");
+        branch.and_then(|inst| inst.branch_target(u64::from(at), self.new.isa())) == Some(u64::from(end))
+    }
+
+    /// Whether a conditional branch goes over the branch behind it, to a computation.
+    fn skips_a_long_one(&self, at: u32, new: &Inst) -> bool {
+        let name = |at: u32| self.new.program.decode(at).map_or("", |inst| inst.mnemonic());
+        new.raw(Name::Simm16) == Some(1) && name(at + 4) == "s_branch" && self.computed(at + 8).is_some()
+    }
+
+    /// What `s_get_pc_i64`, two additions and `s_set_pc_i64` compute: the target, where they end, and the pair.
+    fn computed(&self, at: u32) -> Option<(u32, u32, Reg)> {
+        let isa = self.new.isa();
+        let (mut place, mut distance) = (at, 0_u64);
+        let mut pair: Option<Reg> = None;
+        let shapes: [(&str, Option<(u32, u16)>); 4] = [
+            ("s_get_pc_i64", None),
+            ("s_add_co_u32", Some((0, 0))),
+            ("s_add_co_ci_u32", Some((32, 1))),
+            ("s_set_pc_i64", None),
+        ];
+        for (mnemonic, add) in shapes {
+            let inst = self.new.program.decode(place).filter(|inst| inst.mnemonic() == mnemonic)?;
+            let reg = |name| match inst.operand(isa, name) {
+                Some(hotswap_isa::Value::Reg(reg)) => Some(reg),
+                _ => None,
+            };
+            let known = pair;
+            match (mnemonic, add, known) {
+                ("s_get_pc_i64", ..) => pair = Some(reg(Name::Sdst)?),
+                (_, Some((shift, half)), Some(pair)) => {
+                    let own = Reg::new(RegFile::Sgpr, pair.index + half, 1);
+                    if reg(Name::Sdst)? != own || reg(Name::Src0)? != own {
+                        return None;
+                    }
+                    distance |= (inst.literal()? & 0xffff_ffff) << shift;
+                }
+                (_, None, Some(pair)) if reg(Name::Src0)? == pair => {}
+                _ => return None,
+            }
+            place += u32::from(inst.len());
+        }
+        let to = (u64::from(at) + 4).wrapping_add(distance) as u32;
+        Some((to, place, pair?))
+    }
+
+    /// Where a branch that was left behind leads on to.
+    pub(crate) fn leads_on(&self, at: u32) -> Option<u32> {
+        let inst = self.new.program.decode(at)?;
+        match inst.mnemonic() {
+            "s_branch" => inst.branch_target(u64::from(at), self.new.isa()).map(|to| to as u32),
+            _ => self.computed(at).map(|(to, ..)| to),
+        }
+    }
+
+    /// What may be other bits in an instruction that stays.
+    fn may_differ(&mut self, at: u32, old: &Inst, new: &Inst) -> bool {
+        const FETCH: u32 = 0xff_ffff;
+        let all_but_distance = |old: &Inst, new: &Inst| {
+            old.len() == 8
+                && new.len() == 8
+                && old.words()[0] == new.words()[0]
+                && (old.words()[1] ^ new.words()[1]) & !FETCH == 0
+        };
+        match old.mnemonic() {
+            "s_clause" | "s_delay_alu" => [old.mnemonic(), "s_nop"].contains(&new.mnemonic()),
+            "s_prefetch_inst_pc_rel" | "s_prefetch_data_pc_rel" => all_but_distance(old, new),
+            "s_prefetch_inst" | "s_prefetch_data" if self.serves(at) => all_but_distance(old, new),
+            _ => {
+                let whole = usize::from(old.entry().bytes()) / 4;
+                let fixed = old.words()[..whole] == new.words()[..whole] && old.len() == new.len();
+                if fixed && old.entry() == new.entry() {
+                    self.literals.insert(at);
+                }
+                fixed
+            }
+        }
+    }
+
+    fn serves(&self, at: u32) -> bool {
+        self.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at))
+    }
+
+    /// Members of a clause stand behind it as they stood, and none of them is new.
+    fn clause(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst)) {
+        let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
+        let (mut before, mut after) = (at + u32::from(old.len()), now + u32::from(new.len()));
+        if members(new) > members(old) {
+            self.say(&UNCHANGED, at, "a clause has grown");
+            return;
+        }
+        for _ in 0..members(new) {
+            let Some(inst) = self.old.program.decode(before) else { break };
+            if self.map.site_at(before).is_some() || self.map.begin(before) != Some(after) {
+                self.say(&UNCHANGED, at, "a clause holds new code");
+                return;
+            }
+            before += u32::from(inst.len());
+            after += u32::from(inst.len());
+        }
+    }
+
+    fn site(&mut self, site: &hotswap_report::SiteCertificate) {
+        let Some(old) = self.old.program.decode(site.old).filter(|inst| u32::from(inst.len()) == site.old_size) else {
+            self.say(&CERTIFICATE, site.old, "the site is no instruction of the original");
+            return;
+        };
+        let Some(code) = self.decoded(site.new.clone()) else {
+            self.say(&ENCODING, site.old, "what stands in the place of the instruction is not of the target");
+            return;
+        };
+        let branches = old.branch_target(u64::from(site.old), self.old.isa()).is_some();
+        let kept = code.iter().position(|(_, inst)| match branches {
+            true => inst.entry() == old.entry(),
+            false => inst.words() == old.words(),
+        });
+        let idle = |(_, inst): &(u32, Inst)| super::site::is_idle(inst);
+        if let Some(kept) = kept {
+            self.itself.insert(site.old, code[kept].0);
+            if code.iter().enumerate().all(|(number, line)| number == kept || idle(line)) {
+                let now = code[kept].0;
+                if branches {
+                    self.same(site.old, &old, now, true);
+                }
+                return;
+            }
+        }
+        // A long branch behind instructions that only keep a distance.
+        if branches {
+            let first = code.iter().position(|line| !idle(line)).map_or(site.new.start, |first| code[first].0);
+            if let Some(new) = self.new.program.decode(first) {
+                let target = old.branch_target(u64::from(site.old), self.old.isa()).unwrap_or(0) as u32;
+                let size = self.branch(site.old, &old, (first, &new), target, true);
+                if first + size == site.new.end {
+                    return;
+                }
+            }
+            self.say(&UNCHANGED, site.old, "a branch has become something else");
+            return;
+        }
+        let code: Vec<Inst> = code.into_iter().map(|(_, inst)| inst).collect();
+        self.sites.check(site, &old, &code);
+    }
+
+    fn decoded(&self, range: Range<u32>) -> Option<Vec<(u32, Inst)>> {
+        let (mut at, mut code) = (range.start, Vec::new());
+        while at < range.end {
+            let inst = self.new.program.decode(at)?;
+            code.push((at, inst));
+            at += u32::from(inst.len());
+        }
+        (at == range.end).then_some(code)
+    }
+
+    /// New bytes that no old ones claim are padding, or lead on.
+    fn unclaimed(&mut self) {
+        self.claimed.sort_by_key(|range| range.start);
+        let mut end = 0;
+        let mut gaps = Vec::new();
+        for range in self.claimed.iter().filter(|range| !range.is_empty()) {
+            if range.start < end {
+                let what = format!("two pieces of the original stand at {:#x}", range.start);
+                self.findings.push(Finding::at(&CERTIFICATE, self.new, range.start, what));
+                return;
+            }
+            gaps.push(end..range.start);
+            end = range.end;
+        }
+        gaps.push(end..self.map.new_size);
+        for gap in gaps {
+            let mut at = gap.start;
+            while at < gap.end {
+                if Self::word(self.new, at).is_some_and(|word| PADDING.contains(&word)) {
+                    at += 4;
+                    continue;
+                }
+                // Where a function was, a branch leads to where it is: its old offset is this one, as nothing moved then.
+                let led = self.leads_on(at).is_some_and(|to| self.stood(at).is_some_and(|was| was == to));
+                if !led {
+                    let what = format!("new code at {at:#x} stands for nothing of the original");
+                    self.findings.push(Finding::at(&UNCHANGED, self.new, at, what));
+                    return;
+                }
+                at = self.computed(at).map_or(at + 4, |(_, end, _)| end);
+            }
+        }
+    }
+
+    /// Where the function now is that began at what is now a new offset.
+    fn stood(&self, at: u32) -> Option<u32> {
+        // The place before is where it was, by the distance of what is before it.
+        self.starts.iter().copied().find(|start| self.map.behind(*start) == Some(at)).and_then(|start| self.map.begin(start))
+    }
+
+    /// What long branches use is dead where they lead.
+    fn long_branches(&mut self) {
+        if self.long.is_empty() {
+            return;
+        }
+        let mut live = LiveRegisters::new(self.old);
+        for (at, target, pair) in std::mem::take(&mut self.long) {
+            let (before, _) = live.around(target);
+            let (_, behind) = live.around(at);
+            let scc = Reg::special(Special::Scc, 1);
+            let dead = [&before, &behind].iter().all(|live| live.is_dead(pair, Dead::InAllLanes));
+            if !dead || !before.is_dead(scc, Dead::InAllLanes) {
+                self.say(&SCRATCH, at, "a long branch overwrites registers that are read where it leads");
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The bank mode of vector registers: what `s_set_vgpr_msb` says was in force before is what was, the hardware does not drop
+//! it, and functions that are called return in mode 0.
+
+use crate::finding::{BANK_MODE, Finding};
+use crate::unit::Unit;
+use hotswap_isa::Feature;
+use hotswap_isa::bank::previous_mode;
+use hotswap_program::Exit;
+
+/// Checks every function.
+pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+    if !unit.isa().has(Feature::N1024AddressableVgprs) {
+        return;
+    }
+    for (number, function) in unit.program.functions.iter().enumerate() {
+        if !function.sets_banks() {
+            continue;
+        }
+        unit.each(number, |block, at, inst, banks| {
+            if let Some(said) = previous_mode(inst) {
+                let wrong = banks.mode().filter(|mode| *mode != said);
+                let what = wrong.map(|mode| format!("the mode before is {mode:#x}, and {said:#x} is stated"));
+                findings.extend(what.map(|what| Finding::at(&BANK_MODE, unit, at, what)));
+                if banks.after(inst, unit.isa()).mode().is_none() {
+                    let what = "right behind a write of MODE the hardware may drop it";
+                    findings.push(Finding::at(&BANK_MODE, unit, at, what));
+                }
+            }
+            let leaves = matches!(function.exit(block), Exit::Return | Exit::Tail | Exit::Call);
+            if leaves && function.block(block).last == at && banks.mode().is_some_and(|mode| mode != 0) {
+                let what = format!("a function is left in mode {:#x}", banks.mode().unwrap_or(0));
+                findings.push(Finding::at(&BANK_MODE, unit, at, what));
+            }
+        });
+    }
+}

@@ -1,0 +1,151 @@
+//! Instructions that the target lacks, or has in another form; branches that lead nowhere; clauses.
+//!
+//! That a row of the instruction set is not of the target the decoder says. [`FORMS`] has what the decoder accepts, the
+//! assembler too, and the first stepping does otherwise (`gfx1250-strict`).
+
+use crate::finding::{CLAUSE, CONTROL_FLOW, ENCODING, Finding};
+use crate::unit::Unit;
+use hotswap_isa::effects::Space;
+use hotswap_isa::reg::{Reg, Special};
+use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, Value};
+use hotswap_program::Reason;
+
+/// A form that a stepping has not.
+struct Form {
+    strict_only: bool,
+    is: fn(&Inst, Isa) -> bool,
+    why: &'static str,
+}
+
+/// Number of -3, the cluster barrier, as a source.
+const CLUSTER_BARRIER: u64 = 195;
+/// The bit of `s_monitor_sleep` that means no end.
+const FOREVER: u64 = 0x8000;
+
+static FORMS: &[Form] = &[
+    Form {
+        strict_only: true,
+        is: |inst, _| inst.is(Flag::Wmma) && inst.class() == Some(Class::Vop3p) && inst.raw(Name::MatrixAFmt).is_some(),
+        why: "a matrix instruction of f8f6f4 without scales loses its state in a trap",
+    },
+    Form {
+        strict_only: true,
+        is: |inst, _| inst.class() == Some(Class::Vop3px2) && inst.is(Flag::Wmma) && unused_names_scalar(inst),
+        why: "the unused source of a scaled matrix instruction names a scalar register",
+    },
+    Form {
+        strict_only: false,
+        is: |inst, _| inst.mnemonic() == "s_barrier_signal_isfirst" && inst.raw(Name::Src0) == Some(CLUSTER_BARRIER),
+        why: "which wave is the first at the cluster barrier is not reliable",
+    },
+    Form {
+        strict_only: true,
+        is: |inst, _| inst.mnemonic() == "s_get_barrier_state",
+        why: "the state of a barrier is another one, and how it differs is not known",
+    },
+    Form {
+        strict_only: true,
+        is: |inst, _| inst.mnemonic() == "s_monitor_sleep" && inst.raw(Name::Simm16).is_some_and(|time| time & FOREVER != 0),
+        why: "sleep without an end is another one, and how it differs is not known",
+    },
+    Form {
+        strict_only: true,
+        is: |inst, _| matches!(inst.mnemonic(), "ds_load_addtid_b32" | "ds_store_addtid_b32"),
+        why: "accesses to LDS at M0 + 4 * lane see 16 bits of M0",
+    },
+    Form {
+        strict_only: true,
+        is: |inst, _| is_e5m3(inst),
+        why: "conversions with CLAMP (UE5M3) convert to and from E4M3",
+    },
+    Form { strict_only: true, is: |inst, _| has_block16(inst), why: "scales of 16 elements do not exist" },
+    Form {
+        strict_only: true,
+        is: reads_wide_base,
+        why: "a vector instruction cannot read the base of scratch as 64 bits",
+    },
+];
+
+/// Constants and vector registers in the field of a source.
+fn unused_names_scalar(inst: &Inst) -> bool {
+    !matches!(inst.words()[1] >> 18 & 511, 128..=208 | 240..=248 | 256..)
+}
+
+fn is_e5m3(inst: &Inst) -> bool {
+    const NAMES: [&str; 3] = ["v_cvt_pk_fp8_f32", "v_cvt_sr_fp8_f32", "v_cvt_f32_fp8"];
+    NAMES.contains(&inst.mnemonic()) && inst.raw(Name::Clamp) == Some(1)
+}
+
+/// Conversions of eight- and smaller floats whose selector has its top bit.
+fn has_block16(inst: &Inst) -> bool {
+    let Some(selector) = inst.raw(Name::ScaleSel) else { return false };
+    let eight = ["_fp8", "_bf8"].iter().any(|format| inst.mnemonic().ends_with(format));
+    selector > if eight { 7 } else { 3 }
+}
+
+fn reads_wide_base(inst: &Inst, isa: Isa) -> bool {
+    let base = |value: Value| matches!(value, Value::Reg(reg) if reg == Reg::special(Special::FlatScratchBaseLo, 2));
+    inst.is(Flag::Valu) && inst.operands(isa).any(|operand| base(operand.value))
+}
+
+/// Checks every instruction that a path reaches.
+pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+    let isa = unit.isa();
+    let strict = isa.has(Feature::Gfx1250Strict);
+    for number in 0..unit.program.functions.len() {
+        problems(unit, number, findings);
+        unit.each(number, |_, at, inst, _| {
+            let wrong = FORMS.iter().find(|form| (strict || !form.strict_only) && (form.is)(inst, isa));
+            findings.extend(wrong.map(|form| Finding::at(&ENCODING, unit, at, form.why)));
+            if inst.class() == Some(Class::Sopp) && inst.mnemonic() == "s_clause" {
+                clause(unit, number, at, inst, findings);
+            }
+            if inst.class() == Some(Class::Vop3p) && is_scale_prefix(inst) {
+                let what = "a scale prefix stands without its matrix instruction";
+                findings.push(Finding::at(&ENCODING, unit, at, what));
+            }
+        });
+    }
+}
+
+/// `v_wmma_ld_scale_paired_*` as an instruction of its own: the decoder joins it with a matrix instruction behind it.
+fn is_scale_prefix(inst: &Inst) -> bool {
+    inst.mnemonic().starts_with("v_wmma_ld_scale")
+}
+
+/// What the program model could not follow because the code is wrong, not because it is not known.
+fn problems(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
+    for problem in &unit.program.functions[number].problems {
+        let rule = match problem.reason {
+            Reason::Undecodable => &ENCODING,
+            Reason::LeavesSection | Reason::TargetOutside | Reason::Overlap => &CONTROL_FLOW,
+            _ => continue,
+        };
+        findings.push(Finding::at(rule, unit, problem.offset, problem.reason.text()));
+    }
+}
+
+/// Members of a clause are of one kind of memory; changes of the bank mode are members that do no harm.
+fn clause(unit: &Unit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
+    let count = (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
+    let function = &unit.program.functions[number];
+    let mut place = at + u32::from(inst.len());
+    let mut kind: Option<u8> = None;
+    for _ in 0..count {
+        let Some(member) = unit.program.decode(place).filter(|_| function.is_instruction(place)) else { break };
+        let own = match member.memory().map(|memory| memory.space) {
+            Some(Space::Scalar) => Some(0),
+            Some(Space::Lds) => Some(1),
+            Some(_) => Some(2),
+            None if member.mnemonic() == "s_set_vgpr_msb" => None,
+            None => Some(3),
+        };
+        if own == Some(3) || kind.is_some() && own.is_some() && own != kind {
+            let what = format!("the clause of {count} holds `{}`", member.mnemonic());
+            findings.push(Finding::at(&CLAUSE, unit, at, what));
+            return;
+        }
+        kind = kind.or(own);
+        place += u32::from(member.len());
+    }
+}

@@ -1,0 +1,62 @@
+//! Judges machine code for gfx1250 and its steppings: a code object alone ([`lint`]), or a rewritten one against the
+//! original that it was made from, with the certificate that it carries ([`against`]).
+//!
+//! Invariants: nothing here is shared with what makes code but the decoder, the program model and the hazard table, which is
+//! data; what cannot be proven is a finding that says so, never a pass; findings come in the order of the code, whatever
+//! the machine.
+//!
+//! Absent on purpose: containers and files, mending what is found, and numerics of matrix instructions (what sums like what
+//! is taken for granted and listed in `docs/verification.md`).
+
+mod against;
+mod banks;
+mod encodings;
+mod finding;
+mod lines;
+mod masks;
+mod matrix;
+mod registers;
+mod returned;
+mod unit;
+mod waits;
+
+pub use against::{Proof, against};
+pub use finding::{Finding, RULES, Rule};
+
+use hotswap_code_object::CodeObject;
+use hotswap_report::Diagnostic;
+use lines::Lines;
+use unit::Unit;
+
+/// Judges one code object by the rules of its own target.
+///
+/// # Errors
+/// What cannot be read as a code object, and targets whose instructions are not known.
+pub fn lint(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
+    let object = CodeObject::parse(data)?;
+    let mut findings = Vec::new();
+    for unit in Unit::all(&object)? {
+        encodings::check(&unit, &mut findings);
+        banks::check(&unit, &mut findings);
+        masks::check(&unit, &mut findings);
+        matrix::check(&unit, &mut findings);
+        waits::check(&unit, &mut findings);
+        registers::check(&unit, &mut findings);
+    }
+    if let Err(error) = object.check_descriptors() {
+        findings.push(Finding::of_file(&finding::DESCRIPTOR, error.what));
+    }
+    finish(data, &mut findings);
+    Ok(findings)
+}
+
+/// Puts findings in the order of the code, each with its source line where the file has one.
+fn finish(data: &[u8], findings: &mut [Finding]) {
+    findings.sort_by(|a, b| (a.section_number, a.offset, a.rule.id).cmp(&(b.section_number, b.offset, b.rule.id)));
+    if findings.iter().any(|finding| finding.offset.is_some()) {
+        let lines = Lines::read(data);
+        for finding in findings {
+            finding.line = finding.offset.and_then(|offset| lines.at(finding.section_number, u64::from(offset)));
+        }
+    }
+}

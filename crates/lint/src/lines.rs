@@ -1,0 +1,119 @@
+//! Source lines of offsets, from line tables.
+//!
+//! Invariants: a table that cannot be read gives no lines, and is no error: lines are for readers.
+
+use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
+use hotswap_report::limit::Charge;
+use object::read::elf::ElfFile64;
+use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget};
+
+type Reader<'d> = EndianSlice<'d, LittleEndian>;
+type File<'d> = ElfFile64<'d, object::LittleEndian>;
+
+/// In a relocatable file sections have no addresses; here they get some, so far apart.
+const APART: u32 = 40;
+/// `R_AMDGPU_ABS32` and `R_AMDGPU_ABS64`.
+const ABSOLUTE: [(u32, usize); 2] = [(6, 4), (3, 8)];
+
+/// The line tables of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// By section and offset: file and line, empty behind the last instruction.
+    rows: Vec<(usize, u64, String)>,
+}
+
+impl Lines {
+    pub(crate) fn read(data: &[u8]) -> Self {
+        let mut rows = File::parse(data).ok().and_then(|file| rows(&file).ok()).unwrap_or_default();
+        // What ends where something else begins comes first.
+        rows.sort();
+        Self { rows }
+    }
+
+    /// `file:line` of an offset in a section.
+    pub(crate) fn at(&self, section: usize, offset: u64) -> Option<String> {
+        let next = self.rows.partition_point(|row| (row.0, row.1) <= (section, offset));
+        let row = self.rows.get(next.checked_sub(1)?).filter(|row| row.0 == section)?;
+        Some(row.2.clone()).filter(|line| !line.is_empty())
+    }
+}
+
+fn rows(file: &File<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
+    let linked = file.kind() != object::ObjectKind::Relocatable;
+    let [tables, line_strings, strings] =
+        [".debug_line", ".debug_line_str", ".debug_str"].map(|name| content(file, name, linked));
+    let text = |value: AttributeValue<Reader<'_>>| {
+        let (section, offset) = match value {
+            AttributeValue::String(text) => return Some(text.to_string_lossy().into_owned()),
+            AttributeValue::DebugLineStrRef(offset) => (&line_strings, offset.0),
+            AttributeValue::DebugStrRef(offset) => (&strings, offset.0),
+            _ => return None,
+        };
+        let bytes = section.get(offset..)?.split(|byte| *byte == 0).next()?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    };
+    let (mut all, mut at) = (Vec::new(), 0);
+    while at < tables.len() {
+        let program = DebugLine::new(&tables, LittleEndian).program(DebugLineOffset(at), 8, None, None)?;
+        let header = program.header();
+        at += header.unit_length() + usize::from(header.format().initial_length_size());
+        let mut rows = program.rows();
+        while let Some((header, row)) = rows.next_row()? {
+            let Some((section, offset)) = place(file, linked, row.address()) else { continue };
+            let name = row.file(header).filter(|_| !row.end_sequence()).and_then(|entry| text(entry.path_name()));
+            let line = name.zip(row.line()).map_or(String::new(), |(name, line)| format!("{name}:{line}"));
+            all.push((section, offset, line));
+        }
+    }
+    Ok(all)
+}
+
+/// A section with what a linker would write into it.
+fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
+    let Some(section) = file.section_by_name(name) else { return Vec::new() };
+    let Ok(packed) = section.compressed_data() else { return Vec::new() };
+    // A section that is larger than is allowed gives no lines.
+    if packed.format != CompressionFormat::None
+        && Charge::default().add(packed.data.len(), packed.uncompressed_size).is_err()
+    {
+        return Vec::new();
+    }
+    let mut bytes = packed.decompress().map(|data| data.into_owned()).unwrap_or_default();
+    if linked {
+        return bytes;
+    }
+    for (offset, relocation) in section.relocations() {
+        let (RelocationFlags::Elf { r_type }, RelocationTarget::Symbol(symbol)) =
+            (relocation.flags(), relocation.target())
+        else {
+            continue;
+        };
+        let Some((_, size)) = ABSOLUTE.into_iter().find(|(number, _)| *number == r_type) else { continue };
+        let Ok(symbol) = file.symbol_by_index(symbol) else { continue };
+        // 64-bit DWARF leads into other tables by numbers as wide as addresses.
+        let is_code = |index: &object::SectionIndex| {
+            file.section_by_index(*index).is_ok_and(|section| section.kind() == object::SectionKind::Text)
+        };
+        let base = symbol.section_index().filter(is_code).map_or(0, |index| (index.0 as u64) << APART);
+        let value = base.wrapping_add(symbol.address()).wrapping_add(relocation.addend() as u64);
+        let place = usize::try_from(offset).ok().and_then(|offset| bytes.get_mut(offset..offset.checked_add(size)?));
+        if let Some(place) = place {
+            place.copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+    }
+    bytes
+}
+
+/// Section and offset of an address.
+fn place(file: &File<'_>, linked: bool, address: u64) -> Option<(usize, u64)> {
+    if !linked {
+        return Some(((address >> APART) as usize, address & ((1 << APART) - 1)));
+    }
+    let holds = |section: &object::read::elf::ElfSection64<'_, '_, object::LittleEndian>| {
+        section.kind() == object::SectionKind::Text
+            && section.address() <= address
+            && address - section.address() <= section.size()
+    };
+    let section = file.sections().find(holds)?;
+    Some((section.index().0, address - section.address()))
+}

@@ -1,0 +1,126 @@
+//! Loads for a cluster find 0 in the low half of M0, loads of tensors in that of their second descriptor: the first stepping
+//! hangs when several workgroups are named.
+//!
+//! Invariants: a half is 0 only where it is on every path; nothing is known where a function begins and behind calls.
+
+use crate::finding::{Finding, MULTICAST_MASK};
+use crate::unit::Unit;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::{Feature, Inst, Isa, Name, Value};
+use hotswap_program::Exit;
+use std::collections::BTreeSet;
+
+/// Registers whose low half is 0: scalar ones by number, and M0.
+type Zeros = BTreeSet<u16>;
+
+const M0: u16 = 125;
+
+/// Checks every function.
+pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+    if !unit.isa().has(Feature::Gfx1250Strict) {
+        return;
+    }
+    for number in 0..unit.program.functions.len() {
+        let mut asks = false;
+        unit.each(number, |_, _, inst, _| asks |= asked(inst, unit.isa()).is_some());
+        if asks {
+            function(unit, number, findings);
+        }
+    }
+}
+
+/// The register that must have a mask of 0.
+fn asked(inst: &Inst, isa: Isa) -> Option<u16> {
+    match inst.mnemonic() {
+        "tensor_load_to_lds" => match inst.operand(isa, Name::Vaddr1) {
+            Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr => Some(reg.index),
+            _ => Some(u16::MAX),
+        },
+        name if name.starts_with("cluster_load_") => Some(M0),
+        _ => None,
+    }
+}
+
+fn function(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
+    let function = &unit.program.functions[number];
+    let mut before: Vec<Option<Zeros>> = vec![None; function.block_count()];
+    let mut work = Vec::new();
+    for entry in &function.entries {
+        if let Some(block) = function.block_at(entry.offset) {
+            before[block] = Some(Zeros::new());
+            work.push(block);
+        }
+    }
+    while let Some(block) = work.pop() {
+        let mut zeros = before[block].clone().unwrap_or_default();
+        for (_, inst, _) in unit.block(number, block) {
+            step(&inst, unit.isa(), &mut zeros);
+        }
+        if function.exit(block) == Exit::Call {
+            zeros.clear();
+        }
+        for next in function.successors(block).iter().map(|next| *next as usize) {
+            let joined: Zeros = match &before[next] {
+                None => zeros.clone(),
+                Some(known) => known.intersection(&zeros).copied().collect(),
+            };
+            if before[next].as_ref() != Some(&joined) {
+                before[next] = Some(joined);
+                work.push(next);
+            }
+        }
+    }
+    for (block, zeros) in before.into_iter().enumerate() {
+        let Some(mut zeros) = zeros else { continue };
+        for (at, inst, _) in unit.block(number, block) {
+            if asked(&inst, unit.isa()).is_some_and(|reg| !zeros.contains(&reg)) {
+                let what = "the multicast mask is not 0 on every path";
+                findings.push(Finding::at(&MULTICAST_MASK, unit, at, what));
+            }
+            step(&inst, unit.isa(), &mut zeros);
+        }
+    }
+}
+
+fn index(reg: Reg) -> Option<u16> {
+    match reg.as_special() {
+        Some(Special::M0) => Some(M0),
+        _ => (reg.file == RegFile::Sgpr).then_some(reg.index),
+    }
+}
+
+fn step(inst: &Inst, isa: Isa, zeros: &mut Zeros) {
+    let clears = clears(inst, isa, zeros);
+    for effect in inst.writes(isa) {
+        let Some(first) = index(effect.reg) else { continue };
+        let written = first..first + u16::from(effect.reg.count);
+        zeros.retain(|index| !written.contains(index));
+    }
+    if let Some(Value::Reg(reg)) = inst.operand(isa, Name::Sdst).filter(|_| clears) {
+        zeros.extend(index(reg));
+    }
+}
+
+/// Whether the low half of the result is 0.
+fn clears(inst: &Inst, isa: Isa, zeros: &Zeros) -> bool {
+    let constant = |name| match inst.operand(isa, name) {
+        Some(Value::Inline(inline)) => Some(inline.value as u32),
+        Some(Value::Literal(literal)) => Some(literal.value as u32),
+        _ => None,
+    };
+    let low = |name| match inst.operand(isa, name) {
+        Some(Value::Reg(reg)) => index(reg).is_some_and(|index| zeros.contains(&index)),
+        _ => constant(name).is_some_and(|value| value & 0xffff == 0),
+    };
+    let high = |name| constant(name).is_some_and(|value| value >> 16 == 0);
+    match inst.mnemonic() {
+        "s_mov_b32" => low(Name::Src0),
+        "s_mov_b64" => low(Name::Src0),
+        "s_and_b32" => low(Name::Src0) || low(Name::Src1),
+        "s_or_b32" => low(Name::Src0) && low(Name::Src1),
+        "s_pack_hh_b32_b16" | "s_pack_hl_b32_b16" => high(Name::Src0),
+        "s_pack_ll_b32_b16" | "s_pack_lh_b32_b16" => low(Name::Src0),
+        "s_lshl_b32" => constant(Name::Src1).is_some_and(|shift| shift & 31 >= 16) || low(Name::Src0),
+        _ => false,
+    }
+}

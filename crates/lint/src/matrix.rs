@@ -1,0 +1,317 @@
+//! Distances: behind matrix and transcendental instructions, before writes of MODE, and the rest of the hazard table.
+//!
+//! Every path from a producer is walked until enough has gone by. What registers a matrix instruction leaves in use is read
+//! from its operands here once more, so that an error of the engine is one here only if it is made twice; the numbers are the
+//! table's ([`hotswap_hazards`]).
+
+use crate::against::schedules;
+use crate::finding::{Finding, HAZARD, MATRIX_DISTANCE, MODE_DISTANCE, Rule};
+use crate::unit::Unit;
+use hotswap_hazards::{HazardRule, InstClass, Overlap, Placed, Requirement, Spacing, rules};
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::role;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::{Class, Flag, Inst, Isa, Name, Value};
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
+
+type Step = (u32, Inst, VgprBanks);
+
+/// Checks every function.
+pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+    let managed = schedules(unit);
+    let rows: Vec<&HazardRule> = rules(unit.isa()).filter(|row| is_judged(row, managed)).collect();
+    if rows.is_empty() {
+        return;
+    }
+    for number in 0..unit.program.functions.len() {
+        let function = &unit.program.functions[number];
+        let blocks = function.blocks().map(|_| OnceCell::new()).collect();
+        let code = Code { unit, number, blocks };
+        for block in 0..function.block_count() {
+            for index in 0..code.block(block).len() {
+                code.producer(block, index, &rows, findings);
+            }
+        }
+        mode_writes(&code, findings);
+        if managed {
+            waits(&code, findings);
+        }
+    }
+}
+
+/// Rows that a walk from the producer judges. Loads and what may be issued again are judged with their counters, writes of
+/// MODE from the write back.
+fn is_judged(row: &HazardRule, managed: bool) -> bool {
+    let walked = match row.requirement {
+        Requirement::VectorInsts(_) | Requirement::VectorInstNext => true,
+        Requirement::WaitAlu { .. } => row.producer != InstClass::ScalarWritesScalar && row.producer != InstClass::VectorWritesScalar,
+        _ => false,
+    };
+    walked && (managed || !row.managed_only)
+}
+
+struct Code<'c, 'a> {
+    unit: &'c Unit<'a>,
+    number: usize,
+    blocks: Vec<OnceCell<Vec<Step>>>,
+}
+
+impl Code<'_, '_> {
+    fn block(&self, block: usize) -> &[Step] {
+        self.blocks[block].get_or_init(|| self.unit.block(self.number, block))
+    }
+
+    fn producer(&self, block: usize, index: usize, rows: &[&HazardRule], findings: &mut Vec<Finding>) {
+        let isa = self.unit.isa();
+        let (_, inst, banks) = self.block(block)[index];
+        if let Some(spacing) = Spacing::after(&inst, isa) {
+            let registers = Registers::of(&inst, isa, banks);
+            let need = |step: &Step| registers.needed(spacing, step, isa);
+            self.walk(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
+        }
+        for row in rows.iter().filter(|row| row.producer.contains(&inst, isa)) {
+            let matrix = matches!(row.consumer, InstClass::VectorBesideMatrix | InstClass::Matrix);
+            let placed = Placed { inst: &inst, banks };
+            match row.requirement {
+                Requirement::VectorInsts(count) if !matrix => {
+                    let need = |step: &Step| {
+                        let later = Placed { inst: &step.1, banks: step.2 };
+                        if row.is_about(isa, placed, later) { count } else { 0 }
+                    };
+                    self.walk(block, index, count, need, &HAZARD, findings);
+                }
+                Requirement::VectorInstNext => self.next_is_vector(block, index, row, findings),
+                Requirement::WaitAlu { fields, expires } => self.waited(block, index, (row, fields, expires), findings),
+                _ => {}
+            }
+        }
+    }
+
+    /// All paths from behind an instruction, each block again if it is come to with fewer instructions on the way.
+    fn walk(
+        &self,
+        block: usize,
+        index: usize,
+        most: u8,
+        need: impl Fn(&Step) -> u8,
+        rule: &'static Rule,
+        findings: &mut Vec<Finding>,
+    ) {
+        let function = &self.unit.program.functions[self.number];
+        let producer = self.block(block)[index].1.mnemonic();
+        let mut least: HashMap<usize, u8> = HashMap::new();
+        let mut told: BTreeSet<u32> = BTreeSet::new();
+        let mut work = vec![(block, index + 1, 0_u8)];
+        while let Some((block, first, mut since)) = work.pop() {
+            for step in &self.block(block)[first.min(self.block(block).len())..] {
+                let needed = need(step);
+                if since < needed && told.insert(step.0) {
+                    let what = format!("{since} vector instructions stand behind `{producer}`, and {needed} are needed");
+                    findings.push(Finding::at(rule, self.unit, step.0, what));
+                }
+                since += u8::from(counts(&step.1));
+                if since >= most {
+                    break;
+                }
+            }
+            if since >= most {
+                continue;
+            }
+            for next in function.successors(block).iter().map(|next| *next as usize) {
+                let known = least.entry(next).or_insert(u8::MAX);
+                if since < *known {
+                    *known = since;
+                    work.push((next, 0, since));
+                }
+            }
+        }
+    }
+
+    /// The instruction behind is a plain vector instruction of 32 bits, on every path.
+    fn next_is_vector(&self, block: usize, index: usize, row: &HazardRule, findings: &mut Vec<Finding>) {
+        let code = self.block(block);
+        let next = code.get(index + 1);
+        let plain = |inst: &Inst| {
+            const SHORT: [Class; 4] = [Class::Vop1, Class::Vop2, Class::Vop3, Class::Vop3p];
+            counts(inst) && inst.class().is_some_and(|class| SHORT.contains(&class))
+        };
+        if !next.is_some_and(|step| plain(&step.1)) {
+            let what = format!("no vector instruction stands right behind `{}` ({})", code[index].1.mnemonic(), row.name);
+            findings.push(Finding::at(&HAZARD, self.unit, code[index].0, what));
+        }
+    }
+
+    /// A wait stands before the consumer; within one block, behind which the writes have gone by or nothing is said.
+    fn waited(&self, block: usize, index: usize, (row, fields, expires): (&HazardRule, u16, u8), findings: &mut Vec<Finding>) {
+        let isa = self.unit.isa();
+        let code = self.block(block);
+        let placed = Placed { inst: &code[index].1, banks: code[index].2 };
+        let mut writes = 0;
+        for step in &code[index + 1..] {
+            if row.is_about(isa, placed, Placed { inst: &step.1, banks: step.2 }) {
+                let what = format!("`s_wait_alu` is missing behind `{}` ({})", code[index].1.mnemonic(), row.name);
+                findings.push(Finding::at(&HAZARD, self.unit, step.0, what));
+                return;
+            }
+            let waits = step.1.mnemonic() == "s_wait_alu";
+            if waits && step.1.raw(Name::Simm16).is_some_and(|value| value & u64::from(fields) == 0) {
+                return;
+            }
+            writes += u8::from(InstClass::ScalarWritesScalar.contains(&step.1, isa));
+            if expires > 0 && writes >= expires {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether an instruction is one of those that must stand between: of the vector unit, and no memory instruction.
+fn counts(inst: &Inst) -> bool {
+    inst.is(Flag::Valu) && inst.memory().is_none()
+}
+
+fn is_matrix(inst: &Inst) -> bool {
+    inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
+}
+
+/// Vector registers from one to before another; none where both are 0.
+type Stretch = (u16, u16);
+
+/// What a matrix instruction leaves in use: its result, and A, B and, of sparse ones, the index.
+struct Registers {
+    result: Vec<Stretch>,
+    inputs: Vec<Stretch>,
+}
+
+/// In the bank that is meant, or in each of them.
+fn stretches(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::Role>) -> Vec<Stretch> {
+    let one = |reg: Reg| (reg.index, reg.index + u16::from(reg.count));
+    match banks.resolve(reg, role) {
+        Some(reg) => vec![one(reg)],
+        None => (0..4).map(|bank| one(Reg { index: reg.index + 256 * bank, ..reg })).collect(),
+    }
+}
+
+fn meet(one: &[Stretch], other: &[Stretch]) -> bool {
+    one.iter().any(|(first, end)| other.iter().any(|(from, to)| first < to && from < end))
+}
+
+impl Registers {
+    fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Self {
+        let (mut result, mut inputs) = (Vec::new(), Vec::new());
+        for (number, slot) in inst.entry().slots().iter().enumerate() {
+            let into = match slot.name {
+                Name::Vdst => &mut result,
+                Name::Src0 | Name::Src1 => &mut inputs,
+                Name::Src2 if inst.is(Flag::Swmmac) => &mut inputs,
+                _ => continue,
+            };
+            if let Some(Value::Reg(reg)) = inst.operand(isa, slot.name)
+                && reg.file == RegFile::Vgpr
+            {
+                into.extend(stretches(banks, reg, role(inst.entry(), number as u8)));
+            }
+        }
+        Self { result, inputs }
+    }
+
+    fn needed(&self, spacing: Spacing, (_, inst, banks): &Step, isa: Isa) -> u8 {
+        if is_matrix(inst) {
+            let own = Self::of(inst, isa, *banks);
+            return if meet(&own.inputs, &self.result) { spacing.matrix } else { 0 };
+        }
+        if !counts(inst) {
+            return 0;
+        }
+        if inst.is(Flag::Indexed) {
+            return spacing.vector;
+        }
+        let mut touches = false;
+        inst.visit(isa, |effect| {
+            let reg = effect.reg();
+            if reg.file != RegFile::Vgpr || effect.is_none() {
+                return;
+            }
+            let own = stretches(*banks, reg, effect.role());
+            touches |= meet(&own, &self.result) || effect.written() && meet(&own, &self.inputs);
+        });
+        if touches { spacing.vector } else { 0 }
+    }
+}
+
+/// Two `v_nop` stand before a write of MODE, unless no vector instruction comes before it on any path.
+fn mode_writes(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
+    let isa = code.unit.isa();
+    let Some(row) = rules(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE) else { return };
+    let Requirement::VectorNops(count) = row.requirement else { return };
+    let function = &code.unit.program.functions[code.number];
+    let mut stale = None;
+    for block in 0..function.block_count() {
+        for (index, (at, inst, _)) in code.block(block).iter().enumerate() {
+            if !row.consumer.contains(inst, isa) {
+                continue;
+            }
+            let before = &code.block(block)[..index];
+            let nops = before.iter().rev().take_while(|step| step.1.mnemonic() == "v_nop").count();
+            if nops >= usize::from(count) {
+                continue;
+            }
+            let disturbed = before.iter().any(|step| counts(&step.1));
+            if disturbed || stale.get_or_insert_with(|| stale_blocks(code))[block] {
+                let what = format!("{nops} v_nop stand before a write of MODE, and {count} are needed");
+                findings.push(Finding::at(&MODE_DISTANCE, code.unit, *at, what));
+            }
+        }
+    }
+}
+
+/// Blocks before which a vector instruction may have been executed.
+fn stale_blocks(code: &Code<'_, '_>) -> Vec<bool> {
+    let function = &code.unit.program.functions[code.number];
+    let mut stale = vec![false; function.block_count()];
+    let called = function.entries.iter().filter(|entry| !entry.is_kernel());
+    let mut work: Vec<usize> = called.filter_map(|entry| function.block_at(entry.offset)).collect();
+    work.iter().for_each(|block| stale[*block] = true);
+    for block in 0..function.block_count() {
+        let disturbs = function.leaves(block) || code.block(block).iter().any(|step| counts(&step.1));
+        if disturbs {
+            work.extend(function.successors(block).iter().map(|next| *next as usize));
+        }
+    }
+    let mut seen = vec![false; function.block_count()];
+    while let Some(block) = work.pop() {
+        stale[block] = true;
+        if !std::mem::replace(&mut seen[block], true) {
+            work.extend(function.successors(block).iter().map(|next| *next as usize));
+        }
+    }
+    stale
+}
+
+/// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or memory
+/// instruction.
+fn waits(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
+    /// Bits of VA_VDST in the immediate of `s_wait_alu`.
+    const VA_VDST: u64 = 0xf000;
+    let isa = code.unit.isa();
+    if !isa.has(hotswap_isa::Feature::Gfx1250Strict) {
+        return;
+    }
+    let slower = |inst: &Inst| {
+        inst.is(Flag::Wmma) && ["fp8", "bf8", "f8f6f4", "_f4"].iter().any(|format| inst.mnemonic().contains(format))
+    };
+    for block in 0..code.unit.program.functions[code.number].block_count() {
+        let steps = code.block(block);
+        for (index, (at, inst, _)) in steps.iter().enumerate().filter(|(_, step)| slower(&step.1)) {
+            let next = steps[index + 1..].iter().find(|step| !step.1.is(Flag::Salu) || step.1.mnemonic() == "s_wait_alu");
+            let waited = next.is_some_and(|step| {
+                step.1.mnemonic() == "s_wait_alu" && step.1.raw(Name::Simm16).is_some_and(|value| value & VA_VDST == 0)
+            });
+            if !waited {
+                let what = format!("`{}` is not waited for where the program keeps instructions apart", inst.mnemonic());
+                findings.push(Finding::at(&HAZARD, code.unit, *at, what));
+            }
+        }
+    }
+}

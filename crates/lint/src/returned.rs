@@ -1,0 +1,105 @@
+//! What is live when a function returns.
+//!
+//! A kernel returns to nobody. Callers in the same section are asked what they need behind their calls; who else may call
+//! keeps LLVM's calling convention (`AMDGPUCallingConv.td`): nothing is kept across a call in VCC, M0, SCC, s16 to s29, and
+//! in the eight of every sixteen vector registers from v32 on that callees need not save. LLVM compiles callees first and
+//! lets callers in the same file keep what a callee happens to leave alone; so does this.
+
+use crate::unit::Unit;
+use hotswap_isa::reg::{Reg, RegFile, Special};
+use hotswap_isa::regset::RegSet;
+use hotswap_program::{Live, Liveness};
+use std::collections::BTreeMap;
+
+/// Calls of calls that are followed; behind longer chains everything is live.
+const DEPTH: usize = 24;
+
+/// See the module; answers are kept.
+pub(crate) struct Returned {
+    known: BTreeMap<usize, Live>,
+    recursive: Vec<bool>,
+}
+
+impl Returned {
+    pub(crate) fn of(unit: &Unit<'_>) -> Self {
+        let mut recursive = vec![false; unit.program.functions.len()];
+        for group in unit.program.bottom_up() {
+            let itself = |number: &u32| unit.program.callers(*number as usize).any(|(caller, _)| caller == *number as usize);
+            let all = group.len() > 1 || group.iter().any(itself);
+            group.iter().for_each(|number| recursive[*number as usize] = all);
+        }
+        Self { known: BTreeMap::new(), recursive }
+    }
+
+    /// What is live when a function returns.
+    pub(crate) fn by(&mut self, unit: &Unit<'_>, number: usize) -> Live {
+        self.find(unit, number, 0)
+    }
+
+    fn find(&mut self, unit: &Unit<'_>, number: usize, depth: usize) -> Live {
+        if let Some(known) = self.known.get(&number) {
+            return *known;
+        }
+        let shared = unit.program.source.shared && !unit.program.functions[number].is_kernel();
+        let live = match () {
+            () if shared => given_away(unit, number),
+            () if self.recursive[number] => by_convention(),
+            () if depth > DEPTH => return Live::EVERYTHING,
+            () => self.by_callers(unit, number, depth),
+        };
+        self.known.insert(number, live);
+        live
+    }
+
+    fn by_callers(&mut self, unit: &Unit<'_>, number: usize, depth: usize) -> Live {
+        let program = &unit.program;
+        let open = program.functions[number].entries.iter().any(|entry| entry.open && !entry.is_kernel());
+        let calls: Vec<_> = program.callers(number).map(|(caller, call)| (caller, *call)).collect();
+        let mut live = Live::NOTHING;
+        for (caller, call) in &calls {
+            let returned = self.find(unit, *caller, depth + 1);
+            if call.is_tail() {
+                live.union_with(&returned);
+                continue;
+            }
+            let liveness = Liveness::returning(program, *caller, unit.summaries(), &unit.banks, &returned);
+            let around = liveness.around(program, unit.summaries(), &unit.banks, call.offset);
+            live.union_with(&around.map_or(Live::EVERYTHING, |(_, behind)| behind));
+        }
+        if open || calls.is_empty() {
+            written(unit, number).for_each(|reg| live.remove(reg));
+            live.union_with(&by_convention());
+        }
+        live
+    }
+}
+
+/// Everything but what a function writes and the convention lets it.
+fn given_away(unit: &Unit<'_>, number: usize) -> Live {
+    let mut live = Live::EVERYTHING;
+    written(unit, number).for_each(|reg| live.remove(reg));
+    live
+}
+
+fn written(unit: &Unit<'_>, number: usize) -> impl Iterator<Item = Reg> {
+    let mut written = RegSet::EMPTY;
+    unit.each(number, |_, _, inst, banks| {
+        written.union_with(&inst.written_set(unit.isa(), banks));
+    });
+    caller_saved().filter(move |reg| written.touches(*reg))
+}
+
+fn by_convention() -> Live {
+    let mut live = Live::EVERYTHING;
+    caller_saved().for_each(|reg| live.remove(reg));
+    live
+}
+
+/// What the convention lets a callee change, and no result is in.
+fn caller_saved() -> impl Iterator<Item = Reg> {
+    let special = [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)];
+    let special = special.into_iter().map(|(special, dwords)| Reg::special(special, dwords));
+    let scalar = (16..30).map(|index| Reg::new(RegFile::Sgpr, index, 1));
+    let vector = (32..256).filter(|index| index / 8 % 2 == 0).map(|index| Reg::new(RegFile::Vgpr, index, 1));
+    special.chain(scalar).chain(vector)
+}

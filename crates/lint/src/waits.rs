@@ -1,0 +1,158 @@
+//! Registers that memory instructions write are waited for before they are used.
+//!
+//! For each register and counter the state holds how many later operations of that counter were issued since the one that
+//! writes it: a wait for N leaves the last N under way. Scalar memory and messages come back in any order, so that only a wait
+//! for 0 ends them.
+//!
+//! Invariants: nothing is under way where a function begins and behind calls: LLVM's functions wait for all that they load
+//! before they call and return. What was waited for on every path but one is under way.
+
+use crate::finding::{Finding, WAIT};
+use crate::unit::Unit;
+use hotswap_isa::bank::VgprBanks;
+use hotswap_isa::effects::Counter;
+use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
+use hotswap_isa::{Feature, Flag, Inst, Isa, Name};
+use hotswap_program::Exit;
+use std::collections::BTreeMap;
+
+/// The counters of what writes registers.
+const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Lds, Counter::Scalar];
+const SCALAR: usize = 4;
+
+/// Waits: the counters that they are about, and where in the immediate each count is.
+const WAITS: &[(&str, &[(usize, u32)])] = &[
+    ("s_wait_loadcnt", &[(0, 0)]),
+    ("s_wait_samplecnt", &[(1, 0)]),
+    ("s_wait_bvhcnt", &[(2, 0)]),
+    ("s_wait_dscnt", &[(3, 0)]),
+    ("s_wait_kmcnt", &[(SCALAR, 0)]),
+    ("s_wait_loadcnt_dscnt", &[(0, 8), (3, 0)]),
+    ("s_wait_storecnt_dscnt", &[(3, 0)]),
+];
+const COUNT: u64 = 63;
+
+/// A register by file and number, and a counter.
+type Key = (RegFile, u16, u8);
+
+/// How many operations of its counter came behind the one that writes a register.
+type State = BTreeMap<Key, u8>;
+
+/// Checks every function.
+pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+    if !unit.isa().has(Feature::Gfx12Insts) {
+        return;
+    }
+    for number in 0..unit.program.functions.len() {
+        function(unit, number, findings);
+    }
+}
+
+fn function(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
+    let function = &unit.program.functions[number];
+    let mut before: Vec<State> = vec![State::new(); function.block_count()];
+    let mut work: std::collections::BTreeSet<usize> = (0..function.block_count()).collect();
+    while let Some(block) = work.pop_first() {
+        let mut state = before[block].clone();
+        for (_, inst, banks) in unit.block(number, block) {
+            pass(&mut state, &inst, unit.isa(), banks);
+        }
+        if matches!(function.exit(block), Exit::Call) {
+            state.clear();
+        }
+        for next in function.successors(block).iter().map(|next| *next as usize) {
+            if join(&mut before[next], &state) {
+                work.insert(next);
+            }
+        }
+    }
+    for (block, mut state) in before.into_iter().enumerate() {
+        for (at, inst, banks) in unit.block(number, block) {
+            if let Some(reg) = used(&state, &inst, unit.isa(), banks) {
+                let mut name = String::new();
+                let _ = reg.write(&mut name);
+                let what = format!("{name} is used before what a memory instruction writes to it was waited for");
+                findings.push(Finding::at(&WAIT, unit, at, what));
+                // One finding for each such register is enough.
+                state.retain(|key, _| (key.0, key.1) != (reg.file, reg.index));
+            }
+            pass(&mut state, &inst, unit.isa(), banks);
+        }
+    }
+}
+
+/// The later operations where two paths meet are the fewer.
+fn join(state: &mut State, other: &State) -> bool {
+    let mut changed = false;
+    for (key, since) in other {
+        let known = state.entry(*key).or_insert(u8::MAX);
+        if since < known {
+            *known = *since;
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn raises(inst: &Inst) -> bool {
+    const FLAGS: [Flag; 8] =
+        [Flag::VmCnt, Flag::LgkmCnt, Flag::Ldsdir, Flag::AsyncCnt, Flag::TensorCnt, Flag::Exp, Flag::Gws, Flag::Ds];
+    !inst.is(Flag::Valu) || FLAGS.iter().any(|flag| inst.is(*flag))
+}
+
+fn pass(state: &mut State, inst: &Inst, isa: Isa, banks: VgprBanks) {
+    if !raises(inst) {
+        return;
+    }
+    let counters = inst.counters(isa);
+    if !counters.is_empty() {
+        let written: RegSet = inst.writes(isa).filter_map(|effect| banks.resolve(effect.reg, effect.role)).collect();
+        for (number, counter) in COUNTERS.into_iter().enumerate().filter(|(_, counter)| counters.has(*counter)) {
+            let _ = counter;
+            state.iter_mut().filter(|(key, _)| usize::from(key.2) == number).for_each(|(_, since)| {
+                *since = since.saturating_add(1);
+            });
+            for reg in written.iter().filter(|reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr)) {
+                state.insert((reg.file, reg.index, number as u8), 0);
+            }
+        }
+        return;
+    }
+    if inst.mnemonic() == "s_wait_idle" {
+        state.clear();
+    }
+    let Some((_, waits)) = WAITS.iter().find(|(name, _)| *name == inst.mnemonic()) else { return };
+    let value = inst.raw(Name::Simm16).unwrap_or(u64::MAX);
+    for (counter, shift) in *waits {
+        let left = value >> shift & COUNT;
+        let is_over = |since: u8| if *counter == SCALAR { left == 0 } else { u64::from(since) >= left };
+        state.retain(|key, since| usize::from(key.2) != *counter || !is_over(*since));
+    }
+}
+
+/// A register that an instruction uses while it is under way.
+fn used(state: &State, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
+    if state.is_empty() {
+        return None;
+    }
+    let counters = inst.counters(isa);
+    let mut found = None;
+    inst.visit(isa, |effect| {
+        let reg = effect.reg();
+        if effect.is_none() || found.is_some() || !matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
+            return;
+        }
+        let Some(reg) = banks.resolve(reg, effect.role()) else { return };
+        for index in reg.index..reg.index + u16::from(reg.count) {
+            for (number, counter) in COUNTERS.into_iter().enumerate() {
+                // Operations of one counter write one register in their order.
+                let in_order = effect.written() && counters.has(counter) && number != SCALAR;
+                if !in_order && state.contains_key(&(reg.file, index, number as u8)) {
+                    found = Some(Reg::new(reg.file, index, 1));
+                }
+            }
+        }
+    });
+    found
+}

@@ -1,0 +1,330 @@
+//! The certificate of a rewrite: what a checker needs to compare a rewritten code object with its original.
+//!
+//! It rides as a note in the rewritten code object (`hotswap-code-object` has its place), so that it goes wherever the code
+//! object goes: behind `hotswap extract`, into a bundle, to a checker on another machine.
+//!
+//! Encoding: a version byte, then numbers as ULEB128, texts with their length before them. Offsets rise and are stored as
+//! differences, so that a site takes a few bytes.
+//!
+//! Invariants: decoding never panics and rejects what encoding does not write; nothing here is trusted, a checker proves it.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Version of the encoding.
+const VERSION: u8 = 1;
+
+/// What was done to the code of a code object, place by place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Certificate {
+    /// Names of the families that acted; sites name them by their number here.
+    pub families: Vec<String>,
+    /// What was taken for granted, each once.
+    pub assumes: Vec<String>,
+    /// Sections of code, by number.
+    pub sections: Vec<SectionCertificate>,
+}
+
+/// What was done to one section of code.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SectionCertificate {
+    /// Number in the section table.
+    pub number: u32,
+    /// Bytes in the original.
+    pub old_size: u32,
+    /// Bytes in the rewritten file.
+    pub new_size: u32,
+    /// Changed instructions, rising by old offset.
+    pub sites: Vec<SiteCertificate>,
+    /// Where code moved by another distance than what comes before it, rising by old offset.
+    pub runs: Vec<MapRun>,
+}
+
+/// One instruction of the original with something else in its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SiteCertificate {
+    /// Its offset in the original.
+    pub old: u32,
+    /// Its length there.
+    pub old_size: u32,
+    /// What stands in its place, in the rewritten section.
+    pub new: Range<u32>,
+    /// Families that acted: bit N is number N of [`Certificate::families`].
+    pub families: u64,
+    /// Registers that are used beyond those of the instruction.
+    pub scratch: Vec<ScratchRegisters>,
+}
+
+/// Neighbouring registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScratchRegisters {
+    /// Vector registers, not scalar ones.
+    pub is_vector: bool,
+    /// Number of the first; vector registers count through all banks.
+    pub first: u16,
+    /// How many.
+    pub count: u16,
+}
+
+/// From an old offset on code stands at a new one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MapRun {
+    /// Offset in the original.
+    pub old: u32,
+    /// Offset in the rewritten section.
+    pub new: u32,
+}
+
+/// Bytes that are no certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CertificateError {
+    /// Offset of the first byte that cannot be read.
+    pub offset: usize,
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {:#x} of the certificate cannot be read", self.offset)
+    }
+}
+
+impl std::error::Error for CertificateError {}
+
+impl Certificate {
+    /// The bytes of the note.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let sites: usize = self.sections.iter().map(|section| section.sites.len()).sum();
+        let mut out = Writer(Vec::with_capacity(64 + 8 * sites));
+        out.0.push(VERSION);
+        out.texts(&self.families);
+        out.texts(&self.assumes);
+        out.number(self.sections.len() as u64);
+        self.sections.iter().for_each(|section| section.write(&mut out));
+        out.0
+    }
+
+    /// Reads what [`Certificate::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// Bytes that it does not write, and versions that are not known.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CertificateError> {
+        let mut reader = Reader { bytes, at: 0 };
+        if reader.byte()? != VERSION {
+            return Err(CertificateError { offset: 0 });
+        }
+        let (families, assumes) = (reader.texts()?, reader.texts()?);
+        let sections = reader.list(SectionCertificate::read)?;
+        match reader.at == bytes.len() {
+            true => Ok(Self { families, assumes, sections }),
+            false => Err(CertificateError { offset: reader.at }),
+        }
+    }
+
+    /// The names of the families of a site.
+    pub fn names(&self, site: &SiteCertificate) -> Vec<&str> {
+        let acted = |number: &usize| site.families.checked_shr(*number as u32).is_some_and(|bits| bits & 1 != 0);
+        (0..self.families.len()).filter(acted).map(|number| self.families[number].as_str()).collect()
+    }
+}
+
+impl SectionCertificate {
+    fn write(&self, out: &mut Writer) {
+        [self.number, self.old_size, self.new_size].into_iter().for_each(|number| out.number(u64::from(number)));
+        out.number(self.sites.len() as u64);
+        let (mut old, mut new) = (0, 0);
+        for site in &self.sites {
+            out.number(u64::from(site.old - old));
+            out.number(u64::from(site.old_size));
+            out.difference(new, site.new.start);
+            out.number(u64::from(site.new.end - site.new.start));
+            out.number(site.families);
+            out.number(site.scratch.len() as u64);
+            for reg in &site.scratch {
+                out.number(u64::from(reg.first) << 1 | u64::from(reg.is_vector));
+                out.number(u64::from(reg.count));
+            }
+            (old, new) = (site.old, site.new.end);
+        }
+        out.number(self.runs.len() as u64);
+        let (mut old, mut new) = (0, 0);
+        for run in &self.runs {
+            out.number(u64::from(run.old - old));
+            out.difference(new, run.new);
+            (old, new) = (run.old, run.new);
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, CertificateError> {
+        let (number, old_size, new_size) = (reader.small()?, reader.small()?, reader.small()?);
+        let (mut old, mut new) = (0_u32, 0_u32);
+        let sites = reader.list(|reader| {
+            let site = SiteCertificate::read(reader, old, new)?;
+            (old, new) = (site.old, site.new.end);
+            Ok(site)
+        })?;
+        let (mut old, mut new) = (0_u32, 0_u32);
+        let runs = reader.list(|reader| {
+            old = reader.sum(old)?;
+            new = reader.moved(new)?;
+            Ok(MapRun { old, new })
+        })?;
+        Ok(Self { number, old_size, new_size, sites, runs })
+    }
+}
+
+impl SiteCertificate {
+    fn read(reader: &mut Reader<'_>, old: u32, new: u32) -> Result<Self, CertificateError> {
+        let (old, old_size) = (reader.sum(old)?, reader.small()?);
+        let start = reader.moved(new)?;
+        let end = reader.sum(start)?;
+        let families = reader.number()?;
+        let scratch = reader.list(|reader| {
+            let first = reader.small()?;
+            let number = |reader: &Reader<'_>, value: u32| {
+                u16::try_from(value).map_err(|_| CertificateError { offset: reader.at })
+            };
+            let is_vector = first & 1 != 0;
+            let first = number(reader, first >> 1)?;
+            let count = reader.small()?;
+            Ok(ScratchRegisters { is_vector, first, count: number(reader, count)? })
+        })?;
+        Ok(Self { old, old_size, new: start..end, families, scratch })
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// A signed difference, the sign in the lowest bit.
+    fn difference(&mut self, from: u32, to: u32) {
+        let difference = i64::from(to) - i64::from(from);
+        self.number((difference << 1 ^ difference >> 63) as u64);
+    }
+
+    fn texts(&mut self, texts: &[String]) {
+        self.number(texts.len() as u64);
+        for text in texts {
+            self.number(text.len() as u64);
+            self.0.extend_from_slice(text.as_bytes());
+        }
+    }
+}
+
+struct Reader<'r> {
+    bytes: &'r [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn error(&self) -> CertificateError {
+        CertificateError { offset: self.at }
+    }
+
+    fn byte(&mut self) -> Result<u8, CertificateError> {
+        let byte = *self.bytes.get(self.at).ok_or_else(|| self.error())?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn number(&mut self) -> Result<u64, CertificateError> {
+        let (mut value, mut shift) = (0_u64, 0);
+        loop {
+            let byte = self.byte()?;
+            if shift > 56 && byte > 1 {
+                return Err(self.error());
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn small(&mut self) -> Result<u32, CertificateError> {
+        let value = self.number()?;
+        u32::try_from(value).map_err(|_| self.error())
+    }
+
+    fn sum(&mut self, from: u32) -> Result<u32, CertificateError> {
+        let value = self.small()?;
+        from.checked_add(value).ok_or_else(|| self.error())
+    }
+
+    fn moved(&mut self, from: u32) -> Result<u32, CertificateError> {
+        let value = self.number()?;
+        let difference = (value >> 1) as i64 ^ -((value & 1) as i64);
+        i64::from(from).checked_add(difference).and_then(|to| u32::try_from(to).ok()).ok_or_else(|| self.error())
+    }
+
+    fn list<T>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<T, CertificateError>,
+    ) -> Result<Vec<T>, CertificateError> {
+        let count = self.number()?;
+        // Each takes a byte at least.
+        if count > (self.bytes.len() - self.at) as u64 {
+            return Err(self.error());
+        }
+        (0..count).map(|_| one(self)).collect()
+    }
+
+    fn texts(&mut self) -> Result<Vec<String>, CertificateError> {
+        self.list(|reader| {
+            let size = reader.small()? as usize;
+            let end = reader.at.checked_add(size).ok_or_else(|| reader.error())?;
+            let text = reader.bytes.get(reader.at..end).ok_or_else(|| reader.error())?;
+            let text = String::from_utf8(text.to_vec()).map_err(|_| reader.error())?;
+            reader.at = end;
+            Ok(text)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Certificate {
+        let scratch = vec![ScratchRegisters { is_vector: true, first: 900, count: 8 }];
+        let site = |old, new: Range<u32>| SiteCertificate { old, old_size: 8, new, families: 5, scratch: scratch.clone() };
+        let section = SectionCertificate {
+            number: 7,
+            old_size: 0x1000,
+            new_size: 0x2000,
+            sites: vec![site(16, 16..40), site(0x800, 0x300..0x308)],
+            runs: vec![MapRun { old: 0x100, new: 0x1100 }, MapRun { old: 0x900, new: 0x400 }],
+        };
+        let families = ["a", "b", "c"].map(str::to_owned).to_vec();
+        Certificate { families, assumes: vec!["rounding".to_owned()], sections: vec![section] }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let bytes = example().to_bytes();
+        assert_eq!(Certificate::from_bytes(&bytes), Ok(example()));
+        assert_eq!(example().names(&example().sections[0].sites[0]), ["a", "c"]);
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_and_never_a_panic() {
+        let bytes = example().to_bytes();
+        for end in 0..bytes.len() {
+            assert!(Certificate::from_bytes(&bytes[..end]).is_err(), "{end}");
+        }
+        for (at, value) in (0..bytes.len()).flat_map(|at| [0, 0x7f, 0x80, 0xff].map(|value| (at, value))) {
+            let mut damaged = bytes.clone();
+            damaged[at] = value;
+            let _ = Certificate::from_bytes(&damaged);
+        }
+    }
+}
