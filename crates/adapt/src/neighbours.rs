@@ -27,7 +27,8 @@ pub(crate) fn keep_apart(unit: &Unit<'_>, number: usize, (target, nop): (Isa, In
     let missing = Neighbours::new(unit, number, target, changes).missing();
     // From the last on, so that the places of the others stay.
     for (offset, before) in missing.into_iter().rev() {
-        changes.put_in(offset, before, &[nop]);
+        // The families of the place stay: the distance is theirs.
+        changes.put_in(offset, before, &[nop], 0);
     }
 }
 
