@@ -329,10 +329,13 @@ mod tests {
         isa().decode(&bytes).unwrap()
     }
 
+    /// Name, words, and the distances before vector and matrix instructions.
+    type Case = (&'static str, &'static [u32], Option<(u8, u8)>);
+
     /// LLVM's words of one instruction of each class, and the distances that `llc` was seen to make.
     #[test]
     fn matrix_instructions_have_the_distances_that_llvm_makes() {
-        let cases: [(&str, &[u32], Option<(u8, u8)>); 7] = [
+        let cases: [Case; 7] = [
             ("v_wmma_i32_16x16x64_iu8", &[0xcc72_0000, 0x1c02_2108], Some((8, 9))),
             ("v_swmmac_i32_16x16x128_iu8", &[0xcc7b_0000, 0x1ca2_2108], Some((4, 5))),
             ("v_wmma_f32_16x16x64_fp8_fp8", &[0xcc6a_0000, 0x1c02_2108], Some((4, 5))),
