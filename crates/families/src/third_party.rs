@@ -238,3 +238,35 @@ unsafe extern "C" fn explain(answer: *mut abi::Answer, reason: *const c_char) {
     let said = unsafe { &mut *(*answer).context.cast::<Said>() };
     said.reason = text(reason);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hotswap_isa::Target;
+    use std::ptr::null_mut;
+
+    /// A family, and what it answers.
+    fn judged(words: &[u32]) -> Result<Answer, Refusal> {
+        let name = c"others_branch".as_ptr();
+        let family = abi::Family { name, scope: name, order: 0, summary: name };
+        let size = size_of::<abi::Rewriter>() as u32;
+        let rewriter = abi::Rewriter { size, reserved: 0, family, context: null_mut(), rewrite: None };
+        let known = Family { name: "others_branch", scope: Scope::Instruction, order: 0, summary: "" };
+        let third = ThirdParty { family: Box::leak(Box::new(known)), rewriter: Box::leak(Box::new(rewriter)) };
+        let code = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let target = Isa::new(Target::find("gfx1250-strict").unwrap());
+        third.judge(abi::answers::REPLACE, Said { code, reason: None }, target)
+    }
+
+    /// Branches, ends, jumps and calls; what stands behind the site would be passed over.
+    #[test]
+    fn a_replacement_with_control_flow_is_refused() {
+        const NOP: u32 = 0xbf80_0000;
+        assert!(judged(&[NOP, NOP]).is_ok());
+        // s_branch 3, s_cbranch_scc0 1, s_endpgm, s_set_pc_i64 s[20:21], s_swap_pc_i64 s[0:1], s[20:21].
+        for word in [0xbfa0_0003, 0xbfa1_0001, 0xbfb0_0000, 0xbe80_4814, 0xbe80_4914] {
+            let refusal = judged(&[NOP, word, NOP]).expect_err(&format!("{word:#x}"));
+            assert!(refusal.reason.contains("emits control flow (`s_"), "{}", refusal.reason);
+        }
+    }
+}

@@ -70,7 +70,8 @@ struct hotswap_answer {
   uint32_t size;
   uint32_t reserved;
   void *context;
-  /* Appends instructions to the replacement; the bytes are copied. */
+  /* Appends instructions to the replacement; the bytes are copied. It runs from its first instruction to its last:
+   * branches, jumps, calls and ends of the wave are refused. */
   void (*emit)(struct hotswap_answer *answer, const uint8_t *code, uint32_t length);
   /* The reason of HOTSWAP_LEAVE or HOTSWAP_REFUSE, UTF-8; copied. */
   void (*explain)(struct hotswap_answer *answer, const char *reason);

@@ -312,3 +312,66 @@ pub const RULES: &[HazardRule] = &[
 ];
 
 const SCRATCH_WAIT: Requirement = Requirement::WaitAlu { fields: wait_alu::VA_SDST | wait_alu::SA_SDST, expires: 10 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Placed, Spacing};
+    use hotswap_isa::bank::VgprBanks;
+    use hotswap_isa::{Inst, Target};
+
+    fn isa() -> Isa {
+        Isa::new(Target::find("gfx1250-strict").unwrap())
+    }
+
+    fn inst(words: &[u32]) -> Inst {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        isa().decode(&bytes).unwrap()
+    }
+
+    /// Name, words, and the distances before vector and matrix instructions.
+    type Case = (&'static str, &'static [u32], Option<(u8, u8)>);
+
+    /// LLVM's words of one instruction of each class, and the distances that `llc` was seen to make.
+    #[test]
+    fn matrix_instructions_have_the_distances_that_llvm_makes() {
+        let cases: [Case; 7] = [
+            ("v_wmma_i32_16x16x64_iu8", &[0xcc72_0000, 0x1c02_2108], Some((8, 9))),
+            ("v_swmmac_i32_16x16x128_iu8", &[0xcc7b_0000, 0x1ca2_2108], Some((4, 5))),
+            ("v_wmma_f32_16x16x64_fp8_fp8", &[0xcc6a_0000, 0x1c02_2108], Some((4, 5))),
+            ("scaled fp8 with fp8", &[0xcc35_0000, 0x0202_5328, 0xcc33_0000, 0x0402_3108], Some((8, 9))),
+            ("scaled f4 with f4", &[0xcc35_0000, 0x0202_5328, 0xcc33_6000, 0x0402_2108], Some((4, 5))),
+            ("v_wmma_f32_16x16x4_f32", &[0xcc5d_0000, 0x1c02_2108], None),
+            ("v_nop", &[0x7e00_0000], None),
+        ];
+        for (name, words, expected) in cases {
+            let spacing = Spacing::after(&inst(words), isa());
+            assert_eq!(spacing.map(|spacing| (spacing.vector, spacing.matrix)), expected, "{name}");
+        }
+    }
+
+    /// `v_exp_f32 v1, v2` before what reads its result, writes its source, writes its result, and is one itself.
+    #[test]
+    fn transcendental_instructions_have_the_distances_that_llvm_makes() {
+        let exp = inst(&[0x7e02_4b02]);
+        let cases = [
+            ("v_mov_b32 v3, v1", 0x7e06_0301, 1),
+            ("v_mov_b32 v2, 0", 0x7e04_0280, 1),
+            ("v_mov_b32 v1, 0", 0x7e02_0280, 0),
+            ("v_mov_b32 v9, v8", 0x7e12_0308, 0),
+            ("v_exp_f32 v2, v1", 0x7e04_4b01, 0),
+        ];
+        for (name, word, expected) in cases {
+            let later = inst(&[word]);
+            let placed = |inst| Placed { inst, banks: VgprBanks::ENTRY };
+            assert_eq!(placed(&exp).trans_distance(isa(), placed(&later)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn rows_have_names_of_their_own_and_sources() {
+        let names: std::collections::BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+        assert_eq!(names.len(), RULES.len());
+        assert!(RULES.iter().all(|rule| rule.source.contains("LLVM") && !rule.steppings.is_empty()));
+    }
+}

@@ -155,7 +155,9 @@ impl Walk<'_, '_> {
             }
             return Some(());
         }
-        if !COPIES.iter().any(|name| inst.mnemonic().starts_with(name)) {
+        // A byte of a register, or what another lane has, is no copy; mnemonics do not say.
+        let is_part = inst.is(Flag::Dpp) || inst.is(Flag::Sdwa);
+        if is_part || !COPIES.iter().any(|name| inst.mnemonic().starts_with(name)) {
             return None;
         }
         // A lane more in a register of many: what was there stays of interest.

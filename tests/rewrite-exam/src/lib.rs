@@ -6,6 +6,7 @@
 //!   here once more: distances ([`hazard`]), the bank mode ([`banks`]), forms that the target must not be given
 //!   ([`rules`]).
 //! - [`evaluate`]: LDS accesses before and after, run on numbers;
+//! - [`mir`] and [`neighbours`]: replacements between neighbours, as MIR for LLVM's hazard recognizer;
 //! - [`assembly`] and [`variants`]: assembly by hand, and every family in every place that is hard.
 //!
 //! Invariants: nothing here uses our decoder, our tables or the families; what LLVM compiles for the target itself must
@@ -21,5 +22,7 @@ pub mod hazard;
 pub mod judge;
 pub mod listing;
 pub mod llvm;
+pub mod mir;
+pub mod neighbours;
 pub mod rules;
 pub mod variants;

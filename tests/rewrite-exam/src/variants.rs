@@ -97,6 +97,11 @@ const SUBJECTS: &[Subject] = &[
 /// Uses of the result directly behind it.
 const USE: &str = "v_add_nc_u32 v42, v2, v3";
 
+/// The instruction of each subject, below v256.
+pub(crate) fn sites() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SUBJECTS.iter().map(|subject| (subject.name, subject.low))
+}
+
 /// For each subject its variants, each a kernel.
 pub fn variants() -> Vec<(&'static str, Vec<Kernel>)> {
     SUBJECTS.iter().map(|subject| (subject.name, kernels(subject))).collect()

@@ -1,0 +1,46 @@
+//! Every replacement of every family between neighbours that could come too near: LLVM's hazard recognizer for the target
+//! puts nothing into it. Where it would put something into the code as it was, for the source, the code was wrong before.
+
+use hotswap_rewrite_exam::assembly::assemble;
+use hotswap_rewrite_exam::compile::{SOURCE, TARGET};
+use hotswap_rewrite_exam::exam::run;
+use hotswap_rewrite_exam::listing::Listing;
+use hotswap_rewrite_exam::mir::{Inserted, Spellings, inserted};
+use hotswap_rewrite_exam::neighbours::{ALL, FEW, neighbours};
+use hotswap_userland::{Workbench, say};
+use std::collections::BTreeSet;
+
+fn listed(bench: &Workbench, name: &str, bytes: &[u8]) -> Listing {
+    bench.write(name, bytes);
+    Listing::read(&bench.run(&format!("llvm-objdump-24 -d {name}")))
+}
+
+fn names(all: &[Inserted]) -> BTreeSet<&str> {
+    all.iter().map(|one| one.function.as_str()).collect()
+}
+
+#[test]
+fn llvms_hazard_recognizer_puts_nothing_into_replacements() {
+    let Some(bench) = Workbench::new("hazards of replacements") else { return };
+    if !bench.versions.contains(&24) {
+        say("skipped: hazards of replacements: the userland has no LLVM 24");
+        return;
+    }
+    let step = if std::env::var_os("HOTSWAP_ALL_NEIGHBOURS").is_some() { ALL } else { FEW };
+    let (mut judged, mut wrong_before, mut problems) = (0, 0, Vec::new());
+    let mut spellings = Spellings::default();
+    for (name, kernels) in neighbours(step) {
+        let [(_, bytes), _] = assemble(&bench, name, &kernels);
+        let made = run(&bytes, false).unwrap_or_else(|refusals| panic!("{name}: {}", refusals.join("\n")));
+        let (before, _) = inserted(&bench, &mut spellings, &listed(&bench, "before", &bytes), SOURCE);
+        let (after, count) = inserted(&bench, &mut spellings, &listed(&bench, "after", &made.bytes), TARGET);
+        let known = names(&before);
+        judged += count;
+        wrong_before += known.len();
+        let fresh = after.iter().filter(|one| !known.contains(one.function.as_str()));
+        problems.extend(fresh.map(|one| format!("{}:\n  {}", one.function, one.lines.join("\n  "))));
+    }
+    say(&format!("hazards of replacements: {judged} kernels, {wrong_before} wrong before, {} after", problems.len()));
+    assert!(judged - wrong_before > 1000, "{judged} {wrong_before}");
+    assert!(problems.is_empty(), "{} of {judged}:\n{}", problems.len(), problems[..problems.len().min(12)].join("\n"));
+}
