@@ -85,7 +85,7 @@ pub(crate) fn room(unit: &Unit<'_>, kernels: &[Kernel], function: usize) -> Room
     // Kernels stand in the order of their functions.
     let number = |function: &u32| kernels.binary_search_by_key(function, |kernel| kernel.function).ok();
     let known: Vec<usize> = reached_from.iter().filter_map(number).collect();
-    let open = is_open(unit, function);
+    let open = unit.is_open(function);
     let own = || highest(unit, function);
     let grants = || known.iter().map(|number| kernels[*number].granted);
     let there = match (open, grants().min()) {
@@ -103,20 +103,18 @@ pub(crate) fn room(unit: &Unit<'_>, kernels: &[Kernel], function: usize) -> Room
     Room { there, more, kernels: known }
 }
 
-/// Whether somebody who is not known may call a function, or one that calls it.
-fn is_open(unit: &Unit<'_>, function: usize) -> bool {
-    let mut seen = std::collections::BTreeSet::new();
-    let mut work = vec![function];
-    while let Some(number) = work.pop() {
-        if !seen.insert(number) {
-            continue;
-        }
-        if unit.is_called_from_outside(number) {
-            return true;
-        }
-        work.extend(unit.program.callers(number).map(|(caller, _)| caller));
+/// For each function whether code that is not known may call it, or one that calls it.
+pub(crate) fn open(unit: &Unit<'_>) -> Vec<bool> {
+    let mut open = vec![false; unit.program.functions.len()];
+    // Callers stand behind their callees.
+    for group in unit.program.bottom_up().iter().rev() {
+        let members = || group.iter().map(|member| *member as usize);
+        let is_open = members().any(|member| {
+            unit.is_called_from_outside(member) || unit.program.callers(member).any(|(caller, _)| open[caller])
+        });
+        members().for_each(|member| open[member] = is_open);
     }
-    false
+    open
 }
 
 /// One more than the highest vector register that a function names.

@@ -4,6 +4,7 @@
 
 use crate::callers::{self, Callers};
 use crate::flight::Returns;
+use crate::reach;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_isa::bank::VgprBanks;
@@ -28,6 +29,7 @@ pub(crate) struct Unit<'a> {
     summaries: OnceLock<Summaries>,
     returns: OnceLock<Returns>,
     callers: OnceLock<Callers>,
+    open: OnceLock<Vec<bool>>,
 }
 
 /// Functions have many small parts, which all cores give back.
@@ -63,8 +65,8 @@ impl<'a> Unit<'a> {
             let banks = BankMap::by_convention(&program);
             let name = image.sections[number].name;
             let (proven, summaries, returns) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-            let callers = OnceLock::new();
-            units.push(Self { number, name, program, coverage, banks, proven, summaries, returns, callers });
+            let (callers, open) = (OnceLock::new(), OnceLock::new());
+            units.push(Self { number, name, program, coverage, banks, proven, summaries, returns, callers, open });
         }
         units
     }
@@ -89,6 +91,11 @@ impl<'a> Unit<'a> {
     pub(crate) fn is_called_from_outside(&self, function: usize) -> bool {
         let mut entries = self.program.functions[function].entries.iter();
         self.is_shared(function) || entries.any(|entry| entry.open && !entry.is_kernel())
+    }
+
+    /// Whether code that is not in this program may call a function, or one that calls it.
+    pub(crate) fn is_open(&self, function: usize) -> bool {
+        self.open.get_or_init(|| reach::open(self))[function]
     }
 
     /// Whether functions in other sections of a relocatable file may call a function.

@@ -17,7 +17,7 @@ use crate::sweep::Sweep;
 use crate::tables::{self, Table};
 use crate::track::{Clobbers, Touches};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Rounds of finding entries in other functions, by branches or by addresses; each is linear in what is new.
 const ROUNDS: usize = 256;
@@ -365,6 +365,7 @@ impl<'s, 'a> Builder<'s, 'a> {
 
     /// Functions with calls of these, which rise or not.
     fn callers(&self, callees: &[u32]) -> Vec<u32> {
+        let callees: HashSet<u32> = callees.iter().copied().collect();
         let (source, clobbers) = (self.context.source, &self.context.clobbers);
         let calls = |draft: &Draft| {
             let called = draft.calls.iter().filter_map(|call| clobbers.callee(source, call.to));

@@ -13,6 +13,7 @@ use hotswap_isa::Inst;
 use rayon::prelude::*;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 /// The program in one section of code.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct Program<'a> {
     /// Functions that call each other, callees before callers.
     pub(crate) groups: Vec<Vec<u32>>,
     callers: Callers,
+    /// For each function the kernels that can get to it.
+    pub(crate) kernels: OnceLock<Vec<Arc<[u32]>>>,
 }
 
 /// For each function the calls of it: the caller, and the call's number there.
@@ -87,7 +90,7 @@ impl<'a> Program<'a> {
             })
         };
         let (groups, callers) = rayon::join(|| bottom_up(functions.len(), callees), || Callers::of(&functions));
-        let mut program = Self { source, functions, ops, groups, callers };
+        let mut program = Self { source, functions, ops, groups, callers, kernels: OnceLock::new() };
         program.check_returns();
         program
     }

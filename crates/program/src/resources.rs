@@ -6,6 +6,7 @@ use crate::source::{KernelNeeds, MarkKind};
 use hotswap_isa::reg::RegFile;
 use hotswap_targets::{Capability, Processor};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Registers that code names, one more than the highest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,16 +66,35 @@ impl Program<'_> {
         seen
     }
 
-    /// Numbers of the kernels that can get to a function by known calls.
+    /// Numbers of the kernels that can get to a function by known calls; rising.
     #[must_use]
-    pub fn kernels_of(&self, function: usize) -> BTreeSet<u32> {
-        let (mut seen, mut work) = (BTreeSet::new(), vec![function]);
-        while let Some(number) = work.pop() {
-            if seen.insert(number as u32) {
-                work.extend(self.callers(number).map(|(caller, _)| caller));
-            }
+    pub fn kernels_of(&self, function: usize) -> &[u32] {
+        self.kernels.get_or_init(|| self.find_kernels()).get(function).map_or(&[], |kernels| kernels)
+    }
+
+    /// The same for all functions, callers before callees; those with the same kernels share them.
+    fn find_kernels(&self) -> Vec<Arc<[u32]>> {
+        let mut all: Vec<Arc<[u32]>> = vec![Arc::from([]); self.functions.len()];
+        for group in self.groups.iter().rev() {
+            let own = group.iter().copied().filter(|member| self.functions[*member as usize].is_kernel());
+            let own: Vec<u32> = own.collect();
+            let callers =
+                group.iter().flat_map(|member| self.callers(*member as usize)).map(|(caller, _)| &all[caller]);
+            // Members of the group have none yet.
+            let mut sets: Vec<&Arc<[u32]>> = callers.filter(|kernels| !kernels.is_empty()).collect();
+            sets.sort_unstable_by_key(|kernels| kernels.as_ptr());
+            sets.dedup_by_key(|kernels| kernels.as_ptr());
+            let kernels = match (&own[..], &sets[..]) {
+                ([], [only]) => Arc::clone(only),
+                _ => {
+                    let kernels: BTreeSet<u32> =
+                        own.iter().chain(sets.iter().flat_map(|kernels| kernels.iter())).copied().collect();
+                    kernels.into_iter().collect()
+                }
+            };
+            group.iter().for_each(|member| all[*member as usize] = Arc::clone(&kernels));
         }
-        seen.into_iter().filter(|number| self.functions[*number as usize].is_kernel()).collect()
+        all
     }
 
     /// What the descriptor and the metadata of a kernel say.

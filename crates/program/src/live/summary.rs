@@ -174,20 +174,23 @@ fn calls_itself(program: &Program<'_>, member: u32) -> bool {
 
 /// Groups of functions that can be looked at together, because what they call is in earlier levels.
 fn levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
-    let mut level_of = vec![0usize; program.functions.len()];
+    // For each function its group and the level of that.
+    let mut place = vec![(usize::MAX, 0usize); program.functions.len()];
     let mut levels: Vec<Vec<&[u32]>> = Vec::new();
-    for group in program.bottom_up() {
+    for (number, group) in program.bottom_up().iter().enumerate() {
+        group.iter().for_each(|member| place[*member as usize].0 = number);
         let callees = group.iter().flat_map(|member| &program.functions[*member as usize].calls);
         let level = callees
             .filter_map(|call| match call.callee {
-                Callee::Function { function, .. } if !group.contains(&function) => {
-                    Some(level_of[function as usize] + 1)
+                Callee::Function { function, .. } => {
+                    let (group, level) = place[function as usize];
+                    (group != number).then_some(level + 1)
                 }
                 _ => None,
             })
             .max()
             .unwrap_or(0);
-        group.iter().for_each(|member| level_of[*member as usize] = level);
+        group.iter().for_each(|member| place[*member as usize].1 = level);
         if levels.len() <= level {
             levels.resize_with(level + 1, Vec::new);
         }
