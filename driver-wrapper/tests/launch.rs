@@ -292,6 +292,28 @@ fn without_threads_and_children_the_source_is_unknown_and_nothing_panics() {
     }
 }
 
+/// Preprocesses: the same text for each GPU. Where the names of GPUs are poisoned it fails, so that texts are compared.
+const PREPROCESSOR: &str = "for w; do case $w in --offload-arch=*) id=${w#*=};; esac; done; \
+                            case $* in *-dM*) echo \"#define __${id}__ 1\";; *' -P '*) exit 1;; *' -E '*) echo 'int x;';; *) echo compiled;; esac";
+
+/// A thread whose stack finds no room is one that cannot be had; children can.
+#[test]
+fn without_threads_the_source_is_asked_all_the_same() {
+    let bench = Bench::new(PREPROCESSOR);
+    fs::write(bench.at("run/a.hip"), "").unwrap();
+    let words = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx1031", "--offload-arch=gfx1030"];
+    for stack in ["2000000", "1125899906842624"] {
+        let mut command = bench.command(words.iter().chain(&["-c", "a.hip"]));
+        let output = command.env("HOTSWAP_NAMES", "error").env("RUST_MIN_STACK", stack).output().unwrap();
+        assert_eq!(
+            (output.status.code(), out(&output)),
+            (Some(0), "compiled\n".to_owned()),
+            "{stack}: {}",
+            err(&output)
+        );
+    }
+}
+
 #[test]
 fn a_full_standard_error_fails_no_build() {
     let bench = Bench::new("exit 3");

@@ -54,6 +54,48 @@ fn without_a_plan_the_wrapper_is_the_compiler() {
     }
 }
 
+/// Status, standard output and error of the script with a real tool in the place of `TOOL`, which all the others must share.
+fn all_alike(bench: &Bench, version: u32, script: &str, tools: &[String]) -> String {
+    let said = |tool: &String| {
+        let output = bench.run(version, &format!("timeout 20 {}", script.replace("TOOL", tool)));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let real = said(&tools[0]);
+    for tool in &tools[1..] {
+        assert_eq!(said(tool), real, "clang {version}: {tool}: {script}");
+    }
+    assert_eq!(real.0, Some(1), "clang {version}: {script}: {}", real.2);
+    real.2
+}
+
+/// Response files that name themselves, one by way of another, are an error of clang and lld, and of nothing before them.
+#[test]
+fn response_files_that_name_themselves_get_the_real_tools_error() {
+    let Some(bench) = Bench::new("response_files_that_name_themselves_get_the_real_tools_error") else { return };
+    let prefix = std::env::var(hotswap_userland::ENV_PREFIX).expect("the tests run with an installation");
+    let mut plan = hotswap_plan::Plan::default();
+    plan.add_pairs("gfx1030=>gfx1031").unwrap();
+    for (file, text) in [("l", "@l\n"), ("m", "-O2 @n\n"), ("n", "-c @m\n")] {
+        fs::write(bench.at(file), text).unwrap();
+    }
+    for version in bench.versions() {
+        for file in ["@l", "@m"] {
+            let clang = all_alike(&bench, version, &format!("TOOL {WORDS} {file}"), &["$R".into(), "$W".into()]);
+            assert!(clang.contains("recursive expansion"), "{clang}");
+            let real = format!("/usr/lib/llvm-{version}/bin");
+            let shim = format!("env HOTSWAP_LLVM_BIN={real} {prefix}/libexec/hotswap/lld -flavor gnu");
+            let (hash, text) = (plan.hash(), plan.canonical());
+            let names = [hotswap_plan::words::ENV_PLAN, hotswap_plan::words::ENV_PLAN_TEXT];
+            let set = format!("env {}={hash} {}='{text}' {shim} --hotswap-plan={hash}", names[0], names[1]);
+            let linked = format!("TOOL {file} -o out");
+            let lld = all_alike(&bench, version, &linked, &[format!("{real}/lld -flavor gnu"), shim, set]);
+            assert!(lld.contains("recursive expansion"), "{lld}");
+            hotswap_userland::say(&format!("clang {version}, {file}: {} / {}", clang.trim(), lld.trim()));
+        }
+    }
+}
+
 #[test]
 fn hip_without_a_plan_gives_the_same_objects() {
     let Some(bench) = Bench::new("hip_without_a_plan_gives_the_same_objects") else { return };

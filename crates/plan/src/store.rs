@@ -44,8 +44,16 @@ pub fn find(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagno
 }
 
 fn folders(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBuf>) -> Vec<PathBuf> {
-    let upwards = working.iter().flat_map(|dir| dir.ancestors()).map(|dir| dir.join(words::PLAN_FOLDER));
+    let upwards = working.iter().flat_map(|dir| dir.ancestors().enumerate()).map(|(up, dir)| above(up, dir));
     user.into_iter().chain(upwards).chain(cache.map(|dir| dir.join("plans"))).collect()
+}
+
+/// The folder for plans of a directory so many steps above the working directory. A path from the root that is longer than
+/// the system takes is replaced by a relative one.
+fn above(up: usize, dir: &Path) -> PathBuf {
+    const MOST: usize = 4000; // of 4,096 bytes, with room for the file's name
+    let path = dir.join(words::PLAN_FOLDER);
+    if path.as_os_str().len() < MOST { path } else { Path::new(&"../".repeat(up)).join(words::PLAN_FOLDER) }
 }
 
 fn find_in(hash: &str, folders: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
@@ -126,6 +134,18 @@ mod tests {
         let below = tree.path().join("src/deep");
         let found = search(&sample().hash(), &folders(None, Some(below), None)).0.unwrap();
         assert_eq!(found, sample());
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_becomes_a_relative_one() {
+        let deep = PathBuf::from(format!("/{}", "directory/".repeat(500)));
+        let found = folders(None, Some(deep), None);
+        let folder = words::PLAN_FOLDER;
+        assert_eq!(found[..3], ["", "../", "../../"].map(|up| PathBuf::from(format!("{up}{folder}"))));
+        assert_eq!(found.len(), 501);
+        assert!(found.iter().all(|path| path.as_os_str().len() < 4096));
+        assert_eq!(found[400], Path::new(&format!("/{}", "directory/".repeat(100))).join(folder));
+        assert_eq!(found[500], Path::new("/").join(folder));
     }
 
     #[test]

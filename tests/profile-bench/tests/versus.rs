@@ -135,17 +135,19 @@ fn judge(situation: &Situation, found: &Found) -> Verdict {
     let names = found.counts.len();
     let mut text = format!("{} files, {names} of {} functions", found.files, expected.len());
     let mut faults = Vec::new();
+    let is_partial = !ir && found.counts.iter().all(|(name, counts)| expected.get(name) == Some(counts));
     for (wrong, what) in [
         (!found.ends_well, "CRASH"),
         (!found.readable, "llvm-profdata refuses the file"),
-        (found.readable && found.files > 0 && !right, "counts WRONG"),
+        (found.readable && found.files > 0 && !right && is_partial, "FUNCTIONS MISSING"),
+        (found.readable && found.files > 0 && !right && !is_partial, "counts WRONG"),
         (found.files > 0 && !level, "not marked as IR"),
         (found.files == 0, "LOST"),
     ] {
         if wrong {
             text += ", ";
             text += what;
-            faults.push(what.to_lowercase());
+            faults.push(what.to_ascii_lowercase());
         }
     }
     let plural = if found.files == 1 { "" } else { "s" };
