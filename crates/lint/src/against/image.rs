@@ -119,7 +119,12 @@ impl<'a> Files<'_, 'a, '_> {
         }
         let expected = self.place(section, old.value, false);
         if expected != Some(new.value) {
-            return Err(format!("`{}` is at {:#x}, and what it stood for is at {:#x}", old.name, new.value, expected.unwrap_or(0)));
+            return Err(format!(
+                "`{}` is at {:#x}, and what it stood for is at {:#x}",
+                old.name,
+                new.value,
+                expected.unwrap_or(0)
+            ));
         }
         let size = match old.size {
             0 => Some(0),
@@ -127,7 +132,12 @@ impl<'a> Files<'_, 'a, '_> {
         };
         match size == Some(new.size) {
             true => Ok(()),
-            false => Err(format!("`{}` has {:#x} bytes, and what it stood for has {:#x}", old.name, new.size, size.unwrap_or(0))),
+            false => Err(format!(
+                "`{}` has {:#x} bytes, and what it stood for has {:#x}",
+                old.name,
+                new.size,
+                size.unwrap_or(0)
+            )),
         }
     }
 
@@ -295,8 +305,15 @@ impl<'a> Files<'_, 'a, '_> {
                 moving.entry(section).or_default().push(start..start + usize::from(row.kind.size));
             }
         }
-        let is_data = |part: &Part<'_>| matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_STRTAB | elf::SHT_HASH | elf::SHT_GNU_HASH);
-        let is_table = |part: &Part<'_>| part.is_code() || part.name.starts_with(".debug_") || part.name.starts_with(".eh_frame") || part.name == ".got";
+        let is_data = |part: &Part<'_>| {
+            matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_STRTAB | elf::SHT_HASH | elf::SHT_GNU_HASH)
+        };
+        let is_table = |part: &Part<'_>| {
+            part.is_code()
+                || part.name.starts_with(".debug_")
+                || part.name.starts_with(".eh_frame")
+                || part.name == ".got"
+        };
         for (number, (old, new)) in self.old.sections.iter().zip(&self.new.sections).enumerate() {
             if old.kind == elf::SHT_NOBITS && old.name != ".relro_padding" && old.size != new.size {
                 return Err(format!("`{}` has another size", old.name));

@@ -18,8 +18,10 @@ use hotswap_program::Dead;
 use hotswap_report::SiteCertificate;
 use std::collections::HashMap;
 
-/// States on which each pair is run.
-const STATES: u32 = 400;
+/// States on which a replacement is run, and how many instructions only move data: those that compute get more.
+const STATES: u32 = 64;
+const COMPUTING_STATES: u32 = 400;
+const MOVES: usize = 12;
 
 /// Words of an instruction, its bank mode, and the bytes that stand in its place.
 type Pair = ([u32; 5], VgprBanks, Vec<u8>);
@@ -67,7 +69,12 @@ impl<'u, 'a> Sites<'u, 'a> {
         if banks.mode().is_none() && old.operands(self.source).any(|operand| is_vector(operand.value)) {
             let fixed = code.iter().any(|inst| inst.mnemonic() == "s_set_vgpr_msb");
             if fixed {
-                self.findings.push(Finding::at(&BANK_MODE, self.old, at, "the bank mode at a changed place is not known"));
+                self.findings.push(Finding::at(
+                    &BANK_MODE,
+                    self.old,
+                    at,
+                    "the bank mode at a changed place is not known",
+                ));
                 return;
             }
         }
@@ -134,10 +141,14 @@ impl<'u, 'a> Sites<'u, 'a> {
 
     /// The waits that a replacement needs by itself.
     fn waits(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
-        let scratch: RegSet = site.scratch.iter().flat_map(|run| {
-            let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
-            (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
-        }).collect();
+        let scratch: RegSet = site
+            .scratch
+            .iter()
+            .flat_map(|run| {
+                let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
+                (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
+            })
+            .collect();
         if let Err(what) = waits(old, code, banks, self.target, &scratch, self.managed) {
             self.findings.push(Finding::at(&HAZARD, self.old, site.old, what));
         }
@@ -154,7 +165,9 @@ fn highest(unit: &Unit<'_>, at: u32) -> u16 {
     let kernels = unit.program.kernels_of(number);
     let counts = kernels.iter().map(|kernel| unit.program.kernel_needs(*kernel as usize)?.vgprs);
     let counts: Option<Vec<u32>> = counts.collect();
-    counts.and_then(|counts| counts.into_iter().max()).map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
+    counts
+        .and_then(|counts| counts.into_iter().max())
+        .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
 }
 
 fn name(reg: Reg) -> String {
@@ -184,7 +197,8 @@ pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
 fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Result<RegSet, String> {
     let own = old.written_set(sites.source, banks);
     let mut overwritten = RegSet::EMPTY;
-    for seed in 0..STATES {
+    let states = if code.len() > MOVES { COMPUTING_STATES } else { STATES };
+    for seed in 0..states {
         let mut before = Machine::new(seed, banks);
         let mut after = before.clone();
         before.step(old, sites.source, Side::Source)?;
@@ -246,7 +260,9 @@ fn waits(
             continue;
         }
         if managed && !alu && last.is_some_and(|last| unit_of(last) != unit_of(inst)) {
-            return Err("instructions of two units without a wait between them, where the program keeps them apart".to_owned());
+            return Err(
+                "instructions of two units without a wait between them, where the program keeps them apart".to_owned()
+            );
         }
         if !waited && written.intersects(scratch) {
             return Err("a scratch register is written before memory instructions that may read it again were waited for (s_wait_xcnt 0)".to_owned());
@@ -255,7 +271,9 @@ fn waits(
             return Err("a register is used while a load of the replacement writes it".to_owned());
         }
         if written.intersects(&rereads) {
-            return Err("a register is overwritten that a memory instruction may have to read again (s_wait_xcnt 0)".to_owned());
+            return Err(
+                "a register is overwritten that a memory instruction may have to read again (s_wait_xcnt 0)".to_owned()
+            );
         }
         let base = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
         let reads_base = inst.is(Flag::Salu) && base.iter().any(|one| read.touches(Reg::special(*one, 1)));
