@@ -176,6 +176,24 @@ impl Code<'_, '_> {
     }
 }
 
+/// Where a function is left, every matrix instruction is as far away as any consumer must be: what comes there is not known.
+/// LLVM does not keep this, so that it is asked of rewritten code alone.
+pub(crate) fn leaves(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+    for (number, function) in unit.program.functions.iter().enumerate() {
+        let left = (0..function.block_count()).filter(|block| function.leaves(*block));
+        let lasts: BTreeSet<u32> = left.map(|block| function.block(block).last).collect();
+        let blocks = function.blocks().map(|_| OnceCell::new()).collect();
+        let code = Code { unit, number, blocks };
+        for block in 0..if lasts.is_empty() { 0 } else { function.block_count() } {
+            for index in 0..code.block(block).len() {
+                let Some(spacing) = Spacing::after(&code.block(block)[index].1, unit.isa()) else { continue };
+                let need = |step: &Step| if lasts.contains(&step.0) { spacing.matrix } else { 0 };
+                code.walk(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
+            }
+        }
+    }
+}
+
 /// Whether an instruction is one of those that must stand between: of the vector unit, and no memory instruction.
 fn counts(inst: &Inst) -> bool {
     inst.is(Flag::Valu) && inst.memory().is_none()

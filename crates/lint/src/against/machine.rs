@@ -121,6 +121,11 @@ impl Machine {
         }
     }
 
+    /// Gives a register a value before anything is run.
+    pub(super) fn poke(&mut self, reg: Reg, value: u32) {
+        self.set(reg, 0, value);
+    }
+
     fn set(&mut self, reg: Reg, dword: u16, value: u32) {
         let value = if reg.is(Special::Null) { 0 } else { value };
         self.registers.insert((reg.file, reg.index + dword), value);
@@ -172,7 +177,10 @@ impl Machine {
                 (0..u16::from(effect.reg.count)).map(|dword| Reg { index: effect.reg.index + dword, ..effect.reg });
             key = dwords.fold(key, |key, reg| mixed(key, u64::from(self.value(reg))));
         }
-        if inst.memory().is_some() {
+        // Writes of MODE stay in their order, too.
+        let sets_mode = inst.writes(isa).any(|effect| effect.reg.is(Special::Mode))
+            || inst.written_set(isa, line.banks).touches(Reg::special(Special::Mode, 1));
+        if inst.memory().is_some() || sets_mode {
             self.events = mixed(self.events, key);
             key = self.events;
         }

@@ -200,6 +200,8 @@ fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Re
     let states = if code.len() > MOVES { COMPUTING_STATES } else { STATES };
     for seed in 0..states {
         let mut before = Machine::new(seed, banks);
+        edge(&mut before, old, sites.source, banks, seed);
+        let start = before.clone();
         let mut after = before.clone();
         before.step(old, sites.source, Side::Source)?;
         let mut written = RegSet::EMPTY;
@@ -226,10 +228,32 @@ fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Re
         }
         written.subtract(&own);
         written.remove(Reg::special(Special::Mode, 1));
-        let start = Machine::new(seed, banks);
         overwritten.extend(written.iter().filter(|reg| start.value(*reg) != after.value(*reg)));
     }
     Ok(overwritten)
+}
+
+/// Sources at which a stochastic conversion is about to carry: the noise is what is missing to the next number, or one less.
+fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
+    if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed % 2 == 0 {
+        return;
+    }
+    let source = |name: Name, role| match old.operand(isa, name) {
+        Some(hotswap_isa::Value::Reg(reg)) if reg.file == RegFile::Vgpr => banks.resolve(reg, Some(role)),
+        _ => None,
+    };
+    use hotswap_isa::bank::Role::{Source0, Source1};
+    let Some((value, noise)) = source(Name::Src0, Source0).zip(source(Name::Src1, Source1)) else { return };
+    let spread = seed.wrapping_mul(0x9e37_79b9);
+    // Below 2^-14, where the mantissa is shifted, from the smallest that can become something on.
+    let exponent = 0x6d + spread % 4;
+    let mantissa = if seed % 8 == 1 { 0 } else { spread >> 9 };
+    let bits = exponent << 23 | mantissa;
+    let shift = 133 - exponent;
+    let missing = (1 << shift) - ((mantissa | 0x80_0000) & ((1 << shift) - 1));
+    let steps = (missing - u32::from(seed % 4 == 3)).min((1 << shift) - 1);
+    machine.poke(value, bits);
+    machine.poke(noise, steps << (32 - shift));
 }
 
 /// The waits of a replacement: see the rules of each `if`.
