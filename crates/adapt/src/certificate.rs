@@ -112,7 +112,7 @@ fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> S
     sites.sort_by_key(|site| site.old);
     let mut steps: Vec<MapRun> = Vec::new();
     let is_left = |at: u32| moved.iter().any(|one| (one.from..one.from + one.size).contains(&u64::from(at)));
-    let kept = followed.steps().iter().filter(|(old, _)| !is_left(*old));
+    let kept = followed.steps.iter().filter(|(old, _)| !is_left(*old));
     steps.extend(kept.map(|(old, new)| MapRun { old: original(moved, *old), new: *new }));
     for one in moved {
         let behind = (one.from + one.size) as u32;

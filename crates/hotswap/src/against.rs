@@ -45,7 +45,8 @@ pub(crate) fn run(original: &Path, rewritten: &Path, format: Format) -> Result<O
     }
     if format == Format::Json {
         let (original, rewritten) = (original.display().to_string(), rewritten.display().to_string());
-        outcome.text = text::json(&json!({ "schema": 1, "original": original, "rewritten": rewritten, "objects": told }));
+        outcome.text =
+            text::json(&json!({ "schema": 1, "original": original, "rewritten": rewritten, "objects": told }));
     }
     Ok(outcome)
 }

@@ -139,9 +139,7 @@ impl Verified {
         match (&self.against, &self.files.files[..]) {
             (None, _) => check::run(&self.files),
             (Some(original), [rewritten]) => against::run(original, rewritten, self.files.output.format),
-            (Some(_), _) => {
-                Err(Diagnostic::error(codes::USAGE, "--against takes one original and one rewritten file"))
-            }
+            (Some(_), _) => Err(Diagnostic::error(codes::USAGE, "--against takes one original and one rewritten file")),
         }
     }
 }

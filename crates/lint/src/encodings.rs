@@ -45,7 +45,9 @@ static FORMS: &[Form] = &[
     },
     Form {
         strict_only: true,
-        is: |inst, _| inst.mnemonic() == "s_monitor_sleep" && inst.raw(Name::Simm16).is_some_and(|time| time & FOREVER != 0),
+        is: |inst, _| {
+            inst.mnemonic() == "s_monitor_sleep" && inst.raw(Name::Simm16).is_some_and(|time| time & FOREVER != 0)
+        },
         why: "sleep without an end is another one, and how it differs is not known",
     },
     Form {

@@ -45,7 +45,9 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
 fn is_judged(row: &HazardRule, managed: bool) -> bool {
     let walked = match row.requirement {
         Requirement::VectorInsts(_) | Requirement::VectorInstNext => true,
-        Requirement::WaitAlu { .. } => row.producer != InstClass::ScalarWritesScalar && row.producer != InstClass::VectorWritesScalar,
+        Requirement::WaitAlu { .. } => {
+            row.producer != InstClass::ScalarWritesScalar && row.producer != InstClass::VectorWritesScalar
+        }
         _ => false,
     };
     walked && (managed || !row.managed_only)
@@ -107,7 +109,8 @@ impl Code<'_, '_> {
             for step in &self.block(block)[first.min(self.block(block).len())..] {
                 let needed = need(step);
                 if since < needed && told.insert(step.0) {
-                    let what = format!("{since} vector instructions stand behind `{producer}`, and {needed} are needed");
+                    let what =
+                        format!("{since} vector instructions stand behind `{producer}`, and {needed} are needed");
                     findings.push(Finding::at(rule, self.unit, step.0, what));
                 }
                 since += u8::from(counts(&step.1));
@@ -137,13 +140,20 @@ impl Code<'_, '_> {
             counts(inst) && inst.class().is_some_and(|class| SHORT.contains(&class))
         };
         if !next.is_some_and(|step| plain(&step.1)) {
-            let what = format!("no vector instruction stands right behind `{}` ({})", code[index].1.mnemonic(), row.name);
+            let what =
+                format!("no vector instruction stands right behind `{}` ({})", code[index].1.mnemonic(), row.name);
             findings.push(Finding::at(&HAZARD, self.unit, code[index].0, what));
         }
     }
 
     /// A wait stands before the consumer; within one block, behind which the writes have gone by or nothing is said.
-    fn waited(&self, block: usize, index: usize, (row, fields, expires): (&HazardRule, u16, u8), findings: &mut Vec<Finding>) {
+    fn waited(
+        &self,
+        block: usize,
+        index: usize,
+        (row, fields, expires): (&HazardRule, u16, u8),
+        findings: &mut Vec<Finding>,
+    ) {
         let isa = self.unit.isa();
         let code = self.block(block);
         let placed = Placed { inst: &code[index].1, banks: code[index].2 };
@@ -161,6 +171,24 @@ impl Code<'_, '_> {
             writes += u8::from(InstClass::ScalarWritesScalar.contains(&step.1, isa));
             if expires > 0 && writes >= expires {
                 return;
+            }
+        }
+    }
+}
+
+/// Where a function is left, every matrix instruction is as far away as any consumer must be: what comes there is not known.
+/// LLVM does not keep this, so that it is asked of rewritten code alone.
+pub(crate) fn leaves(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
+    for (number, function) in unit.program.functions.iter().enumerate() {
+        let left = (0..function.block_count()).filter(|block| function.leaves(*block));
+        let lasts: BTreeSet<u32> = left.map(|block| function.block(block).last).collect();
+        let blocks = function.blocks().map(|_| OnceCell::new()).collect();
+        let code = Code { unit, number, blocks };
+        for block in 0..if lasts.is_empty() { 0 } else { function.block_count() } {
+            for index in 0..code.block(block).len() {
+                let Some(spacing) = Spacing::after(&code.block(block)[index].1, unit.isa()) else { continue };
+                let need = |step: &Step| if lasts.contains(&step.0) { spacing.matrix } else { 0 };
+                code.walk(block, index, spacing.matrix, need, &MATRIX_DISTANCE, findings);
             }
         }
     }
@@ -243,7 +271,9 @@ impl Registers {
 /// Two `v_nop` stand before a write of MODE, unless no vector instruction comes before it on any path.
 fn mode_writes(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
     let isa = code.unit.isa();
-    let Some(row) = rules(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE) else { return };
+    let Some(row) = rules(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE) else {
+        return;
+    };
     let Requirement::VectorNops(count) = row.requirement else { return };
     let function = &code.unit.program.functions[code.number];
     let mut stale = None;
@@ -304,12 +334,14 @@ fn waits(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
     for block in 0..code.unit.program.functions[code.number].block_count() {
         let steps = code.block(block);
         for (index, (at, inst, _)) in steps.iter().enumerate().filter(|(_, step)| slower(&step.1)) {
-            let next = steps[index + 1..].iter().find(|step| !step.1.is(Flag::Salu) || step.1.mnemonic() == "s_wait_alu");
+            let next =
+                steps[index + 1..].iter().find(|step| !step.1.is(Flag::Salu) || step.1.mnemonic() == "s_wait_alu");
             let waited = next.is_some_and(|step| {
                 step.1.mnemonic() == "s_wait_alu" && step.1.raw(Name::Simm16).is_some_and(|value| value & VA_VDST == 0)
             });
             if !waited {
-                let what = format!("`{}` is not waited for where the program keeps instructions apart", inst.mnemonic());
+                let what =
+                    format!("`{}` is not waited for where the program keeps instructions apart", inst.mnemonic());
                 findings.push(Finding::at(&HAZARD, code.unit, *at, what));
             }
         }

@@ -15,7 +15,8 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
         let called = program.reachable(number);
         let most = called.iter().filter_map(|called| highest[*called as usize]).max();
         if let Some((reg, at)) = most.filter(|(reg, _)| u32::from(*reg) >= granted) {
-            let what = format!("v{reg} is used by `{}`, which is granted {granted} vector registers", program.name(function));
+            let what =
+                format!("v{reg} is used by `{}`, which is granted {granted} vector registers", program.name(function));
             findings.push(Finding::at(&REGISTERS, unit, at, what));
         }
     }

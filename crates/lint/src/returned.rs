@@ -24,7 +24,8 @@ impl Returned {
     pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let mut recursive = vec![false; unit.program.functions.len()];
         for group in unit.program.bottom_up() {
-            let itself = |number: &u32| unit.program.callers(*number as usize).any(|(caller, _)| caller == *number as usize);
+            let itself =
+                |number: &u32| unit.program.callers(*number as usize).any(|(caller, _)| caller == *number as usize);
             let all = group.len() > 1 || group.iter().any(itself);
             group.iter().for_each(|number| recursive[*number as usize] = all);
         }

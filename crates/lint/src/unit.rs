@@ -1,8 +1,8 @@
 //! A section of code with the program in it.
 
 use crate::returned;
-use hotswap_code_object::image::Image;
 use hotswap_code_object::CodeObject;
+use hotswap_code_object::image::Image;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::{BankMap, Live, Liveness, Program, Source, Summaries};

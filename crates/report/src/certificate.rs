@@ -296,7 +296,8 @@ mod tests {
 
     fn example() -> Certificate {
         let scratch = vec![ScratchRegisters { is_vector: true, first: 900, count: 8 }];
-        let site = |old, new: Range<u32>| SiteCertificate { old, old_size: 8, new, families: 5, scratch: scratch.clone() };
+        let site =
+            |old, new: Range<u32>| SiteCertificate { old, old_size: 8, new, families: 5, scratch: scratch.clone() };
         let section = SectionCertificate {
             number: 7,
             old_size: 0x1000,

@@ -16,7 +16,7 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     /// Old offsets, rising, and where what begins there begins now; up to the next one both run alike.
-    steps: Vec<(u32, u32)>,
+    pub(crate) steps: Vec<(u32, u32)>,
     /// For each [`GRAIN`] of old code the number of steps before it; empty while steps come.
     index: Vec<u32>,
     /// Instructions that stand behind new ones put before them: where they are themselves; rising.
@@ -57,11 +57,6 @@ impl Followed {
             number += self.steps[number..].iter().take_while(|(old, _)| old >> GRAIN < grain).count();
             self.index.push(number as u32);
         }
-    }
-
-    /// Old offsets, rising, and where what begins there begins now; up to the next one both run alike.
-    pub(crate) fn steps(&self) -> &[(u32, u32)] {
-        &self.steps
     }
 
     /// Those of a range of old offsets, with begin and end of what stands there.

@@ -30,7 +30,9 @@ pub(super) fn check(old: &Unit<'_>, target: Isa, stays: impl Fn(u32) -> bool, fi
                     let address = register(&inst, isa, banks, Name::Addr);
                     let known = address.and_then(|reg| zeros.get(&reg.index)).copied().unwrap_or(0);
                     if 1 << known.min(8) < element {
-                        let what = format!("the access at two addresses stays, and its address is not proven to be a multiple of {element}");
+                        let what = format!(
+                            "the access at two addresses stays, and its address is not proven to be a multiple of {element}"
+                        );
                         findings.push(Finding::at(&ALIGNMENT, old, at, what));
                     }
                 }

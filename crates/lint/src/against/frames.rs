@@ -123,7 +123,7 @@ impl Common {
         }
         let step = reader.number()?;
         reader.number()?;
-        if version == 1 { drop(reader.byte()?) } else { drop(reader.number()?) }
+        let _return_address = if version == 1 { u64::from(reader.byte()?) } else { reader.number()? };
         let mut encoding = ABSOLUTE;
         if has_data {
             let size = reader.number()? as usize;

@@ -19,8 +19,11 @@ type Maps = BTreeMap<usize, AddressMap>;
 const DESCRIPTOR: usize = 64;
 /// The distance of a kernel's code from its descriptor.
 const ENTRY: &str = "kernel_code_entry_byte_offset";
-/// Fields of descriptors that may differ: more registers, and a hint.
-const MAY_GROW: [&str; 2] = ["granulated_workitem_vgpr_count", "inst_pref_size"];
+/// Vector registers, which follow what the metadata counts, and a hint, which may grow.
+const VGPRS: &str = "granulated_workitem_vgpr_count";
+const PREFETCH: &str = "inst_pref_size";
+/// Vector registers that a descriptor grants together, at most.
+const GRANULE: u64 = 32;
 
 struct Files<'f, 'a, 'b> {
     old: &'f Image<'a>,
@@ -119,7 +122,12 @@ impl<'a> Files<'_, 'a, '_> {
         }
         let expected = self.place(section, old.value, false);
         if expected != Some(new.value) {
-            return Err(format!("`{}` is at {:#x}, and what it stood for is at {:#x}", old.name, new.value, expected.unwrap_or(0)));
+            return Err(format!(
+                "`{}` is at {:#x}, and what it stood for is at {:#x}",
+                old.name,
+                new.value,
+                expected.unwrap_or(0)
+            ));
         }
         let size = match old.size {
             0 => Some(0),
@@ -127,7 +135,12 @@ impl<'a> Files<'_, 'a, '_> {
         };
         match size == Some(new.size) {
             true => Ok(()),
-            false => Err(format!("`{}` has {:#x} bytes, and what it stood for has {:#x}", old.name, new.size, size.unwrap_or(0))),
+            false => Err(format!(
+                "`{}` has {:#x} bytes, and what it stood for has {:#x}",
+                old.name,
+                new.size,
+                size.unwrap_or(0)
+            )),
         }
     }
 
@@ -214,8 +227,8 @@ impl<'a> Files<'_, 'a, '_> {
         if old.descriptors().len() != new.descriptors().len() {
             return Err("some are missing, or new".to_owned());
         }
-        let kernels = old.note().kernels.iter();
-        for (kernel, (before, after)) in kernels.zip(old.descriptors().iter().zip(new.descriptors())) {
+        let kernels = old.note().kernels.iter().enumerate();
+        for ((number, kernel), (before, after)) in kernels.zip(old.descriptors().iter().zip(new.descriptors())) {
             let fields = |object: &CodeObject<'_>, range: &Range<usize>| -> Option<Vec<(&'static str, u64)>> {
                 let bytes = object.bytes().get(range.clone())?;
                 // Both by the fields of the original: the steppings have the same.
@@ -226,16 +239,41 @@ impl<'a> Files<'_, 'a, '_> {
             let before_fields = fields(old, &before.range).ok_or_else(missing)?;
             let after_fields = fields(new, &after.range).ok_or_else(missing)?;
             for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
-                // Where the code is, is compared below.
-                let free = *name == ENTRY || MAY_GROW.contains(name) && now >= value;
+                // Where the code is, is compared below; in a relocatable file a linker fills it in.
+                let entry = *name == ENTRY && self.old.kind == Kind::Linked;
+                let free = entry || *name == VGPRS || *name == PREFETCH && now >= value;
                 if value != now && !free {
                     return Err(format!("`{}` has {now:#x} as {name}, and had {value:#x}", kernel.name));
                 }
             }
+            self.vgprs(number, (old, &before.range), (new, &after.range))?;
             self.code_of(kernel.name, before.entry, after.entry)?;
             self.reserved(kernel.name, (old, &before.range), (new, &after.range))?;
         }
         Ok(())
+    }
+
+    /// A descriptor grants what it granted, or what the metadata counts now and no more than a granule beyond.
+    fn vgprs(
+        &self,
+        number: usize,
+        (old, before): (&CodeObject<'_>, &Range<usize>),
+        (new, after): (&CodeObject<'_>, &Range<usize>),
+    ) -> Result<(), String> {
+        let granted = |object: &CodeObject<'_>, range: &Range<usize>| {
+            let descriptor = KernelDescriptor::new(object.bytes().get(range.clone())?, old.target_id().processor)?;
+            descriptor.vector_registers().map(u64::from)
+        };
+        let counted = |object: &CodeObject<'_>| object.note().kernels[number].vgpr_count;
+        let (was, is) = (granted(old, before), granted(new, after));
+        let (count, had) = (counted(new), counted(old));
+        let fits = is.zip(count).is_some_and(|(is, count)| is >= count && is - count < GRANULE);
+        match is == was || count > had && fits {
+            true => Ok(()),
+            false => {
+                Err(format!("`{}` is granted other vector registers than it uses", old.note().kernels[number].name))
+            }
+        }
     }
 
     fn code_of(&self, kernel: &str, old: u64, new: u64) -> Result<(), String> {
@@ -295,8 +333,15 @@ impl<'a> Files<'_, 'a, '_> {
                 moving.entry(section).or_default().push(start..start + usize::from(row.kind.size));
             }
         }
-        let is_data = |part: &Part<'_>| matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_STRTAB | elf::SHT_HASH | elf::SHT_GNU_HASH);
-        let is_table = |part: &Part<'_>| part.is_code() || part.name.starts_with(".debug_") || part.name.starts_with(".eh_frame") || part.name == ".got";
+        let is_data = |part: &Part<'_>| {
+            matches!(part.kind, elf::SHT_PROGBITS | elf::SHT_STRTAB | elf::SHT_HASH | elf::SHT_GNU_HASH)
+        };
+        let is_table = |part: &Part<'_>| {
+            part.is_code()
+                || part.name.starts_with(".debug_")
+                || part.name.starts_with(".eh_frame")
+                || part.name == ".got"
+        };
         for (number, (old, new)) in self.old.sections.iter().zip(&self.new.sections).enumerate() {
             if old.kind == elf::SHT_NOBITS && old.name != ".relro_padding" && old.size != new.size {
                 return Err(format!("`{}` has another size", old.name));

@@ -45,9 +45,30 @@ fn mixed(seed: u64, value: u64) -> u64 {
 
 /// Numbers at which conversions to small floats behave otherwise than beside them.
 const CORNERS: [u32; 24] = [
-    0, 0x8000_0000, 1, 0x3f80_0000, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x7f80_0001, 0x3880_0000, 0x387f_ffff, 0x3680_0000,
-    0x367f_ffff, 0x3700_0000, 0x3740_0000, 0x47e0_0000, 0x47df_ffff, 0x47e8_0000, 0x47e8_0001, 0x477f_e000, 0x477f_f000,
-    0xc77f_f000, 0x4800_0000, 0xff, 0xf7f8_0800,
+    0,
+    0x8000_0000,
+    1,
+    0x3f80_0000,
+    0x7f80_0000,
+    0xff80_0000,
+    0x7fc0_0000,
+    0x7f80_0001,
+    0x3880_0000,
+    0x387f_ffff,
+    0x3680_0000,
+    0x367f_ffff,
+    0x3700_0000,
+    0x3740_0000,
+    0x47e0_0000,
+    0x47df_ffff,
+    0x47e8_0000,
+    0x47e8_0001,
+    0x477f_e000,
+    0x477f_f000,
+    0xc77f_f000,
+    0x4800_0000,
+    0xff,
+    0xf7f8_0800,
 ];
 
 impl Machine {
@@ -55,9 +76,10 @@ impl Machine {
         // A role whose bank is not known has any.
         let known = hotswap_isa::bank::Role::ALL.map(|role| banks.bank(role));
         let any = mixed(u64::from(seed), 3) as u8;
-        let mode = known.iter().enumerate().fold(0, |mode, (role, bank)| {
-            mode | (bank.unwrap_or(any >> (2 * role) & 3)) << (2 * role)
-        });
+        let mode = known
+            .iter()
+            .enumerate()
+            .fold(0, |mode, (role, bank)| mode | (bank.unwrap_or(any >> (2 * role) & 3)) << (2 * role));
         let banks = if banks.mode().is_some() { banks } else { VgprBanks::of_mode(mode) };
         Self { registers: BTreeMap::new(), lds: BTreeMap::new(), events: 0, banks, lane: seed % 32, seed }
     }
@@ -97,6 +119,11 @@ impl Machine {
             }
             _ => number,
         }
+    }
+
+    /// Gives a register a value before anything is run.
+    pub(super) fn poke(&mut self, reg: Reg, value: u32) {
+        self.set(reg, 0, value);
     }
 
     fn set(&mut self, reg: Reg, dword: u16, value: u32) {
@@ -146,10 +173,14 @@ impl Machine {
             key = self.operand(line, operand.name).into_iter().fold(key, |key, dword| mixed(key, u64::from(dword)));
         }
         for effect in inst.reads(isa).filter(|effect| effect.slot.is_none() && !effect.reg.is(Special::Mode)) {
-            let dwords = (0..u16::from(effect.reg.count)).map(|dword| Reg { index: effect.reg.index + dword, ..effect.reg });
+            let dwords =
+                (0..u16::from(effect.reg.count)).map(|dword| Reg { index: effect.reg.index + dword, ..effect.reg });
             key = dwords.fold(key, |key, reg| mixed(key, u64::from(self.value(reg))));
         }
-        if inst.memory().is_some() {
+        // Writes of MODE stay in their order, too.
+        let sets_mode = inst.writes(isa).any(|effect| effect.reg.is(Special::Mode))
+            || inst.written_set(isa, line.banks).touches(Reg::special(Special::Mode, 1));
+        if inst.memory().is_some() || sets_mode {
             self.events = mixed(self.events, key);
             key = self.events;
         }
@@ -180,7 +211,9 @@ impl Machine {
         match line.inst.operand(line.isa, name) {
             Some(Value::Reg(reg)) => {
                 let reg = line.physical(name, reg);
-                (0..u16::from(reg.count)).map(|dword| self.part(Reg { index: reg.index + dword, count: 1, ..reg })).collect()
+                (0..u16::from(reg.count))
+                    .map(|dword| self.part(Reg { index: reg.index + dword, count: 1, ..reg }))
+                    .collect()
             }
             Some(Value::Inline(inline)) => vec![inline.value as u32, (inline.value >> 32) as u32],
             Some(Value::Literal(literal)) => vec![literal.value as u32, (literal.value >> 32) as u32],

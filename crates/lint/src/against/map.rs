@@ -109,8 +109,10 @@ mod tests {
         let runs = vec![MapRun { old: 0x100, new: 0x200 }];
         let section = SectionCertificate { old_size: 0x140, new_size: 0x240, sites: vec![site], runs, number: 1 };
         let map = AddressMap::new(Some(&section), 0x140, 0x240).unwrap();
-        assert_eq!([0, 8, 12, 16, 0x100, 0x104].map(|old| map.begin(old)),
-            [Some(0), Some(8), None, Some(32), Some(0x200), Some(0x204)]);
+        assert_eq!(
+            [0, 8, 12, 16, 0x100, 0x104].map(|old| map.begin(old)),
+            [Some(0), Some(8), None, Some(32), Some(0x200), Some(0x204)]
+        );
         assert_eq!([8, 16, 0x100].map(|old| map.behind(old)), [Some(8), Some(32), Some(0x110)]);
         assert!(AddressMap::new(Some(&section), 0x144, 0x240).is_err());
     }

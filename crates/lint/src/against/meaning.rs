@@ -34,50 +34,83 @@ fn is_plain(inst: &Inst) -> bool {
 
 /// An instruction of the vector or scalar unit without side effects.
 fn computes(machine: &mut Machine, line: &Line<'_>) -> Result<bool, String> {
-    let name = line.inst.mnemonic();
+    if let Some(known) = compares(machine, line).or_else(|| has_modifiers(machine, line)) {
+        return known;
+    }
+    if !is_plain(line.inst) {
+        return Ok(false);
+    }
+    if let Some(known) = on_scalars(machine, line) {
+        return known;
+    }
+    let sources = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read(line, source));
+    let Some(value) = on_vectors(line, sources, machine.lane()) else { return Ok(false) };
+    machine.write(line, Name::Vdst, &[value])?;
+    Ok(true)
+}
+
+/// Comparisons into a scalar register: one bit for the lane.
+fn compares(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, String>> {
+    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
+    let holds = match line.inst.mnemonic() {
+        "v_cmp_lt_u32" => a < b,
+        "v_cmp_gt_u32" => a > b,
+        "v_cmp_eq_u32" => a == b,
+        _ => return None,
+    };
+    if !is_plain(line.inst) || line.inst.entry().slot(Name::Sdst).is_none() {
+        return Some(Ok(false));
+    }
+    let bit = u32::from(holds) << machine.lane();
+    Some(machine.write(line, Name::Sdst, &[bit]).map(|()| true))
+}
+
+/// Those with modifiers that are known here.
+fn has_modifiers(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, String>> {
     let [a, b, c] = [Name::Src0, Name::Src1, Name::Src2].map(|source| machine.read(line, source));
-    let lane = machine.lane();
-    let float = |bits: u32| f32::from_bits(bits);
-    if let Some(holds) = match name {
-        "v_cmp_lt_u32" => Some(a < b),
-        "v_cmp_gt_u32" => Some(a > b),
-        "v_cmp_eq_u32" => Some(a == b),
-        _ => None,
-    } {
-        let is_short = line.inst.entry().slot(Name::Sdst).is_none();
-        if !is_plain(line.inst) || is_short {
-            return Ok(false);
+    let modifiers = [Name::Src0Modifiers, Name::Src1Modifiers, Name::Src2Modifiers].map(|name| line.raw(name));
+    let negated = |bits: u32| bits ^ 0x8000_0000;
+    let value = match (line.inst.mnemonic(), modifiers) {
+        // The smaller of the first two, then the larger of that and the third.
+        ("v_minimummaximum_f32", [0, 0, 1]) => limited(a, negated(c), b),
+        ("v_cvt_f32_f16", [first, ..]) if first & 3 == 0 && line.raw(Name::Clamp) | line.raw(Name::Omod) == 0 => {
+            numbers::from_half(a as u16)
         }
-        machine.write(line, Name::Sdst, &[u32::from(holds) << lane])?;
-        return Ok(true);
-    }
-    // Those that have modifiers all the same.
-    match name {
-        "v_minimummaximum_f32" if line.raw(Name::Src2Modifiers) == 0 && line.raw(Name::Src0Modifiers) == 0 => {
-            let low = match line.raw(Name::Src1Modifiers) {
-                0 => float(b),
-                1 => -float(b),
-                _ => return Ok(false),
-            };
-            machine.write(line, Name::Vdst, &[limited(a, low.to_bits(), c)])?;
-            return Ok(true);
+        ("v_minimummaximum_f32" | "v_cvt_f32_f16", _) => return Some(Ok(false)),
+        _ => return None,
+    };
+    Some(machine.write(line, Name::Vdst, &[value]).map(|()| true))
+}
+
+/// Instructions of the scalar unit.
+fn on_scalars(machine: &mut Machine, line: &Line<'_>) -> Option<Result<bool, String>> {
+    let [a, b] = [Name::Src0, Name::Src1].map(|source| machine.read(line, source));
+    let values = match line.inst.mnemonic() {
+        "s_mov_b32" => vec![a],
+        "s_mov_b64" => {
+            let mut both = machine.operand(line, Name::Src0);
+            both.resize(2, 0);
+            both
         }
-        "v_minimummaximum_f32" if line.raw(Name::Src2Modifiers) == 1 => {
-            let (b, c) = (float(b), -float(c));
-            machine.write(line, Name::Vdst, &[limited(a, c.to_bits(), b.to_bits())])?;
-            return Ok(true);
-        }
-        "v_cvt_f32_f16" => {
-            if line.raw(Name::Src0Modifiers) & 3 != 0 || line.raw(Name::Clamp) | line.raw(Name::Omod) != 0 {
-                return Ok(false);
+        "s_mul_i32" => vec![a.wrapping_mul(b)],
+        "s_pack_hh_b32_b16" => vec![a >> 16 | b & 0xffff_0000],
+        "s_getreg_b32" => {
+            let part = line.raw(Name::Simm16) as u32;
+            let (register, offset, size) = (part & 63, part >> 6 & 31, (part >> 11 & 31) + 1);
+            if register != 1 {
+                return Some(Ok(false));
             }
-            machine.write(line, Name::Vdst, &[numbers::from_half(a as u16)])?;
-            return Ok(true);
+            vec![machine.mode() >> offset & ((1_u64 << size) - 1) as u32]
         }
-        _ if !is_plain(line.inst) => return Ok(false),
-        _ => {}
-    }
-    let value = match name {
+        _ => return None,
+    };
+    Some(machine.write(line, Name::Sdst, &values).map(|()| true))
+}
+
+/// Instructions of the vector unit without modifiers.
+fn on_vectors(line: &Line<'_>, [a, b, c]: [u32; 3], lane: u32) -> Option<u32> {
+    let float = f32::from_bits;
+    Some(match line.inst.mnemonic() {
         "v_mov_b32" => a,
         "v_and_b32" => a & b,
         "v_or_b32" => a | b,
@@ -96,34 +129,17 @@ fn computes(machine: &mut Machine, line: &Line<'_>) -> Result<bool, String> {
         "v_rndne_f32" => float(a).round_ties_even().to_bits(),
         "v_cvt_u32_f32" => float(a) as u32,
         "v_cvt_f32_ubyte0" => ((a & 0xff) as f32).to_bits(),
-        "v_cndmask_b32" if line.inst.entry().slot(Name::Src2).is_some() => if c >> lane & 1 != 0 { b } else { a },
+        "v_cndmask_b32" if line.inst.entry().slot(Name::Src2).is_some() => {
+            if c >> lane & 1 != 0 {
+                b
+            } else {
+                a
+            }
+        }
         "v_mbcnt_lo_u32_b32" => (a & ((1_u64 << lane) - 1) as u32).count_ones().wrapping_add(b),
         "v_cvt_pk_f16_f32" => u32::from(numbers::to_half(a)) | u32::from(numbers::to_half(b)) << 16,
-        "s_mov_b32" => return scalar(machine, line, &[a]),
-        "s_mov_b64" => {
-            let mut both = machine.operand(line, Name::Src0);
-            both.resize(2, 0);
-            return scalar(machine, line, &both);
-        }
-        "s_mul_i32" => return scalar(machine, line, &[a.wrapping_mul(b)]),
-        "s_pack_hh_b32_b16" => return scalar(machine, line, &[a >> 16 | b & 0xffff_0000]),
-        "s_getreg_b32" => {
-            let part = line.raw(Name::Simm16) as u32;
-            let (register, offset, size) = (part & 63, part >> 6 & 31, (part >> 11 & 31) + 1);
-            if register != 1 {
-                return Ok(false);
-            }
-            return scalar(machine, line, &[machine.mode() >> offset & ((1_u64 << size) - 1) as u32]);
-        }
-        _ => return Ok(false),
-    };
-    machine.write(line, Name::Vdst, &[value])?;
-    Ok(true)
-}
-
-fn scalar(machine: &mut Machine, line: &Line<'_>, values: &[u32]) -> Result<bool, String> {
-    machine.write(line, Name::Sdst, values)?;
-    Ok(true)
+        _ => return None,
+    })
 }
 
 /// A number between two limits; NaN stays.
@@ -317,7 +333,8 @@ impl Matrix {
 }
 
 fn product(machine: &mut Machine, line: &Line<'_>, matrix: Matrix) -> Result<(), String> {
-    let formats = matrix.formats.unwrap_or_else(|| [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| line.raw(name) as u32));
+    let formats =
+        matrix.formats.unwrap_or_else(|| [Name::MatrixAFmt, Name::MatrixBFmt].map(|name| line.raw(name) as u32));
     let [a, b] = [Name::Src0, Name::Src1].map(|name| machine.operand(line, name));
     let c = addend(machine, line, matrix);
     let mut results = Vec::new();
@@ -368,7 +385,8 @@ fn scales(machine: &Machine, line: &Line<'_>, matrix: Matrix, part: u32) -> Resu
     let mut all = Vec::new();
     for (side, (source, row, format)) in sides.into_iter().enumerate() {
         let value = line.inst.operand(line.isa, source);
-        let neutral = matrix.scales == Scales::None || matches!(value, Some(Value::Inline(inline)) if inline.code == 128);
+        let neutral =
+            matrix.scales == Scales::None || matches!(value, Some(Value::Inline(inline)) if inline.code == 128);
         if neutral {
             all.push(0);
             continue;

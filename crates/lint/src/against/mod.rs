@@ -83,6 +83,7 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
         let mut unaligned = Vec::new();
         let stays = |at: u32| map.site_at(at).is_none() || walk.itself.contains_key(&at);
         alignment::check(unit, other.isa(), stays, &mut unaligned);
+        crate::matrix::leaves(other, &mut unaligned);
         places::check(&mut walk, (&images.0, &images.1), &maps);
         proof.unchanged += walk.compared;
         proof.sites += map.sites.len() as u64;

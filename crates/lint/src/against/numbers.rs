@@ -56,7 +56,7 @@ pub(super) fn to_ue5m3_stochastic(bits: u32, noise: u32, overflows: bool) -> u32
         return 0xff;
     }
     let code = if magnitude >= 0x3880_0000 {
-        (u64::from(magnitude) + u64::from(noise >> 12) >> 20) as i64 - 0x380
+        ((u64::from(magnitude) + u64::from(noise >> 12)) >> 20) as i64 - 0x380
     } else if magnitude < 0x3680_0000 {
         0
     } else {

@@ -9,11 +9,7 @@ use hotswap_program::Place;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks one section.
-pub(super) fn check(
-    walk: &mut Walk<'_, '_, '_>,
-    images: (&Image<'_>, &Image<'_>),
-    maps: &BTreeMap<usize, AddressMap>,
-) {
+pub(super) fn check(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &BTreeMap<usize, AddressMap>) {
     let explained = computed(walk, images, maps);
     let source = &walk.old.program.source;
     // A literal that is another one is part of a computed address, or a linker's relocation explains it.
@@ -48,7 +44,8 @@ fn computed(
                 let offset = walk.new.program.source.offset_of(to)?;
                 Some(walk.new.program.source.place_of(walk.leads_on(offset)?))
             };
-            let alike = found.is_some_and(|found| Some(found.to) == expected || expected.is_some() && led(found.to) == expected);
+            let alike = found
+                .is_some_and(|found| Some(found.to) == expected || expected.is_some() && led(found.to) == expected);
             if !alike {
                 let what = "an address that is computed from the program counter leads elsewhere";
                 findings.push(Finding::at(&TARGET, walk.old, value.pc, what));

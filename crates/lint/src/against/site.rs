@@ -18,8 +18,10 @@ use hotswap_program::Dead;
 use hotswap_report::SiteCertificate;
 use std::collections::HashMap;
 
-/// States on which each pair is run.
-const STATES: u32 = 400;
+/// States on which a replacement is run, and how many instructions only move data: those that compute get more.
+const STATES: u32 = 64;
+const COMPUTING_STATES: u32 = 400;
+const MOVES: usize = 12;
 
 /// Words of an instruction, its bank mode, and the bytes that stand in its place.
 type Pair = ([u32; 5], VgprBanks, Vec<u8>);
@@ -67,7 +69,12 @@ impl<'u, 'a> Sites<'u, 'a> {
         if banks.mode().is_none() && old.operands(self.source).any(|operand| is_vector(operand.value)) {
             let fixed = code.iter().any(|inst| inst.mnemonic() == "s_set_vgpr_msb");
             if fixed {
-                self.findings.push(Finding::at(&BANK_MODE, self.old, at, "the bank mode at a changed place is not known"));
+                self.findings.push(Finding::at(
+                    &BANK_MODE,
+                    self.old,
+                    at,
+                    "the bank mode at a changed place is not known",
+                ));
                 return;
             }
         }
@@ -134,10 +141,14 @@ impl<'u, 'a> Sites<'u, 'a> {
 
     /// The waits that a replacement needs by itself.
     fn waits(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
-        let scratch: RegSet = site.scratch.iter().flat_map(|run| {
-            let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
-            (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
-        }).collect();
+        let scratch: RegSet = site
+            .scratch
+            .iter()
+            .flat_map(|run| {
+                let file = if run.is_vector { RegFile::Vgpr } else { RegFile::Sgpr };
+                (run.first..run.first.saturating_add(run.count)).map(move |index| Reg::new(file, index, 1))
+            })
+            .collect();
         if let Err(what) = waits(old, code, banks, self.target, &scratch, self.managed) {
             self.findings.push(Finding::at(&HAZARD, self.old, site.old, what));
         }
@@ -154,7 +165,9 @@ fn highest(unit: &Unit<'_>, at: u32) -> u16 {
     let kernels = unit.program.kernels_of(number);
     let counts = kernels.iter().map(|kernel| unit.program.kernel_needs(*kernel as usize)?.vgprs);
     let counts: Option<Vec<u32>> = counts.collect();
-    counts.and_then(|counts| counts.into_iter().max()).map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
+    counts
+        .and_then(|counts| counts.into_iter().max())
+        .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
 }
 
 fn name(reg: Reg) -> String {
@@ -184,8 +197,11 @@ pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
 fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Result<RegSet, String> {
     let own = old.written_set(sites.source, banks);
     let mut overwritten = RegSet::EMPTY;
-    for seed in 0..STATES {
+    let states = if code.len() > MOVES { COMPUTING_STATES } else { STATES };
+    for seed in 0..states {
         let mut before = Machine::new(seed, banks);
+        edge(&mut before, old, sites.source, banks, seed);
+        let start = before.clone();
         let mut after = before.clone();
         before.step(old, sites.source, Side::Source)?;
         let mut written = RegSet::EMPTY;
@@ -212,10 +228,32 @@ fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Re
         }
         written.subtract(&own);
         written.remove(Reg::special(Special::Mode, 1));
-        let start = Machine::new(seed, banks);
         overwritten.extend(written.iter().filter(|reg| start.value(*reg) != after.value(*reg)));
     }
     Ok(overwritten)
+}
+
+/// Sources at which a stochastic conversion is about to carry: the noise is what is missing to the next number, or one less.
+fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
+    if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed % 2 == 0 {
+        return;
+    }
+    let source = |name: Name, role| match old.operand(isa, name) {
+        Some(hotswap_isa::Value::Reg(reg)) if reg.file == RegFile::Vgpr => banks.resolve(reg, Some(role)),
+        _ => None,
+    };
+    use hotswap_isa::bank::Role::{Source0, Source1};
+    let Some((value, noise)) = source(Name::Src0, Source0).zip(source(Name::Src1, Source1)) else { return };
+    let spread = seed.wrapping_mul(0x9e37_79b9);
+    // Below 2^-14, where the mantissa is shifted, from the smallest that can become something on.
+    let exponent = 0x6d + spread % 4;
+    let mantissa = if seed % 8 == 1 { 0 } else { spread >> 9 };
+    let bits = exponent << 23 | mantissa;
+    let shift = 133 - exponent;
+    let missing = (1 << shift) - ((mantissa | 0x80_0000) & ((1 << shift) - 1));
+    let steps = (missing - u32::from(seed % 4 == 3)).min((1 << shift) - 1);
+    machine.poke(value, bits);
+    machine.poke(noise, steps << (32 - shift));
 }
 
 /// The waits of a replacement: see the rules of each `if`.
@@ -246,7 +284,9 @@ fn waits(
             continue;
         }
         if managed && !alu && last.is_some_and(|last| unit_of(last) != unit_of(inst)) {
-            return Err("instructions of two units without a wait between them, where the program keeps them apart".to_owned());
+            return Err(
+                "instructions of two units without a wait between them, where the program keeps them apart".to_owned()
+            );
         }
         if !waited && written.intersects(scratch) {
             return Err("a scratch register is written before memory instructions that may read it again were waited for (s_wait_xcnt 0)".to_owned());
@@ -255,7 +295,9 @@ fn waits(
             return Err("a register is used while a load of the replacement writes it".to_owned());
         }
         if written.intersects(&rereads) {
-            return Err("a register is overwritten that a memory instruction may have to read again (s_wait_xcnt 0)".to_owned());
+            return Err(
+                "a register is overwritten that a memory instruction may have to read again (s_wait_xcnt 0)".to_owned()
+            );
         }
         let base = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
         let reads_base = inst.is(Flag::Salu) && base.iter().any(|one| read.touches(Reg::special(*one, 1)));

@@ -7,8 +7,8 @@
 
 use super::map::AddressMap;
 use super::site::Sites;
-use crate::finding::{Finding, Rule};
 use crate::finding::{CERTIFICATE, ENCODING, SCRATCH, TARGET, UNCHANGED};
+use crate::finding::{Finding, Rule};
 use crate::unit::{LiveRegisters, Unit};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Inst, Name};
@@ -76,7 +76,11 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
             let next = self.map.next_point(old).min(self.map.next_site(old + 1));
             if let Some(site) = self.map.site_at(old).cloned() {
                 if site.new.start != new {
-                    self.say(&CERTIFICATE, old, format!("the site begins at {:#x}, and the map leads to {new:#x}", site.new.start));
+                    self.say(
+                        &CERTIFICATE,
+                        old,
+                        format!("the site begins at {:#x}, and the map leads to {new:#x}", site.new.start),
+                    );
                     return;
                 }
                 self.site(&site);
@@ -110,7 +114,8 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
 
     /// Whether the old section holds padding alone up to an offset, which no path executes.
     fn is_padding_up_to(&self, old: u32, end: u32) -> bool {
-        let executed = |at: u32| self.old.program.function_at(at).is_some_and(|(_, function)| function.is_instruction(at));
+        let executed =
+            |at: u32| self.old.program.function_at(at).is_some_and(|(_, function)| function.is_instruction(at));
         let padding = |at: u32| Self::word(self.old, at).is_some_and(|word| PADDING.contains(&word));
         end > old && (old..end).step_by(4).all(|at| padding(at) && !executed(at))
     }
@@ -154,9 +159,9 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
     /// Compares an instruction that stays; how long it is now.
     fn same(&mut self, at: u32, old: &Inst, now: u32, executed: bool) -> u32 {
         let Some(new) = self.new.program.decode(now) else {
-            let same = (0..u32::from(old.len())).step_by(4).all(|byte| {
-                Self::word(self.old, at + byte) == Self::word(self.new, now + byte)
-            });
+            let same = (0..u32::from(old.len()))
+                .step_by(4)
+                .all(|byte| Self::word(self.old, at + byte) == Self::word(self.new, now + byte));
             if executed || !same {
                 self.say(&ENCODING, at, "the target has no such instruction, and nothing stands in its place");
             }
@@ -189,19 +194,26 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
             let alike = to.is_some() && (to == expected || to.is_some_and(|to| self.leads_on(to) == expected));
             // What nothing executes may be data that looks like a branch.
             if !alike && (executed || old.words() != new.words()) {
-                let what = format!("a branch leads to {:#x}, and what it led to ({target:#x}) is elsewhere", to.unwrap_or(0));
+                let what =
+                    format!("a branch leads to {:#x}, and what it led to ({target:#x}) is elsewhere", to.unwrap_or(0));
                 self.say(&TARGET, at, what);
             }
             return u32::from(new.len());
         }
         let start = if new.entry() == old.entry() { now + 8 } else { now };
         match self.computed(start) {
-            Some((to, end, pair)) if Some(to) == expected && (new.entry() != old.entry() || self.goes_to(now + 4, end)) => {
+            Some((to, end, pair))
+                if Some(to) == expected && (new.entry() != old.entry() || self.goes_to(now + 4, end)) =>
+            {
                 self.long.push((at, target, pair));
                 end - now
             }
             _ => {
-                self.say(&TARGET, at, format!("`{}` has become `{}`, which does not lead where it led", old.mnemonic(), new.mnemonic()));
+                self.say(
+                    &TARGET,
+                    at,
+                    format!("`{}` has become `{}`, which does not lead where it led", old.mnemonic(), new.mnemonic()),
+                );
                 u32::from(old.len())
             }
         }
@@ -400,7 +412,11 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
     /// Where the function now is that began at what is now a new offset.
     fn stood(&self, at: u32) -> Option<u32> {
         // The place before is where it was, by the distance of what is before it.
-        self.starts.iter().copied().find(|start| self.map.behind(*start) == Some(at)).and_then(|start| self.map.begin(start))
+        self.starts
+            .iter()
+            .copied()
+            .find(|start| self.map.behind(*start) == Some(at))
+            .and_then(|start| self.map.begin(start))
     }
 
     /// What long branches use is dead where they lead.

@@ -1,0 +1,88 @@
+//! `hotswap lint` on what clang compiles: nothing is found, or what is found is explained in `lint.explained`.
+//!
+//! A line of that file is `rule | mnemonic | why`: rules that HotSwap keeps and LLVM 24 does not, for code of
+//! gfx1250-strict. Every line must be needed.
+
+use hotswap_lint::lint;
+use hotswap_rewrite_exam::compile::{SOURCE, TARGET};
+use hotswap_rewrite_exam::corpus::units;
+use hotswap_userland::{Workbench, say};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Versions of clang, levels and processors that every unit is compiled with.
+const SETTINGS: [(u32, char, &str); 16] = [
+    (22, '0', SOURCE),
+    (22, '1', SOURCE),
+    (22, '2', SOURCE),
+    (22, '3', SOURCE),
+    (23, '0', SOURCE),
+    (23, '1', SOURCE),
+    (23, '2', SOURCE),
+    (23, '3', SOURCE),
+    (24, '0', SOURCE),
+    (24, '1', SOURCE),
+    (24, '2', SOURCE),
+    (24, '3', SOURCE),
+    (24, '0', TARGET),
+    (24, '1', TARGET),
+    (24, '2', TARGET),
+    (24, '3', TARGET),
+];
+
+#[test]
+fn what_clang_compiles_has_no_finding_that_is_not_explained() {
+    let Some(bench) = Workbench::new("lint of clang's code") else { return };
+    if !bench.versions.contains(&24) {
+        say("skipped: lint of clang's code: the userland has no clang 24");
+        return;
+    }
+    let table = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lint.explained")).unwrap();
+    let rows = table.lines().filter(|line| !line.starts_with('#'));
+    let explained: BTreeSet<(String, String)> = rows
+        .map(|line| {
+            let parts: Vec<&str> = line.split(" | ").collect();
+            (parts[0].to_owned(), parts[1].to_owned())
+        })
+        .collect();
+    let (mut objects, mut found, mut unexplained) = (0, BTreeMap::<(String, String), usize>::new(), Vec::new());
+    let mut not_taken: BTreeMap<u32, usize> = BTreeMap::new();
+    for unit in units() {
+        bench.write("unit.c", unit.source().as_bytes());
+        for (version, level, processor) in SETTINGS {
+            let known = bench.versions.contains(&version) && (processor == SOURCE || unit.native);
+            if !known {
+                continue;
+            }
+            let made = bench.shell(&format!(
+                "clang-{version} --target=amdgcn-amd-amdhsa -mcpu={processor} -nogpulib -O{level} -w -c unit.c -o unit.o && \
+                 ld.lld-{version} -shared unit.o -o unit.co || ld.lld-24 -shared unit.o -o unit.co"
+            ));
+            if !made.status.success() {
+                // Builtins that this version does not have, or has with other operands.
+                *not_taken.entry(version).or_default() += 1;
+                continue;
+            }
+            objects += 1;
+            for finding in lint(&bench.read("unit.co")).unwrap() {
+                let key = (finding.rule.id.to_owned(), finding.mnemonic.clone().unwrap_or_default());
+                if processor == TARGET && explained.contains(&key) {
+                    *found.entry(key).or_default() += 1;
+                } else {
+                    let name = format!("{} clang {version} -O{level} {processor}", unit.name);
+                    unexplained.push(format!("{name}: {}", finding.diagnostic()));
+                }
+            }
+        }
+    }
+    let counts: Vec<String> = found.iter().map(|((rule, name), count)| format!("{rule} {name} {count}")).collect();
+    say(&format!(
+        "lint of clang's code: {objects} code objects, {} findings without an explanation; explained: {}; not taken: {not_taken:?}",
+        unexplained.len(),
+        counts.join(", ")
+    ));
+    assert!(objects > 100 && unexplained.is_empty(), "{}", unexplained.join("\n"));
+    let needless: Vec<_> = explained.iter().filter(|key| !found.contains_key(*key)).collect();
+    assert!(needless.is_empty(), "nothing is found that these lines explain: {needless:?}");
+}
