@@ -235,7 +235,7 @@ fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Re
 
 /// Sources at which a stochastic conversion is about to carry: the noise is what is missing to the next number, or one less.
 fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
-    if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed % 2 == 0 {
+    if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed.is_multiple_of(2) {
         return;
     }
     let source = |name: Name, role| match old.operand(isa, name) {
