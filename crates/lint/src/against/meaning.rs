@@ -142,9 +142,12 @@ fn on_vectors(line: &Line<'_>, [a, b, c]: [u32; 3], lane: u32) -> Option<u32> {
     })
 }
 
-/// A number between two limits; NaN stays.
+/// `maximum(minimum(value, high), low)` of IEEE 754-2019: a NaN among the three is the result.
 fn limited(value: u32, low: u32, high: u32) -> u32 {
     let (number, low, high) = (f32::from_bits(value), f32::from_bits(low), f32::from_bits(high));
+    if let Some(limit) = [high, low].into_iter().find(|limit| limit.is_nan() && !number.is_nan()) {
+        return limit.to_bits();
+    }
     match () {
         () if number.is_nan() => value,
         () if number > high => high.to_bits(),

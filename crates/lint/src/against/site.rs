@@ -18,10 +18,11 @@ use hotswap_program::Dead;
 use hotswap_report::SiteCertificate;
 use std::collections::HashMap;
 
-/// States on which a replacement is run, and how many instructions only move data: those that compute get more.
+/// States on which a replacement is run: few where its instructions only move data. Of those that compute, the first have
+/// each number of eight bits in every byte of the sources.
 const STATES: u32 = 64;
-const COMPUTING_STATES: u32 = 400;
-const MOVES: usize = 12;
+const COMPUTING_STATES: u32 = BYTES + 1024;
+const BYTES: u32 = 256;
 
 /// Words of an instruction, its bank mode, and the bytes that stand in its place.
 type Pair = ([u32; 5], VgprBanks, Vec<u8>);
@@ -197,10 +198,13 @@ pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
 fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Result<RegSet, String> {
     let own = old.written_set(sites.source, banks);
     let mut overwritten = RegSet::EMPTY;
-    let states = if code.len() > MOVES { COMPUTING_STATES } else { STATES };
-    for seed in 0..states {
+    let computes = old.memory().is_none() && old.is(Flag::Valu) && !old.is(Flag::Wmma) && !old.is(Flag::Swmmac);
+    for seed in 0..if computes { COMPUTING_STATES } else { STATES } {
         let mut before = Machine::new(seed, banks);
-        edge(&mut before, old, sites.source, banks, seed);
+        match seed {
+            0..BYTES if computes => every_byte(&mut before, old, sites.source, banks, seed),
+            _ => edge(&mut before, old, sites.source, banks, seed),
+        }
         let start = before.clone();
         let mut after = before.clone();
         before.step(old, sites.source, Side::Source)?;
@@ -231,6 +235,16 @@ fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Re
         overwritten.extend(written.iter().filter(|reg| start.value(*reg) != after.value(*reg)));
     }
     Ok(overwritten)
+}
+
+/// Vector sources all of whose bytes are the number `byte`.
+fn every_byte(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, byte: u32) {
+    for effect in old.reads(isa).filter(|effect| effect.reg.file == RegFile::Vgpr) {
+        let Some(reg) = banks.resolve(effect.reg, effect.role) else { continue };
+        for index in reg.index..reg.index + u16::from(reg.count) {
+            machine.poke(Reg::new(RegFile::Vgpr, index, 1), byte * 0x0101_0101);
+        }
+    }
 }
 
 /// Sources at which a stochastic conversion is about to carry: the noise is what is missing to the next number, or one less.
@@ -288,8 +302,8 @@ fn waits(
                 "instructions of two units without a wait between them, where the program keeps them apart".to_owned()
             );
         }
-        if !waited && written.intersects(scratch) {
-            return Err("a scratch register is written before memory instructions that may read it again were waited for (s_wait_xcnt 0)".to_owned());
+        if !waited && (written.intersects(scratch) || overwrites_source(old, inst, &written, isa)) {
+            return Err("a register is written before memory instructions that may read it again were waited for (s_wait_xcnt 0)".to_owned());
         }
         if read.intersects(&pending) || written.intersects(&pending) {
             return Err("a register is used while a load of the replacement writes it".to_owned());
@@ -323,6 +337,21 @@ fn waits(
         return Err("two accesses through a borrowed register are not waited for (s_wait_dscnt 0)".to_owned());
     }
     Ok(())
+}
+
+/// Whether an instruction of the replacement writes, before the original would have, a register that an older memory
+/// instruction may have to read again. The original waited for its own results, unless a memory instruction makes them: that
+/// writes them in its turn.
+fn overwrites_source(old: &Inst, inst: &Inst, written: &RegSet, isa: Isa) -> bool {
+    if inst.memory().is_some() {
+        return false;
+    }
+    let mut early = written.clone();
+    if old.memory().is_none() {
+        early.subtract(&old.written_set(isa, VgprBanks::UNKNOWN));
+    }
+    let is_source = |reg: Reg| matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) || reg.is(Special::M0);
+    early.iter().any(is_source)
 }
 
 /// Which unit runs an instruction: scalar, vector, matrix, or memory.
