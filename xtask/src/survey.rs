@@ -95,7 +95,7 @@ const INTRODUCTION: &str = "\
 
 What `hotswap retarget --dry-run` says of libraries of Debian and of wheels of PyPI, for all targets of validated pairs.
 *Right*: code can be made for these GPUs; no choice by the GPU's name that HotSwap knows was found in the file. *By name*: the host part chooses kernels by the GPU's name, and would start
-others there than the code was compiled for (README, \"Code that asks for the name of the GPU\"). *Checks*: the code does not
+others there than the code was compiled for (gpu-names.md). *Checks*: the code does not
 pass the checks of the pair. GPUs that a file has code for, and those that it has no source for, are not told. The sources
 are the best in each fat binary; a target is right only if it is right in all fat binaries with a source for it.
 
