@@ -346,7 +346,7 @@ fn overwrites_source(old: &Inst, inst: &Inst, written: &RegSet, isa: Isa) -> boo
     if inst.memory().is_some() {
         return false;
     }
-    let mut early = written.clone();
+    let mut early = *written;
     if old.memory().is_none() {
         early.subtract(&old.written_set(isa, VgprBanks::UNKNOWN));
     }
