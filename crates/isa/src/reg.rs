@@ -116,7 +116,7 @@ pub enum Half {
 }
 
 /// A register, or a tuple of consecutive ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reg {
     /// The file that it is in.
     pub file: RegFile,

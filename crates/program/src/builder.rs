@@ -498,6 +498,7 @@ impl Finder<'_, '_, '_> {
             indexed: draft.indexed,
             escapes: draft.tracked.escapes,
             strays: table.strays,
+            lost: draft.tracked.lost,
         }
     }
 }

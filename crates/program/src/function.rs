@@ -4,7 +4,7 @@ use crate::bits::Bits;
 use crate::block::{Block, Blocks, Exit, Successors};
 use crate::calls::CallSite;
 use crate::problem::Problem;
-use crate::track::PcValue;
+use crate::track::{LostAddress, PcValue};
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,6 +73,8 @@ pub struct Function {
     pub(crate) escapes: bool,
     /// Jumps by tables may lead out of it as well.
     pub(crate) strays: bool,
+    /// Addresses of code that stay in a register where they are not followed any further.
+    pub(crate) lost: Vec<LostAddress>,
 }
 
 impl Function {

@@ -21,6 +21,7 @@ mod builder;
 mod calls;
 mod coverage;
 mod dump;
+mod escape;
 mod function;
 mod live;
 mod loops;

@@ -3,6 +3,7 @@
 use crate::block::Exit;
 use crate::builder;
 use crate::calls::{CallSite, Callee, bottom_up};
+use crate::escape;
 use crate::function::Function;
 use crate::named::Named;
 use crate::ops::{Op, Ops};
@@ -92,6 +93,7 @@ impl<'a> Program<'a> {
         let (groups, callers) = rayon::join(|| bottom_up(functions.len(), callees), || Callers::of(&functions));
         let mut program = Self { source, functions, ops, groups, callers, kernels: OnceLock::new() };
         program.check_returns();
+        escape::open_escaping(&mut program);
         program
     }
 

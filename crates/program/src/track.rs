@@ -25,7 +25,7 @@ pub(crate) use touches::Touches;
 
 use crate::place::Place;
 use crate::scan::{Context, Draft};
-use hotswap_isa::reg::RegFile;
+use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Inst, Isa};
 
 /// An address that code computes from the program counter.
@@ -66,6 +66,30 @@ pub(crate) struct Tracked {
     pub(crate) taken: Vec<u32>,
     /// An address in code goes where it is not followed, before it is one of a function.
     pub(crate) escapes: bool,
+    /// Addresses of code that stay in a register where they are not followed any further.
+    pub(crate) lost: Vec<LostAddress>,
+}
+
+/// An address of code, or half of one, in a register whose value is not known any more: it can be called from there on, if
+/// the register is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LostAddress {
+    /// The code at the address.
+    pub(crate) to: u32,
+    /// The register that holds it.
+    pub(crate) reg: Reg,
+    pub(crate) at: LossPoint,
+}
+
+/// Where an address is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LossPoint {
+    /// At the start of the block at this offset: paths disagree, or a callee may have overwritten the register.
+    Block(u32),
+    /// The callee of the call, or of the jump into another function, at this offset has it.
+    Callee(u32),
+    /// The code to which the function returns has it, or code that is not known.
+    Exit,
 }
 
 /// Follows the addresses of a function.

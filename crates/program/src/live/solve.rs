@@ -2,11 +2,11 @@
 
 use super::set::{LAST, Layout, Live, REST, VECTORS, WORDS};
 use super::step::Stepper;
-use super::summary::{Summaries, Summary};
+use super::summary::Summaries;
 use crate::banks::BankMap;
 use crate::bits::Bits;
 use crate::block::Exit;
-use crate::calls::{CallSite, Callee};
+use crate::calls::CallSite;
 use crate::function::Function;
 use crate::program::Program;
 use hotswap_isa::bank::VgprBanks;
@@ -268,7 +268,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         let tails = self.function.calls.iter().filter(|call| call.offset == last && call.is_tail());
         let mut live = Live::NOTHING;
         for call in tails {
-            live.union_with(&before_call(call, self.summaries, &self.returned));
+            live.union_with(&self.summaries.before_call(call, &self.returned));
         }
         live
     }
@@ -308,7 +308,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 
     fn before_callee(&self, offset: u32, after: &Live) -> Live {
-        self.function.call_at(offset).map_or(Live::EVERYTHING, |call| before_call(call, self.summaries, after))
+        self.function.call_at(offset).map_or(Live::EVERYTHING, |call| self.summaries.before_call(call, after))
     }
 }
 
@@ -362,7 +362,7 @@ fn touched(
         words[..VECTORS].fill(u64::MAX);
     }
     let fills = may_need_everything(function, summaries, returned);
-    for known in function.calls.iter().filter_map(|call| summary(call, summaries)) {
+    for known in function.calls.iter().filter_map(|call| summaries.of_callee(call)) {
         // Where nothing but what is named can be live, a callee that changes EXEC brings no other registers in.
         match fills {
             true => (0..VECTORS).filter(|word| known.touches(*word)).for_each(|word| words[word] = u64::MAX),
@@ -375,27 +375,10 @@ fn touched(
 /// Whether every register may be live somewhere in a function.
 fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Live) -> bool {
     let (rest, leaves) = (|live: &Live| live.words[LAST] & REST != 0, |exit: Exit| function.has_exit(exit));
-    let needs = |call: &CallSite| summary(call, summaries).is_none_or(|known| rest(&known.always));
+    let needs = |call: &CallSite| summaries.of_callee(call).is_none_or(|known| rest(&known.always));
     leaves(Exit::Unknown)
         || function.strays
         || rest(returned) && (leaves(Exit::Return) || leaves(Exit::Tail))
         || leaves(Exit::Tail) && !function.calls.iter().any(CallSite::is_tail)
         || function.calls.iter().any(needs)
-}
-
-/// What is live before a call, with so much live behind it.
-fn before_call(call: &CallSite, summaries: &Summaries, after: &Live) -> Live {
-    match (summary(call, summaries), call.callee) {
-        (Some(known), _) => known.before(after),
-        (None, Callee::Function { .. }) => Live::EVERYTHING,
-        (None, _) => summaries.before_unknown(after),
-    }
-}
-
-/// What is known of a callee.
-fn summary<'s>(call: &CallSite, summaries: &'s Summaries) -> Option<&'s Summary> {
-    match call.callee {
-        Callee::Function { entry, .. } => summaries.at(entry),
-        _ => None,
-    }
 }

@@ -94,11 +94,28 @@ impl Summaries {
     }
 
     /// What is live before a call of somebody who is not known, with so much live behind it.
-    pub(super) fn before_unknown(&self, after: &Live) -> Live {
+    fn before_unknown(&self, after: &Live) -> Live {
         let Some(arguments) = &self.arguments else { return Live::EVERYTHING };
         let mut live = **arguments;
         live.union_with(after);
         live
+    }
+
+    /// What is known of the callee of a call.
+    pub(super) fn of_callee(&self, call: &CallSite) -> Option<&Summary> {
+        match call.callee {
+            Callee::Function { entry, .. } => self.at(entry),
+            _ => None,
+        }
+    }
+
+    /// What is live before a call, with so much live behind it.
+    pub(crate) fn before_call(&self, call: &CallSite, after: &Live) -> Live {
+        match (self.of_callee(call), call.callee) {
+            (Some(known), _) => known.before(after),
+            (None, Callee::Function { .. }) => Live::EVERYTHING,
+            (None, _) => self.before_unknown(after),
+        }
     }
 
     fn filled(mut self, program: &Program<'_>, banks: &BankMap) -> Self {

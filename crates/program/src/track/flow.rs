@@ -3,10 +3,10 @@
 //! Invariants: a value only moves from "never" to known to unknown, so the rounds are bounded; after too many of them
 //! nothing is claimed.
 
-use super::steps::{From, Key, Step, Steps, vgpr_of};
+use super::steps::{From, Key, Step, Steps, register_of, vgpr_of};
 use super::touches::{Kind, Touches, scalars, scalars_of};
 use super::value::{Carry, Value};
-use super::{Jump, Tracked};
+use super::{Jump, LossPoint, LostAddress, Tracked};
 use crate::bits::Bits;
 use crate::block::Exit;
 use crate::ops::Op;
@@ -105,15 +105,17 @@ pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, tou
     solver.found = Some(Tracked::default());
     let mut state = solver.state();
     for block in 0..draft.blocks.len() {
-        if !solver.happens(block) {
-            continue;
-        }
         match states.load(block, &mut state) {
-            true => solver.pass(block, &mut state),
+            true => {
+                solver.pass(block, &mut state);
+                solver.lose_behind(block, &state, &states);
+            }
             false => solver.never(block),
         }
     }
     let mut found = solver.found.unwrap_or_default();
+    found.lost.sort_unstable();
+    found.lost.dedup();
     found.escapes |= steps.overflows;
     found.serving.clone_from(&steps.serving);
     found.jumps.sort_by_key(|jump| jump.0);
@@ -275,11 +277,6 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    /// Whether something happens in a block.
-    fn happens(&self, block: usize) -> bool {
-        self.first[block] < self.first[block + 1]
-    }
-
     /// The state behind a block.
     fn pass(&mut self, block: usize, state: &mut State) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
@@ -320,7 +317,12 @@ impl Solver<'_, '_, '_> {
     }
 
     /// What a call leaves.
-    fn call(&self, callee: Option<Place>, state: &mut State) {
+    fn call(&mut self, step: &Step, callee: Option<Place>, state: &mut State) {
+        if let Some(link) = step.to {
+            self.set(state, link, Value::Unknown);
+            self.set(state, link + 1, Value::Unknown);
+        }
+        self.lose_all(LossPoint::Callee(step.offset), state);
         let source = self.context.source;
         let changed = match callee {
             // Of code outside nothing is known but the convention.
@@ -334,10 +336,51 @@ impl Solver<'_, '_, '_> {
                 None => scalars >> (key & 127) & 1 != 0,
             };
             if is_changed {
+                self.lose(number, LossPoint::Block(step.next), state);
                 state.values[number] = Value::Unknown;
             }
         }
         state.carry = Carry::Unknown;
+    }
+
+    /// Notes the address that a followed register holds, if it holds one, as lost.
+    fn lose(&mut self, number: usize, at: LossPoint, state: &State) {
+        let Some(found) = &mut self.found else { return };
+        let place = state.values.get(number).and_then(|value| value.place());
+        let to = place.and_then(|place| self.context.source.offset_of(place));
+        let reg = self.steps.keys.get(number).map(register_of);
+        found.lost.extend(to.zip(reg).map(|(to, reg)| LostAddress { to, reg, at }));
+    }
+
+    fn lose_all(&mut self, at: LossPoint, state: &State) {
+        (0..state.values.len()).for_each(|number| self.lose(number, at, state));
+    }
+
+    /// Notes the addresses that are known at a block's end and not where it goes on.
+    fn lose_behind(&mut self, block: usize, state: &State, states: &States) {
+        if !state.values.iter().any(|value| value.place().is_some()) {
+            return;
+        }
+        let (draft, only) = (self.draft, self.only_way(block, state.carry));
+        for to in draft.blocks.successors(block).into_iter().map(|to| to as usize) {
+            let start = draft.blocks.start(to);
+            if only.is_some_and(|only| only != start) {
+                continue;
+            }
+            for (number, joined) in states.values[states.row(to)].iter().enumerate() {
+                if state.values[number].join(*joined) == Value::Unknown {
+                    self.lose(number, LossPoint::Block(start), state);
+                }
+            }
+        }
+        match draft.blocks.exit(block) {
+            // A jump that this pass explains still counts as unknown here.
+            Exit::Return | Exit::Unknown | Exit::Table | Exit::Tail => {
+                self.lose_all(LossPoint::Callee(draft.block(block).last), state);
+                self.lose_all(LossPoint::Exit, state);
+            }
+            Exit::Fall | Exit::Branch | Exit::Conditional | Exit::Jump | Exit::Call | Exit::End => {}
+        }
     }
 
     pub(super) fn value(&self, state: &State, key: Key) -> Value {
@@ -371,7 +414,7 @@ impl Solver<'_, '_, '_> {
                     Some(Target::Outside(place)) => Some(place),
                     _ => None,
                 };
-                return self.call(callee, state);
+                return self.call(step, callee, state);
             }
             // A load from the code reads data; its address goes nowhere.
             Op::Load => return self.load(step, state),
@@ -478,12 +521,8 @@ impl Solver<'_, '_, '_> {
                 found.jumps.push((step.offset, jump));
             }
         }
-        if let Some(key) = step.to {
-            self.set(state, key, Value::Unknown);
-            self.set(state, key + 1, Value::Unknown);
-        }
         if step.op == Op::SwapPc {
-            self.call(to, state);
+            self.call(step, to, state);
         }
     }
 }

@@ -25,6 +25,16 @@ pub(super) fn vgpr_of(key: Key) -> Option<u16> {
     key.checked_sub(LANES).map(|lane| (lane >> 6) as u16)
 }
 
+/// The register of a key, which holds a lane or is one.
+pub(super) fn register_of(key: Key) -> Reg {
+    match (vgpr_of(key), key) {
+        (Some(vgpr), _) => Reg::new(RegFile::Vgpr, vgpr, 1),
+        (None, 106) => Reg::special(Special::VccLo, 1),
+        (None, 107) => Reg::special(Special::VccHi, 1),
+        (None, key) => Reg::new(RegFile::Sgpr, key as u16, 1),
+    }
+}
+
 /// The key of a scalar register.
 pub(super) fn scalar(reg: Reg) -> Option<Key> {
     match reg.file {
@@ -68,6 +78,10 @@ impl Keys {
     /// The number of a register; there are few.
     pub(super) fn number(&self, key: Key) -> Option<usize> {
         self.0.iter().position(|known| *known == key)
+    }
+
+    pub(super) fn get(&self, number: usize) -> Option<Key> {
+        self.0.get(number).copied()
     }
 
     pub(super) fn has(&self, key: Key) -> bool {

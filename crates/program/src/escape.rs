@@ -1,0 +1,156 @@
+//! Functions whose address goes on in a register where it is not followed, and is read there.
+//!
+//! The tracker ([`crate::track`]) follows addresses to the calls that use them. Where it loses one (paths disagree, a callee
+//! has the register, the function returns) the register may still be read, copied and called, and then the function at the
+//! address has callers that are not known. Most addresses are lost in registers that are dead by then: every call through a
+//! register leaves its callee's address behind. So liveness decides.
+//!
+//! Invariants: a lost address matters only if some call or jump leads where it is not known, in or out of the section; what
+//! cannot be decided opens the function. Summaries say what a callee reads; of a return the callers are asked, and theirs.
+//!
+//! Absent: values that memory or vector arithmetic carries. The tracker counts their addresses as taken when it meets the
+//! instruction that reads them.
+
+use crate::banks::BankMap;
+use crate::block::Exit;
+use crate::calls::Callee;
+use crate::function::{Entry, Function};
+use crate::live::{Live, Liveness, Summaries};
+use crate::program::Program;
+use crate::track::{LossPoint, LostAddress};
+use hotswap_isa::reg::Reg;
+use std::collections::{BTreeSet, HashMap};
+
+/// Opens the functions whose addresses escape.
+pub(crate) fn open_escaping(program: &mut Program<'_>) {
+    if !has_unknown_transfer(program) || program.functions.iter().all(|function| function.lost.is_empty()) {
+        return;
+    }
+    let mut analysis = EscapeAnalysis::of(program);
+    let numbers = 0..program.functions.len();
+    let escaping: BTreeSet<u32> = numbers.flat_map(|number| analysis.escaping(number)).collect();
+    for to in escaping {
+        let mut entries = program.functions.iter_mut().flat_map(|function| &mut function.entries);
+        match entries.find(|entry| entry.offset == to) {
+            Some(entry) => entry.open = true,
+            // The address of another instruction, or the first part of a sum: that may lead anywhere.
+            None => open_all(program),
+        }
+    }
+}
+
+fn open_all(program: &mut Program<'_>) {
+    let entries = program.functions.iter_mut().flat_map(|function| &mut function.entries);
+    entries.filter(|entry| !entry.is_kernel()).for_each(|entry| entry.open = true);
+}
+
+/// Whether some call or jump goes where it is not known, or comes from there.
+fn has_unknown_transfer(program: &Program<'_>) -> bool {
+    let is_open = |entry: &Entry| entry.open && !entry.is_kernel();
+    program.source.shared
+        || program.functions.iter().any(|function| {
+            function.calls.iter().any(|call| !matches!(call.callee, Callee::Function { .. }))
+                || function.has_exit(Exit::Unknown)
+                || function.strays
+                || function.entries.iter().any(is_open)
+        })
+}
+
+struct EscapeAnalysis<'p, 'a> {
+    program: &'p Program<'a>,
+    banks: BankMap,
+    summaries: Summaries,
+    /// What each function that was asked about reads itself, or passes to callees: nothing is live when it returns.
+    own: HashMap<usize, Liveness>,
+}
+
+impl<'p, 'a> EscapeAnalysis<'p, 'a> {
+    fn of(program: &'p Program<'a>) -> Self {
+        // Functions that escape are entered as by convention, so their bank modes stay what they are.
+        let banks = BankMap::by_convention(program);
+        let summaries = Summaries::by_convention(program, &banks);
+        Self { program, banks, summaries, own: HashMap::new() }
+    }
+
+    /// Offsets of the code whose address escapes from a function.
+    fn escaping(&mut self, number: usize) -> BTreeSet<u32> {
+        let function = &self.program.functions[number];
+        let mut found = BTreeSet::new();
+        for lost in &function.lost {
+            if !found.contains(&lost.to) && !self.is_open(lost.to) && self.is_read(number, lost) {
+                found.insert(lost.to);
+            }
+        }
+        found
+    }
+
+    /// Whether there is nothing to open at an offset: others may enter already, or a kernel begins.
+    fn is_open(&self, to: u32) -> bool {
+        let entries = self.program.function_at(to).map(|(_, function)| &function.entries);
+        entries.into_iter().flatten().any(|entry| entry.offset == to && (entry.open || entry.is_kernel()))
+    }
+
+    fn is_read(&mut self, number: usize, lost: &LostAddress) -> bool {
+        let function = &self.program.functions[number];
+        match lost.at {
+            LossPoint::Block(offset) => {
+                let block = function.block_at(offset);
+                let live = block.and_then(|block| self.own(number).at_block(block));
+                live.is_none_or(|live| holds(&live, lost.reg))
+            }
+            LossPoint::Callee(offset) => self.is_read_by_callee(function, offset, lost.reg),
+            LossPoint::Exit => self.is_read_by_callers(number, lost.reg),
+        }
+    }
+
+    fn own(&mut self, number: usize) -> &Liveness {
+        let (program, summaries, banks) = (self.program, &self.summaries, &self.banks);
+        let solve = || Liveness::returning(program, number, summaries, banks, &Live::NOTHING);
+        self.own.entry(number).or_insert_with(solve)
+    }
+
+    /// Whether a callee, or one of its callees, reads a register that its caller filled.
+    fn is_read_by_callee(&self, function: &Function, offset: u32, reg: Reg) -> bool {
+        let mut calls = function.calls.iter().filter(|call| call.offset == offset);
+        calls.any(|call| holds(&self.summaries.before_call(call, &Live::NOTHING), reg))
+    }
+
+    /// Whether code that a function returns to, or that this returns to, reads a register that the function filled.
+    fn is_read_by_callers(&mut self, number: usize, reg: Reg) -> bool {
+        let (mut seen, mut work) = (BTreeSet::from([number]), vec![number]);
+        while let Some(number) = work.pop() {
+            let function = &self.program.functions[number];
+            if function.has_exit(Exit::Unknown) || function.strays || self.may_return_results(number, reg) {
+                return true;
+            }
+            for (caller, call) in self.program.callers(number) {
+                let behind = if call.is_tail() { Some(Live::NOTHING) } else { self.behind(caller, call.offset) };
+                if behind.is_none_or(|live| holds(&live, reg)) {
+                    return true;
+                }
+                if seen.insert(caller) {
+                    work.push(caller);
+                }
+            }
+        }
+        false
+    }
+
+    fn behind(&mut self, number: usize, offset: u32) -> Option<Live> {
+        self.own(number);
+        let around = self.own.get(&number)?.around(self.program, &self.summaries, &self.banks, offset)?;
+        Some(around.1)
+    }
+
+    /// Whether callers that are not known may take a function's result from a register.
+    fn may_return_results(&self, number: usize, reg: Reg) -> bool {
+        let function = &self.program.functions[number];
+        let is_open = function.entries.iter().any(|entry| entry.open && !entry.is_kernel());
+        let is_called = is_open || self.program.source.shared || self.program.callers(number).next().is_none();
+        !function.is_kernel() && is_called && holds(&Live::arguments(), reg)
+    }
+}
+
+fn holds(live: &Live, reg: Reg) -> bool {
+    live.any().touches(reg)
+}
