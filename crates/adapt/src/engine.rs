@@ -1,5 +1,6 @@
 //! The order of things for one code object.
 
+use crate::MOST_REFUSALS;
 use crate::around::Scene;
 use crate::certificate::{SectionMap, SectionSites, certificate};
 use crate::grant::{self, Grant};
@@ -10,11 +11,9 @@ use crate::reach::{self, Kernel};
 use crate::refusal::Refused;
 use crate::scan::{Suspects, suspects};
 use crate::sites::{self, Outcome, Places, Task};
-use crate::staying::Staying;
 use crate::unit::Unit;
 use crate::unnamed;
 use crate::verify;
-use crate::{MOST_REFUSALS, Told};
 use hotswap_code_object::image::Image;
 use hotswap_code_object::kernel_descriptor::{DENORM_16_64, Field, KernelDescriptor, ROUND_16_64};
 use hotswap_code_object::{CodeObject, with_certificate};
@@ -46,11 +45,7 @@ struct Work<'a> {
     unclaimed: Vec<Refused>,
 }
 
-pub(crate) fn prepare<'a>(
-    object: CodeObject<'a>,
-    order: &Order,
-    told: &Told<'_>,
-) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+pub(crate) fn prepare<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let source = object.target_id();
     let mut record =
@@ -62,13 +57,8 @@ pub(crate) fn prepare<'a>(
     let [from, to] = [source.processor.name, order.target.processor.name].map(isa);
     let (from, to) = (from.map_err(one)?, to.map_err(one)?);
     let rewriter = Registry::installed().rewriter().map_err(one)?;
-    let staying = Staying::new(told.stays);
-    let label = || {
-        let label = (!order.keep_machine).then(|| Label::of(&object, order.target)).transpose()?;
-        staying.beside_code(&object, label.as_ref());
-        Ok(label)
-    };
-    let (label, found) = rayon::join(label, || suspects(&object, from, &rewriter, &staying));
+    let label = || (!order.keep_machine).then(|| Label::of(&object, order.target)).transpose();
+    let (label, found) = rayon::join(label, || suspects(&object, from, &rewriter));
     // What the pass found nothing in may hide code that no symbol names, if something can lead there.
     if found.iter().all(Suspects::is_empty) && !unnamed::has_indirect_transfers(&object, from) {
         return Ok(Prepared::new(Code::Same(Box::new(object)), label.map_err(one)?, record));
@@ -76,12 +66,11 @@ pub(crate) fn prepare<'a>(
     let scheduled = found.iter().any(|section| section.schedules);
     let scheduling = if scheduled { Scheduling::Program } else { Scheduling::Hardware };
     let half_mode = half_mode(&object, found.iter().any(|section| section.sets_half_mode));
-    let task = Task::new(&rewriter, to, scheduling, told.done).with_half_mode(half_mode);
+    let task = Task::new(&rewriter, to, scheduling).with_half_mode(half_mode);
     let Some(code) = code(&object, &task, found, &mut record)? else {
         return Ok(Prepared::new(Code::Same(Box::new(object)), label.map_err(one)?, record));
     };
     drop(label);
-    staying.ends();
     let label = || CodeObject::parse(&code).and_then(|object| Label::of(&object, order.target));
     let label = (!order.keep_machine).then(label).transpose().map_err(one)?;
     Ok(Prepared::new(Code::New(code), label, record))
@@ -128,16 +117,14 @@ fn code(
     if is_clean && work.iter().all(|work| work.outcomes.is_empty()) {
         return Ok(None);
     }
-    (task.done)(object.bytes());
     let before = record.clone();
-    let bytes = match written(object, (&image, &work), task, &[], record) {
+    let bytes = match written(object, (&image, &work), &[], record) {
         Err(error) if error.code == codes::NO_LAYOUT => {
             *record = before;
             return pooled::code(object, (&image, &work), task, record, error).map(Some);
         }
         result => result.map_err(one)?,
     };
-    (task.done)(object.bytes());
     if bytes == object.bytes() {
         return Ok(Some(bytes));
     }
@@ -211,7 +198,6 @@ fn planned<'a>(
 fn written(
     object: &CodeObject<'_>,
     (image, work): (&Image<'_>, &[Work<'_>]),
-    task: &Task<'_>,
     free: &[(usize, u64)],
     record: &mut ObjectRecord,
 ) -> Result<Vec<u8>, Diagnostic> {
@@ -223,8 +209,7 @@ fn written(
     let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
     let registers = |branch: &LongBranch| long_branch(work, branch);
-    let options =
-        Options { registers: Some(&registers), programs: &programs, contents: &contents, free, done: Some(task.done) };
+    let options = Options { registers: Some(&registers), programs: &programs, contents: &contents, free };
     let output = rewrite(&data, &edits, &options)?;
     record.grown = output.grown;
     Ok(output.bytes)
@@ -262,7 +247,7 @@ fn verified<'a>(
     let (object, new_image) = (object?, new_image?);
     let numbers: Vec<usize> = all.iter().map(|work| work.unit.number).collect();
     let isa = all.first().map_or(task.target, |work| work.unit.isa());
-    let suspects = || suspects(&object, isa, task.rewriter, &Staying::untold());
+    let suspects = || suspects(&object, isa, task.rewriter);
     let described = || object.check_descriptors();
     let (described, (sources, found)) = rayon::join(described, || rayon::join(|| Unit::sources(&object), suspects));
     let sources = sources?;
@@ -334,7 +319,7 @@ fn same(
         let images = (image, new_image);
         let (target, plain) = (task.target, task.plain(one.unit.isa()));
         let (old, data) = (&one.unit, verify::data(&one.unit));
-        let pair = verify::Pair { old, new, plan, data, images, target, plain, moved: &[], done: task.done };
+        let pair = verify::Pair { old, new, plan, data, images, target, plain, moved: &[] };
         maps.push(SectionMap { number: old.number, followed: verify::unit(&pair)? });
     }
     Ok(maps)

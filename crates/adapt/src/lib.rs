@@ -30,12 +30,10 @@ mod reach;
 mod refusal;
 mod scan;
 mod sites;
-mod staying;
 mod unit;
 mod unnamed;
 mod verify;
 
-pub use hotswap_rewrite::Done;
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount};
 pub use prepared::Prepared;
 
@@ -52,7 +50,7 @@ use hotswap_report::Diagnostic;
 pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
     let one = |error: Diagnostic| vec![error];
     let object = CodeObject::parse(data).map_err(one)?;
-    prepare(object, order, &Told { done: &|_| {}, stays: &|_, _| {} })?.finish().map_err(one)
+    prepare(object, order)?.finish().map_err(one)
 }
 
 /// As [`adapt`], for who writes large files: what stays of the input is not copied, and what was written is to be checked by
@@ -60,21 +58,9 @@ pub fn adapt(data: &[u8], order: &Order) -> Result<Adapted, Vec<Diagnostic>> {
 ///
 /// # Errors
 /// As [`adapt`].
-pub fn prepare<'a>(object: CodeObject<'a>, order: &Order, told: &Told<'_>) -> Result<Prepared<'a>, Vec<Diagnostic>> {
-    engine::prepare(object, order, told)
+pub fn prepare<'a>(object: CodeObject<'a>, order: &Order) -> Result<Prepared<'a>, Vec<Diagnostic>> {
+    engine::prepare(object, order)
 }
-
-/// Who is told about parts of the input while [`prepare`] is at work.
-pub struct Told<'t> {
-    /// They are not needed for a while.
-    pub done: &'t Done<'t>,
-    /// They go to an offset of the result unless something changes in other code. Nobody is told any more once something
-    /// changes.
-    pub stays: &'t Stays<'t>,
-}
-
-/// Is told parts of a file that stay what they are, and their offsets in the new one.
-pub type Stays<'s> = dyn Fn(u64, &[u8]) + Sync + 's;
 
 /// More refusals than this are counted only.
 pub const MOST_REFUSALS: usize = 100;

@@ -4,7 +4,6 @@
 //! words that are no instruction, and where a branch leads; what it finds is judged again on the program's own instructions.
 
 use crate::half_mode;
-use crate::staying::Staying;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
@@ -100,8 +99,8 @@ fn sets_registers(entry: Entry) -> bool {
     entry.implicit_writes() >> Implicit::Mode as u32 & 1 != 0 && entry.mnemonic() != "s_set_vgpr_msb"
 }
 
-/// Looks through the code of a file; pieces without suspects stay where they are, until there is one.
-pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter, staying: &Staying<'_>) -> Vec<Suspects> {
+/// Looks through the code of a file.
+pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
     let sieve = || (size(object) >= MUCH).then(|| sieve(isa, rewriter));
     let (code, sieve) = rayon::join(|| CodeStarts::of(object), sieve);
     let search = Search { rewriter, isa, sieve: sieve.as_ref() };
@@ -117,16 +116,7 @@ pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter, s
             starts.reverse();
             starts.retain(|(start, _)| *start < section.bytes.len());
             let pieces = pieces(&starts, section.bytes.len());
-            let look = |piece: Vec<Stretch>| {
-                let range = piece.first().map_or(0, |first| first.start)..piece.last().map_or(0, |last| last.end);
-                let found = stretches(section.bytes, piece, search);
-                if !found.is_empty() {
-                    staying.ends();
-                } else {
-                    staying.part((section.range.start + range.start) as u64, &section.bytes[range]);
-                }
-                found
-            };
+            let look = |piece: Vec<Stretch>| stretches(section.bytes, piece, search);
             // One at a time: of a larger share, what is left at the end is for one core alone.
             let found: Vec<Suspects> = pieces.into_par_iter().with_max_len(1).map(look).collect();
             let mut all = Suspects { file: section.range.start, ..Suspects::default() };

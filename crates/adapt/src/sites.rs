@@ -12,7 +12,6 @@ use hotswap_families::code::{Answer, Replacement, Scheduling, Site, Writers, no_
 use hotswap_families::{Family, Rewriter};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa};
-use hotswap_rewrite::Done;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -21,16 +20,14 @@ pub(crate) struct Task<'t> {
     pub(crate) rewriter: &'t Rewriter,
     pub(crate) target: Isa,
     pub(crate) scheduling: Scheduling,
-    /// Is told bytes of the input that are not needed for a while.
-    pub(crate) done: &'t Done<'t>,
     /// Why MODE may be another one for 16-bit floats than matrix instructions have.
     pub(crate) half_mode: Option<String>,
     plain: OnceLock<Plain>,
 }
 
 impl<'t> Task<'t> {
-    pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling, done: &'t Done<'t>) -> Self {
-        Self { rewriter, target, scheduling, done, half_mode: None, plain: OnceLock::new() }
+    pub(crate) fn new(rewriter: &'t Rewriter, target: Isa, scheduling: Scheduling) -> Self {
+        Self { rewriter, target, scheduling, half_mode: None, plain: OnceLock::new() }
     }
 
     /// The same where MODE may be another one for 16-bit floats.

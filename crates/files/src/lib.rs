@@ -6,7 +6,6 @@
 //! Absent on purpose: locking between two builds of one output (the build system's job). Commands that change a file in
 //! place do lock it ([`open_to_change`]).
 
-mod ahead;
 mod cache;
 mod copy;
 mod in_place;
@@ -18,7 +17,6 @@ mod threads;
 mod truncated;
 mod write;
 
-pub use ahead::Ahead;
 pub use cache::{Untrusted, cache_dir, own_folder};
 pub use in_place::open_to_change;
 pub use input::{Input, open, open_or_stdin};

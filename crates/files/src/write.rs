@@ -1,6 +1,5 @@
 //! Replacing a file as a whole.
 
-use crate::ahead::Ahead;
 use crate::copy;
 use crate::input::{self, Input};
 use hotswap_report::{Diagnostic, codes};
@@ -57,8 +56,6 @@ pub struct How<'h> {
     pub sources: &'h [&'h Input],
     /// Number of threads.
     pub threads: usize,
-    /// What was copied already.
-    pub ahead: Option<Ahead<'h>>,
 }
 
 /// As [`replace_like`], for content that is made of parts, each with its offset, written by several threads and read
@@ -79,15 +76,11 @@ pub fn replace_parts<'p>(
 ) -> Result<(), Diagnostic> {
     let mode = mode_of(model)?;
     let mut refused = None;
-    let How { sources, threads, ahead } = how;
-    let all: Vec<_> = parts.collect();
-    let (begun, parts) = match ahead.and_then(|ahead| ahead.rest(&all)) {
-        Some((file, rest)) => (Some(file), rest),
-        None => (None, all.clone()),
-    };
+    let How { sources, threads } = how;
+    let parts: Vec<_> = parts.collect();
     let fill = |file: &mut File| {
         file.set_len(size)?;
-        let put = copy::put_all(file, &parts, sources, threads).and_then(|()| copy::check_gaps(file, size, &all));
+        let put = copy::put_all(file, &parts, sources, threads).and_then(|()| copy::check_gaps(file, size, &parts));
         put.inspect_err(|error| {
             if error.kind() == io::ErrorKind::InvalidData {
                 refused = Some(Diagnostic::error(codes::VERIFY_FAILED, error.to_string()).in_file(path));
@@ -99,27 +92,21 @@ pub fn replace_parts<'p>(
             io::Error::other("what was written is not what was planned")
         })
     };
-    let done = replace_filled(path, mode, begun, fill);
+    let done = replace_filled(path, mode, fill);
     refused.map_or(done, Err)
 }
 
 /// `new`: permissions of a file that is not there yet.
 fn replace_with(path: &Path, bytes: &[u8], new: u32) -> Result<(), Diagnostic> {
-    replace_filled(path, new, None, |file| file.write_all(bytes))
+    replace_filled(path, new, |file| file.write_all(bytes))
 }
 
-/// `begun`: a file without a name in the same folder.
-fn replace_filled(
-    path: &Path,
-    new: u32,
-    begun: Option<File>,
-    fill: impl FnOnce(&mut File) -> io::Result<()>,
-) -> Result<(), Diagnostic> {
+fn replace_filled(path: &Path, new: u32, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Diagnostic> {
     let target = resolve(path)?;
     let access = Access::of(&target, new).map_err(|error| cannot_write(path, &error))?;
     let access =
         access.map_err(|kind| Diagnostic::error(codes::UNSUPPORTED_OUTPUT, format!("it is {kind}")).in_file(path))?;
-    write_beside(&target, access, begun, fill).map_err(|error| cannot_write(path, &error))
+    write_beside(&target, access, fill).map_err(|error| cannot_write(path, &error))
 }
 
 /// A link is followed, so that the file behind it is replaced and not the link; one that leads nowhere is replaced.
@@ -199,15 +186,10 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(path)
 }
 
-fn write_beside(
-    target: &Path,
-    access: Access,
-    begun: Option<File>,
-    fill: impl FnOnce(&mut File) -> io::Result<()>,
-) -> io::Result<()> {
+fn write_beside(target: &Path, access: Access, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = folder_of(target);
     remove_left_over(folder, target);
-    match begun.map_or_else(|| unnamed(folder), Ok) {
+    match unnamed(folder) {
         Ok(unnamed) => from_unnamed(unnamed, target, access, fill),
         Err(_) => from_named(target, access, fill),
     }
@@ -219,7 +201,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// A file of that folder without a name, which goes away with the process.
-pub(crate) fn unnamed(folder: &Path) -> io::Result<File> {
+fn unnamed(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o600))?))
 }
@@ -294,7 +276,7 @@ mod tests {
     use super::*;
 
     fn how<'h>(source: &'h &'h Input) -> How<'h> {
-        How { sources: std::slice::from_ref(source), threads: 2, ahead: None }
+        How { sources: std::slice::from_ref(source), threads: 2 }
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl<'j> Job<'j> {
         };
         let parts = draft.parts();
         let size = draft.size();
-        let how = How { sources: &sources, threads: self.threads, ahead: None };
+        let how = How { sources: &sources, threads: self.threads };
         hotswap_files::replace_parts(self.output, (size, self.file), how, parts, |new| check(new).map_err(in_file))?;
         Ok(size)
     }

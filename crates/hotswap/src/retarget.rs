@@ -166,11 +166,10 @@ impl Arguments {
         let job = self.job(&bytes);
         let containers = job.containers().map_err(in_file)?;
         let host = host_part(&bytes, &containers);
-        let done = |part: &[u8]| bytes.release(part);
         let work: Work<'_, Fates> = job
             .work(containers, &|_, found| match found.form {
                 Form::Bundle | Form::CompressedBundle(_) => {
-                    let made = hotswap_pipeline::retarget(found.bytes, &request, &host, &done)?;
+                    let made = hotswap_pipeline::retarget(found.bytes, &request, &host)?;
                     let mut said = made.fates;
                     if !said.iter().any(|(target, _)| request.targets.contains(target)) {
                         said.extend(unsuited::fates(found, &request.targets, &bytes)?);

@@ -16,12 +16,12 @@ use crate::containers::{Done, Job, MAPPED, Work, threads};
 use crate::retarget::{host_part, severity};
 use crate::{Outcome, cli::Format, unsuited};
 use clap::Args;
-use hotswap_adapt::{Order, Prepared, Told};
+use hotswap_adapt::{Order, Prepared};
 use hotswap_bundle::{Form, Found};
 use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
-use hotswap_files::{Ahead, How, Input};
+use hotswap_files::{How, Input};
 use hotswap_pipeline::{Fate, Request};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
@@ -76,9 +76,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     Ok(Outcome { text, problems })
 }
 
-/// Bytes of a file from which on its copy is begun while it is looked through.
-const LARGE: usize = 4 << 20;
-
 /// What is to be done.
 struct Task<'t> {
     arguments: &'t Arguments,
@@ -114,23 +111,12 @@ impl<'t> Task<'t> {
         };
         // Files without metadata have no kernels; what is wrong with others the engine says.
         object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
-        let is_large = self.input.len() >= LARGE;
-        let ahead = is_large.then(|| Ahead::beside(&self.arguments.output, self.input)).flatten();
         let (prepared, said) = match self.target_of(source)? {
             None => Object::there(source),
             Some(target) => {
                 let order = Order { target, keep_machine: self.arguments.keep_machine };
                 let one = |error: Diagnostic| vec![error];
-                // The whole input is not needed for a while where a long step ends.
-                let done = |part: &[u8]| {
-                    self.input.release(part);
-                    if part.len() == self.input.len() {
-                        allocator::give_back();
-                    }
-                };
-                let stays = |at: u64, part: &[u8]| ahead.iter().for_each(|ahead| ahead.copy(at, part));
-                let told = Told { done: &done, stays: &stays };
-                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(object, &order, &told));
+                let prepared = object.map_err(one).and_then(|object| hotswap_adapt::prepare(object, &order));
                 Object::new(source, prepared)
             }
         };
@@ -139,7 +125,7 @@ impl<'t> Task<'t> {
             return Ok((self.report(objects), None));
         }
         allocator::give_back();
-        let size = self.write(prepared.as_ref(), ahead)?;
+        let size = self.write(prepared.as_ref())?;
         Ok((self.report(objects), Some(size)))
     }
 
@@ -150,12 +136,12 @@ impl<'t> Task<'t> {
     }
 
     /// Writes the file, what stays of the input from file to file, and reads it again; its size.
-    fn write(&self, prepared: Option<&Prepared<'_>>, ahead: Option<Ahead<'_>>) -> Result<u64, Diagnostic> {
+    fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<u64, Diagnostic> {
         let whole = || vec![(0, &self.input[..])];
         let size = prepared.map_or(self.input.len() as u64, Prepared::size);
         let parts = prepared.map_or_else(whole, Prepared::parts);
         let (to, like) = (&self.arguments.output, (size, &*self.arguments.file));
-        let how = How { sources: &[self.input], threads: threads(self.arguments.jobs), ahead };
+        let how = How { sources: &[self.input], threads: threads(self.arguments.jobs) };
         let check = |made: &Input| prepared.map_or(Ok(()), |prepared| prepared.check(made));
         hotswap_files::replace_parts(to, like, how, parts.into_iter(), check)?;
         Ok(size)
@@ -195,8 +181,7 @@ impl<'t> Task<'t> {
             ..Request::default()
         };
         let host = host_part(self.input, &containers);
-        let done = |part: &[u8]| self.input.release(part);
-        let step = |found: &Found<'t>| container(found, &request, self.input, &host, &done);
+        let step = |found: &Found<'t>| container(found, &request, self.input, &host);
         let work: Work<'_, Vec<Object>> = job.work(containers, &|_, found| step(found))?;
         let objects: Vec<Object> = work.done.iter().flat_map(|handled| handled.said.iter().cloned()).collect();
         if objects.is_empty() {
@@ -215,7 +200,6 @@ fn container<'a>(
     request: &Request,
     file: &[u8],
     host: &HostPart<'_>,
-    done: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
     let place = found.place.to_string();
     let said = |fates: Vec<(String, Fate)>| -> Vec<Object> {
@@ -224,7 +208,7 @@ fn container<'a>(
     if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {
         return Ok(Done { new: None, expected: None, said: said(unsuited::fates(found, &request.targets, file)?) });
     }
-    let made = hotswap_pipeline::retarget(found.bytes, request, host, done)?;
+    let made = hotswap_pipeline::retarget(found.bytes, request, host)?;
     let fates = if made.fates.is_empty() { unsuited::fates(found, &request.targets, file)? } else { made.fates };
     Ok(Done { new: made.draft, expected: made.expected, said: said(fates) })
 }

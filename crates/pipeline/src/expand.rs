@@ -100,7 +100,7 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
     if derived.is_empty() && refusals.is_empty() && luggage.is_empty() && !compiled {
         return Ok(Expansion::kept(NOTHING_TO_ADD));
     }
-    let mut record = record::build(&bundle, &present, &derived, &refusals, plan, &|_| ())?;
+    let mut record = record::build(&bundle, &present, &derived, &refusals, plan)?;
     record::note_findings(&mut record, findings);
     let ids: Vec<String> = derived.iter().map(|entry| entry.id.clone()).collect();
     let derived_none = ids.is_empty();

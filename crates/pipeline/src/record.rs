@@ -16,7 +16,7 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The hashes of several code objects, in their order.
-fn hash_all(objects: &[&[u8]], done: &(dyn Fn(&[u8]) + Sync)) -> Vec<String> {
+fn hash_all(objects: &[&[u8]]) -> Vec<String> {
     let total: usize = objects.iter().map(|object| object.len()).sum();
     let threads = if total < WORTH_THREADS { 1 } else { thread::available_parallelism().map_or(1, usize::from) };
     let mut hashes = vec![String::new(); objects.len()];
@@ -26,7 +26,6 @@ fn hash_all(objects: &[&[u8]], done: &(dyn Fn(&[u8]) + Sync)) -> Vec<String> {
             let work = move || {
                 for (object, hash) in objects.iter().zip(hashes) {
                     *hash = sha256(object);
-                    done(object);
                 }
             };
             if threads == 1 {
@@ -39,7 +38,6 @@ fn hash_all(objects: &[&[u8]], done: &(dyn Fn(&[u8]) + Sync)) -> Vec<String> {
     });
     for (object, hash) in objects.iter().zip(&mut hashes).filter(|(_, hash)| hash.is_empty()) {
         *hash = sha256(object);
-        done(object);
     }
     hashes
 }
@@ -53,11 +51,10 @@ pub(crate) fn build(
     derived: &[Derived],
     refusals: &[Diagnostic],
     plan: &Plan,
-    done: &(dyn Fn(&[u8]) + Sync),
 ) -> Result<Record, Diagnostic> {
     let earlier = earlier_rows(bundle)?;
     let objects: Vec<&[u8]> = present.iter().map(|e| e.data).chain(derived.iter().map(|e| &e.data[..])).collect();
-    let mut hashes = hash_all(&objects, done).into_iter();
+    let mut hashes = hash_all(&objects).into_iter();
     let old: Vec<_> = present.iter().zip(&mut hashes).map(|(entry, hash)| row(entry, hash, &earlier)).collect();
     let new = derived.iter().zip(hashes).map(|(entry, hash)| derived_row(entry, hash, present, &old));
     let new: Vec<EntryRecord> = new.collect::<Result<_, _>>()?;

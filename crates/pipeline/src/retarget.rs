@@ -87,17 +87,11 @@ pub struct Retargeted<'a> {
     pub fates: Vec<(String, Fate)>,
 }
 
-/// Changes one bundle, plain or compressed, of the file with this host part. `done` is told of code objects that will
-/// not be looked at soon.
+/// Changes one bundle, plain or compressed, of the file with this host part.
 ///
 /// # Errors
 /// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours: what no policy is about.
-pub fn retarget<'a>(
-    bytes: &'a [u8],
-    request: &Request,
-    host: &HostPart<'_>,
-    done: &(dyn Fn(&[u8]) + Sync),
-) -> Result<Retargeted<'a>, Diagnostic> {
+pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> Result<Retargeted<'a>, Diagnostic> {
     let (mut bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = code_objects(&bundle)?;
     let mut dropped = dropped(&bundle, &request.drop);
@@ -127,7 +121,7 @@ pub fn retarget<'a>(
     if derived.is_empty() && refusals.is_empty() && dropped.is_empty() && !packs {
         return Ok(Retargeted { draft: None, expected: None, fates });
     }
-    let mut record = record::build(&bundle, &present, &derived, &refusals, &Plan::default(), done)?;
+    let mut record = record::build(&bundle, &present, &derived, &refusals, &Plan::default())?;
     record.entries.retain(|row| !dropped.contains(&row.id));
     let plan = plan_of(&record.entries, request);
     (record.plan, record.plan_text) = (plan.hash(), plan.canonical());
@@ -212,7 +206,7 @@ fn kernel_names<'a>(entry: &Present<'a>) -> BTreeSet<&'a str> {
 /// The code object that was made of another one, with its record, where that has a place behind it.
 fn recorded(present: &[Present<'_>], made: &[Derived], request: &Request) -> Result<Option<Vec<u8>>, Diagnostic> {
     let Some(entry) = made.last() else { return Ok(None) };
-    let mut record = record::build(&Bundle::default(), present, made, &[], &Plan::default(), &|_| ())?;
+    let mut record = record::build(&Bundle::default(), present, made, &[], &Plan::default())?;
     record.entries.retain(|row| row.id == entry.id);
     let plan = plan_of(&record.entries, request);
     (record.plan, record.plan_text) = (plan.hash(), plan.canonical());

@@ -42,7 +42,7 @@ struct Done {
 }
 
 fn retarget(bytes: &[u8], request: &Request) -> Result<Done, Diagnostic> {
-    let done = hotswap_pipeline::retarget(bytes, request, &HostPart::default(), &|_| ())?;
+    let done = hotswap_pipeline::retarget(bytes, request, &HostPart::default())?;
     Ok(Done { bytes: done.draft.map(|draft| draft.to_vec()), fates: done.fates })
 }
 

@@ -9,7 +9,6 @@
 use crate::fix::{Patch, Place, World};
 use crate::known::Known;
 use crate::plan::CodePlan;
-use crate::rewrite::Done;
 use crate::{distances, refuse};
 use hotswap_code_object::image::{Form, Formula, Rela, Relocations, SymbolRow, SymbolRows, pack_words};
 use hotswap_report::Diagnostic;
@@ -36,9 +35,6 @@ pub(crate) struct Fields<'w> {
 
 /// Where in a kernel descriptor the distance to its code is; it counts from the descriptor.
 const ENTRY: u64 = 16;
-
-/// Old bytes that are given back at once.
-const READ: u64 = 1 << 20;
 
 /// Bytes of a word of packed relocations.
 const WORD: usize = 8;
@@ -110,24 +106,15 @@ struct Case<'c> {
 
 impl Fields<'_> {
     /// Writes all records, and in a linked file the fields. Gives the places in code that a relocation is about, sorted.
-    /// `done` is told old bytes that have been compared.
-    pub(crate) fn relocations(
-        &self,
-        all: &[Relocations<'_>],
-        done: &Done<'_>,
-        out: &mut [u8],
-    ) -> Result<Vec<Place>, Diagnostic> {
+    pub(crate) fn relocations(&self, all: &[Relocations<'_>], out: &mut [u8]) -> Result<Vec<Place>, Diagnostic> {
         let mut seen = Vec::new();
         for relocations in all {
-            let (mut packed, mut read) = (Vec::new(), 0);
+            let mut packed = Vec::new();
             for start in (0..relocations.len()).step_by(ROUND) {
                 for fixed in self.fixed(relocations, start..relocations.len().min(start + ROUND))? {
                     fixed.write(relocations.form, &mut packed, out);
                     if self.plan_of.contains_key(&fixed.place.section) {
                         seen.push(fixed.place);
-                    }
-                    if self.world.is_linked() && relocations.target != 0 {
-                        self.release(fixed.place, &mut read, done);
                     }
                 }
             }
@@ -172,14 +159,6 @@ impl Fields<'_> {
         };
         let record = self.world.layout.offsets[relocations.section] as usize + number * relocations.form.row();
         Ok(Some(Fixed { record, place: case.place, new_place: case.new_place, addend, field }))
-    }
-
-    /// Fields rise, as a rule: what stands before one is not needed any more. `read` says up to where that was told.
-    fn release(&self, place: Place, read: &mut u64, done: &Done<'_>) {
-        if place.offset >= *read + READ {
-            self.world.image.sections[place.section].bytes.get(*read as usize..place.offset as usize).map(done);
-            *read = place.offset;
-        }
     }
 
     /// Writes the words that say where addresses are. The room is what [`packed_sizes`] asked for; what is too much of it

@@ -22,9 +22,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// none is a refusal.
 pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
 
-/// Is told parts of a file that are not needed for a while.
-pub type Done<'d> = dyn Fn(&[u8]) + Sync + 'd;
-
 /// What a caller decides.
 #[derive(Default)]
 pub struct Options<'o> {
@@ -35,8 +32,6 @@ pub struct Options<'o> {
     pub programs: &'o [(usize, &'o Program<'o>)],
     /// New bytes of any size for sections that nothing points into: the metadata note.
     pub contents: &'o [(usize, &'o [u8])],
-    /// Is told parts of the old file that are not needed for now, for who has it mapped.
-    pub done: Option<&'o Done<'o>>,
     /// Of sections by number the offset from which on nobody counts on places whom this crate did not write: what
     /// [`pool`](crate::pool) gave. What stands before must not move if something there cannot be explained.
     pub free: &'o [(usize, u64)],
@@ -111,13 +106,9 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     options.contents.iter().for_each(|(section, bytes)| sizes[*section] = bytes.len() as u64);
     let layout = place(image, &maps.with(&replaced, options.contents), &relocations, sizes)?;
     prove(image, &layout, known, (&plans, options.free))?;
-    let done = options.done.unwrap_or(&|_| {});
-    // What was scanned is mapped: it goes before there is a file beside it.
-    done(image.bytes());
     let mut out = layout.write(image)?;
-    done(image.bytes());
     for plan in &mut plans {
-        plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)], done)?;
+        plan.write(image.sections[plan.section].bytes, &mut out[layout.range(plan.section)])?;
         plan.forget_content();
     }
     let encoded =
@@ -127,7 +118,7 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     let maps = Maps::new(image, &plans).with(&replaced, options.contents);
     let world = World { image, layout: &layout, maps: &maps };
     inside.iter().try_for_each(|kernel| kernel.stays_aligned(&world))?;
-    finish(&world, &symbols, &relocations, (&plans, known, &serves), (&distances, done), &mut out)?;
+    finish(&world, &symbols, &relocations, (&plans, known, &serves), &distances, &mut out)?;
     absolutes.iter().try_for_each(|field| write_absolute(&world, field, &mut out))?;
     let grown = plans.iter().map(|plan| plan.map.size() as i64 - image.sections[plan.section].size as i64).sum();
     Ok(Output { bytes: out, grown })
@@ -347,7 +338,7 @@ fn finish(
     symbols: &[SymbolRows<'_>],
     relocations: &[Relocations<'_>],
     (plans, known, serves): (&[CodePlan<'_>], &BTreeMap<usize, Known<'_>>, &Serves<'_>),
-    (call_frames, done): (&[Distance], &Done<'_>),
+    call_frames: &[Distance],
     out: &mut [u8],
 ) -> Result<(), Diagnostic> {
     let (values, (objects, descriptors)) =
@@ -356,8 +347,7 @@ fn finish(
     tables::write_symbols(world, symbols, &values, out);
     let plan_of = plans.iter().enumerate().map(|(number, plan)| (plan.section, number)).collect();
     let fields = Fields { world, symbols, values: &values, plans, plan_of, objects, descriptors, known };
-    let (seen, kernels) =
-        rayon::join(|| fields.relocations(relocations, done, out), || tables::kernels(world, symbols));
+    let (seen, kernels) = rayon::join(|| fields.relocations(relocations, out), || tables::kernels(world, symbols));
     let seen = seen?;
     distances::write(world, plans, (known, serves), &seen, out)?;
     tables::write_dynamic(world, out)?;

@@ -28,7 +28,7 @@ fn is_hint(inst: &hotswap_isa::Inst) -> bool {
 
 /// What happens in a file for gfx1250.
 fn work<'a>(object: &CodeObject<'a>, image: &Image<'a>, task: &Task<'_>) -> Vec<Work<'a>> {
-    let found = suspects(object, isa("gfx1250").unwrap(), task.rewriter, &Staying::untold());
+    let found = suspects(object, isa("gfx1250").unwrap(), task.rewriter);
     planned(object, image, task, found).unwrap()
 }
 
@@ -37,14 +37,14 @@ fn a_flipped_bit_of_code_is_found() {
     let Some(bench) = Workbench::new("damaged results") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let to = isa("gfx1250-strict").unwrap();
-    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
+    let task = Task::new(&rewriter, to, Scheduling::Hardware);
     let (mut tried, mut missed) = (0, Vec::new());
     for (name, text) in CASES {
         let data = assembled(&bench, name, text);
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
         let work = work(&object, &image, &task);
-        let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
+        let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{name}");
         let new = Image::parse(&made).unwrap();
         for mark in Source::read(&made).unwrap().iter().flat_map(|source| source.marks.clone()) {
@@ -76,14 +76,14 @@ fn a_flipped_bit_of_what_says_where_words_lead_is_found() {
     let Some(bench) = Workbench::new("damaged words") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let to = isa("gfx1250-strict").unwrap();
-    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
+    let task = Task::new(&rewriter, to, Scheduling::Hardware);
     let linked = assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
     let (mut tried, mut missed) = (0, Vec::new());
     for (data, records) in [(linked, ".rela.dyn"), (bench.read("table.o"), ".rela.data.rel.ro")] {
         let object = CodeObject::parse(&data).unwrap();
         let image = Image::parse(&data).unwrap();
         let work = work(&object, &image, &task);
-        let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
+        let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         assert_eq!(verified(&image, &work, &made, &task).err(), None, "{records}");
         let new = Image::parse(&made).unwrap();
         let section = &new.sections[new.find(records).unwrap()];
@@ -108,13 +108,13 @@ fn a_kernel_that_begins_where_the_hardware_does_not_is_found() {
     let Some(bench) = Workbench::new("crooked kernels") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let to = isa("gfx1250-strict").unwrap();
-    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
+    let task = Task::new(&rewriter, to, Scheduling::Hardware);
     assembled(&bench, "table", include_str!("../../tests/damage/table.s"));
     let data = bench.read("table.o");
     let object = CodeObject::parse(&data).unwrap();
     let image = Image::parse(&data).unwrap();
     let work = work(&object, &image, &task);
-    let mut made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
+    let mut made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
     assert_eq!(verified(&image, &work, &made, &task).err(), None);
     let kernel = object.note().kernels[0].name;
     let places = |table: &hotswap_code_object::image::SymbolRows<'_>| {
@@ -133,7 +133,7 @@ fn a_wrong_plan_is_found() {
     let Some(bench) = Workbench::new("wrong plans") else { return };
     let rewriter = Registry::installed().rewriter().unwrap();
     let to = isa("gfx1250-strict").unwrap();
-    let task = Task::new(&rewriter, to, Scheduling::Hardware, &|_| {});
+    let task = Task::new(&rewriter, to, Scheduling::Hardware);
     for (name, text, expected) in [
         ("hazards", CASES[2].1, "vector instructions behind a matrix instruction"),
         ("scratch", CASES[3].1, "which is read later"),
@@ -145,7 +145,7 @@ fn a_wrong_plan_is_found() {
         for changes in work.iter_mut().flat_map(|work| &mut work.outcomes).map(|outcome| &mut outcome.changes) {
             changes.spoil();
         }
-        let made = written(&object, (&image, &work), &task, &[], &mut ObjectRecord::default()).unwrap();
+        let made = written(&object, (&image, &work), &[], &mut ObjectRecord::default()).unwrap();
         let found = verified(&image, &work, &made, &task).unwrap_err();
         assert!(found.what.contains(expected), "{name}: {found}");
     }

@@ -3,7 +3,7 @@
 //!
 //! Invariants: the file with pools is compared with the input as every result is, before it is changed any further.
 
-use super::{Spent, Staying, Work, certified, planned, sites_of, suspects, verified, written};
+use super::{Spent, Work, certified, planned, sites_of, suspects, verified, written};
 use crate::order::ObjectRecord;
 use crate::sites::{Outcome, Task};
 use crate::unit::Unit;
@@ -37,9 +37,9 @@ pub(super) fn code(
     let made_image = Image::parse(&bytes).map_err(one)?;
     same((image, work), &made_image, &moved).map_err(one)?;
     let source = work.first().map_or(task.target, |work| work.unit.isa());
-    let found = suspects(&made, source, task.rewriter, &Staying::untold());
+    let found = suspects(&made, source, task.rewriter);
     let again = planned(&made, &made_image, task, found)?;
-    let result = written(&made, (&made_image, &again), task, &free, record).map_err(one)?;
+    let result = written(&made, (&made_image, &again), &free, record).map_err(one)?;
     let code = |image: &Image<'_>| {
         let parts = image.sections.iter().filter(|part| part.is_code());
         parts.map(|part| part.size as i64).sum::<i64>()
@@ -113,7 +113,6 @@ fn same((image, work): (&Image<'_>, &[Work<'_>]), made: &Image<'_>, moved: &[Mov
             target,
             plain: &plain,
             moved: &moved,
-            done: &|_| {},
         })?;
     }
     Ok(())

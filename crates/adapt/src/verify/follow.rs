@@ -110,13 +110,7 @@ pub(super) fn follow(pair: &Pair<'_, '_, '_>) -> Result<Followed, Fault> {
         let new_end = (before.size > 0).then(|| after.offset.saturating_add(after.size));
         stretches.push(Stretch { old: before.offset, end, new: after.offset, new_end, name: &after.name });
     }
-    let several = |stretches: &[Stretch<'_>]| {
-        let walk = Walk::new(pair).all(stretches);
-        if let [first, .., last] = stretches {
-            pair.done_with(first.old..last.end);
-        }
-        walk
-    };
+    let several = |stretches: &[Stretch<'_>]| Walk::new(pair).all(stretches);
     let walks: Vec<Result<Walk<'_, '_, '_, '_>, Fault>> =
         stretches.par_chunks(STRETCHES).with_max_len(1).map(several).collect();
     let walks: Vec<Walk<'_, '_, '_, '_>> = walks.into_iter().collect::<Result<_, Fault>>()?;

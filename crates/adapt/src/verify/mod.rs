@@ -32,7 +32,7 @@ use hotswap_code_object::{CodeObject, Kind};
 use hotswap_isa::{Inst, Isa};
 use hotswap_program::MarkKind;
 use hotswap_report::{Diagnostic, codes};
-use hotswap_rewrite::{Done, Moved};
+use hotswap_rewrite::Moved;
 use rayon::prelude::*;
 use scratch::Held;
 use std::collections::BTreeMap;
@@ -81,8 +81,6 @@ pub(crate) struct Pair<'p, 'a, 'b> {
     pub(crate) plain: &'p Plain,
     /// Functions that are somewhere else; by their old places.
     pub(crate) moved: &'p [Moved],
-    /// Is told bytes of the old unit that are not needed for a while.
-    pub(crate) done: &'p Done<'p>,
 }
 
 impl Pair<'_, '_, '_> {
@@ -103,12 +101,6 @@ impl Pair<'_, '_, '_> {
         let first = self.data.partition_point(|data| data.end <= range.start);
         let rest = &self.data[first..];
         &rest[..rest.partition_point(|data| data.start < range.end)]
-    }
-
-    /// The old code there is not needed for a while.
-    fn done_with(&self, range: Range<u32>) {
-        let bytes = self.old.program.source.bytes.get(range.start as usize..range.end as usize);
-        bytes.into_iter().for_each(self.done);
     }
 }
 
@@ -158,18 +150,10 @@ pub(crate) fn unit(pair: &Pair<'_, '_, '_>) -> Result<Followed, Diagnostic> {
         }
     };
     // All of them, then the first in the order of the code: which thread is ahead must not show.
-    let several = |numbers: &[usize]| {
-        let checked: Vec<Result<Vec<Held>, Fault>> = numbers.iter().map(check).collect();
-        if let [first, .., last] = numbers {
-            let functions = &pair.old.program.functions;
-            pair.done_with(functions[*first].start..functions[*last].end);
-        }
-        checked
-    };
-    let checked: Vec<Vec<Result<Vec<Held>, Fault>>> =
-        functions.par_chunks(FUNCTIONS).with_max_len(1).map(several).collect();
+    let checked: Vec<Result<Vec<Held>, Fault>> =
+        functions.par_iter().with_min_len(FUNCTIONS).with_max_len(FUNCTIONS).map(check).collect();
     let mut held: Vec<Held> = Vec::new();
-    for one in checked.into_iter().flatten() {
+    for one in checked {
         held.extend(one.map_err(failed)?);
     }
     scratch::never_read(pair, &followed, &held).map_err(failed)?;

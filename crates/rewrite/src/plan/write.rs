@@ -4,7 +4,6 @@ use super::{CodePlan, Content};
 use crate::edit::Edit;
 use crate::map::Change;
 use crate::refuse;
-use crate::rewrite::Done;
 use crate::scan::{Branch, Reach};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
@@ -26,11 +25,9 @@ type Task<'t> = dyn Fn(&[Change], End, u64, &mut [u8]) -> Result<(), Diagnostic>
 
 impl CodePlan<'_> {
     /// Writes the section; `out` has its new size.
-    pub(crate) fn write(&self, old: &[u8], out: &mut [u8], done: &Done<'_>) -> Result<(), Diagnostic> {
+    pub(crate) fn write(&self, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
         self.in_pieces(old.len(), out, &|changes, from, end, out| {
-            self.piece(changes, from, &old[..end as usize], out)?;
-            done(&old[from.old as usize..end as usize]);
-            Ok(())
+            self.piece(changes, from, &old[..end as usize], out)
         })?;
         for split in &self.words {
             if let Some(at) = self.map.bytes(split.at) {
@@ -41,9 +38,7 @@ impl CodePlan<'_> {
         self.in_pieces(old.len(), out, &|_, from, end, out| {
             let first = self.branches.partition_point(|branch| branch.at() < from.old);
             let own = self.branches[first..].iter().take_while(|branch| branch.at() < end);
-            own.into_iter().try_for_each(|branch| self.branch(*branch, old, from, out))?;
-            done(&old[from.old as usize..end as usize]);
-            Ok(())
+            own.into_iter().try_for_each(|branch| self.branch(*branch, old, from, out))
         })
     }
 
