@@ -26,7 +26,7 @@ const FLOOR: f64 = 5.0;
 /// Memory over the size of the input.
 const MEMORY: f64 = 3.0;
 /// Time over `cp` where nothing is to be done.
-const NOTHING: f64 = 2.0;
+const NOTHING: f64 = 4.0;
 /// Time an instruction of the largest object over that of the smallest.
 const LINEAR: f64 = 1.3;
 

@@ -139,7 +139,7 @@ fn sites_of(work: &[Work<'_>]) -> Vec<SectionSites> {
     work.iter().map(|work| SectionSites::of(work.unit.number, &work.outcomes)).collect()
 }
 
-/// A verified result with its certificate, where the file has a place for it.
+/// A verified result with its certificate.
 fn certified(
     image: &Image<'_>,
     made: Vec<u8>,
@@ -149,7 +149,10 @@ fn certified(
 ) -> Result<Vec<u8>, Diagnostic> {
     let new = Image::parse(&made)?;
     let certificate = certificate((image, &new), sites, maps, moved);
-    Ok(with_certificate(&made, &certificate.to_bytes()).unwrap_or(made))
+    with_certificate(&made, &certificate.to_bytes()).ok_or_else(|| {
+        let what = "there is no room for the certificate of a change: the file has too many sections";
+        Diagnostic::error(codes::NO_LAYOUT, what)
+    })
 }
 
 /// What happens in each section with suspects, or with code that no symbol names.

@@ -5,8 +5,9 @@
 //! `SHF_ALLOC` and no segment). The section shares the name `.note` with the metadata, so that the string table of section
 //! names stays as it is.
 //!
-//! Invariants: nothing but the section, its row and the two numbers of the header that count rows changes; a file whose
-//! section table is not its last part gets no note.
+//! Invariants: nothing but the section, its row and the two numbers of the header that say where the rows are changes. Where
+//! the section table is not the last part of the file, the note and a new table go behind everything, and the old table stays
+//! as bytes that nothing names: what follows it keeps its place.
 
 use crate::elf::header;
 use object::LittleEndian as LE;
@@ -31,16 +32,17 @@ pub fn certificate_note(data: &[u8]) -> Option<&[u8]> {
     rows(data)?.iter().rev().find_map(|row| content(data, row))
 }
 
-/// The file with that certificate as its last section, in the place of the one that it had; `None` where the section table
-/// is not the last part of the file, or no section is called `.note`.
+/// The file with that certificate as its last section, in the place of the one that it had; `None` where there is no section
+/// table, or one with more rows than the header counts.
 #[must_use]
 pub fn with_certificate(data: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
-    let (rows, row) = last(data)?;
-    let had = content(data, row).is_some();
+    let rows = rows(data)?;
+    let had = content(data, rows.last()?).is_some();
     let keep = if had { rows.len() - 1 } else { rows.len() };
-    let table = data.len() - rows.len() * ROW;
-    let end = if had { row.sh_offset.get(LE) as usize } else { end_of_sections(rows, table)? };
-    let name = rows[..keep].iter().find(|row| row.sh_type.get(LE) == elf::SHT_NOTE)?.sh_name;
+    let end = end_of_content(data, rows, had);
+    let name = rows[..keep].iter().find(|row| row.sh_type.get(LE) == elf::SHT_NOTE);
+    // Without another note, the empty name at the begin of every string table.
+    let name = name.map_or(U32::new(LE, 0), |row| row.sh_name);
     let mut out = data[..end].to_vec();
     out.resize(end.next_multiple_of(4), 0);
     let start = out.len();
@@ -81,11 +83,18 @@ fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
     slice_from_bytes::<SectionHeader64<LE>>(table, count).ok().map(|(rows, _)| rows)
 }
 
-/// All rows, and the last one, of a table that ends the file.
-fn last(data: &[u8]) -> Option<(&[SectionHeader64<LE>], &SectionHeader64<LE>)> {
-    let rows = rows(data)?;
-    let at = usize::try_from(header(data)?.e_shoff.get(LE)).ok()?;
-    (data.len() - at == rows.len() * ROW).then_some((rows, rows.last()?))
+/// Up to where the file stays as it is: to its note, if it `had` one, or to its section table, if that is the last part;
+/// otherwise all of it.
+fn end_of_content(data: &[u8], rows: &[SectionHeader64<LE>], had: bool) -> usize {
+    let table = data.len() - rows.len() * ROW;
+    let is_last = header(data).is_some_and(|header| header.e_shoff.get(LE) == table as u64);
+    let own = rows.last().filter(|_| had).map(|row| row.sh_offset.get(LE) as usize);
+    match own {
+        _ if !is_last => data.len(),
+        // Something else may have been put behind the note.
+        Some(own) if end_of_sections(&rows[..rows.len() - 1], own).is_some() => own,
+        _ => end_of_sections(rows, table).unwrap_or(data.len()),
+    }
 }
 
 fn content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {
@@ -104,4 +113,47 @@ fn end_of_sections(rows: &[SectionHeader64<LE>], table: usize) -> Option<usize> 
     let in_file = rows.iter().filter(|row| !matches!(row.sh_type.get(LE), elf::SHT_NULL | elf::SHT_NOBITS));
     let end = in_file.filter_map(|row| row.sh_offset.get(LE).checked_add(row.sh_size.get(LE))).max()?;
     usize::try_from(end).ok().filter(|end| *end <= table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::elf::FileHeader64;
+    use object::pod::from_bytes_mut;
+
+    /// A header, sixteen bytes in a section, the section table, and what follows it.
+    fn file(behind: &[u8]) -> Vec<u8> {
+        let mut data = vec![0; 64];
+        data[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        data.extend_from_slice(&[7; 16]);
+        let (header, _) = from_bytes_mut::<FileHeader64<LE>>(&mut data).unwrap();
+        header.e_machine.set(LE, elf::EM_AMDGPU);
+        header.e_shoff.set(LE, 80);
+        header.e_shentsize.set(LE, ROW as u16);
+        header.e_shnum.set(LE, 2);
+        data.extend_from_slice(&[0; ROW]);
+        let mut row = [0; ROW];
+        row[4] = 1; // SHT_PROGBITS
+        row[24] = 64;
+        row[32] = 16;
+        data.extend_from_slice(&row);
+        data.extend_from_slice(behind);
+        data
+    }
+
+    #[test]
+    fn the_note_is_found_again_and_replaced() {
+        for behind in [&b""[..], b"something behind the table"] {
+            let old = file(behind);
+            let first = with_certificate(&old, b"first").unwrap();
+            assert_eq!(certificate_note(&first), Some(&b"first"[..]));
+            assert!(first[..40] == old[..40] && first[64..80] == old[64..80]);
+            let is_kept = !behind.is_empty();
+            assert_eq!(first[80..].starts_with(&old[80..]), is_kept, "what follows the table keeps its place");
+            let second = with_certificate(&first, b"another one").unwrap();
+            assert_eq!(certificate_note(&second), Some(&b"another one"[..]));
+            assert_eq!(second, with_certificate(&old, b"another one").unwrap());
+        }
+        assert_eq!(with_certificate(&file(b"")[..64], b"no section table"), None);
+    }
 }

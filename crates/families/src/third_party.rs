@@ -3,13 +3,15 @@
 //! Invariants: what a family emits is decoded for the target before it counts; a family that breaks the rules of
 //! `hotswap_registry.h` is a refusal that names it, never a guess. Structures that are handed out live as long as the call.
 
-use crate::code::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
+use crate::code::{Answer, Refusal, Replacement, Scheduling, Sequence, Site, Surroundings};
 use crate::patches_def::is_family_name;
 use crate::table::{Family, Scope, find};
 use hotswap_family_abi as abi;
 use hotswap_isa::effects::Flow;
 use hotswap_isa::reg::{Reg, RegFile};
+use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Isa};
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
 /// The way out of a defect of somebody's family.
@@ -107,6 +109,18 @@ struct Said {
 struct Around<'a> {
     site: &'a Site<'a>,
     around: &'a dyn Surroundings,
+    /// Registers that the family was given.
+    borrowed: RefCell<RegSet>,
+}
+
+impl Around<'_> {
+    /// The waits for the registers that the family was given, before its own code: it cannot know that memory instructions
+    /// may have to be issued again.
+    fn waits(&self) -> Result<Replacement, Refusal> {
+        let mut waits = Sequence::new(self.site, self.around);
+        self.borrowed.borrow().iter().try_for_each(|reg| waits.borrows(reg))?;
+        waits.finish()
+    }
 }
 
 impl ThirdParty {
@@ -129,7 +143,7 @@ impl ThirdParty {
             bank_mode: around.banks().mode().map_or(abi::UNKNOWN, u32::from),
             own_scheduling: u32::from(around.scheduling() == Scheduling::Program),
         };
-        let context = Around { site, around };
+        let context = Around { site, around, borrowed: RefCell::new(RegSet::EMPTY) };
         let surroundings = abi::Surroundings {
             size: size_of::<abi::Surroundings>() as u32,
             reserved: 0,
@@ -149,7 +163,14 @@ impl ThirdParty {
         // Sound: everything lives as long as the call, and the types are those of the header.
         let result =
             unsafe { rewrite(self.rewriter.context, &raw const asked, &raw const surroundings, &raw mut answer) };
-        self.judge(result, said, site.target)
+        match self.judge(result, said, site.target)? {
+            Answer::Replace(new) => {
+                let mut all = context.waits()?;
+                all.code.extend(new.code);
+                Ok(all.into())
+            }
+            other => Ok(other),
+        }
     }
 
     fn judge(self, result: i32, said: Said, target: Isa) -> Result<Answer, Refusal> {
@@ -193,7 +214,7 @@ fn c_text(text: &str) -> CString {
 // Sound: `around` is the one that `rewrite` made, during its call.
 #[allow(unsafe_code)]
 unsafe extern "C" fn free_registers(around: *const abi::Surroundings, file: u32, count: u32, alignment: u32) -> u32 {
-    let Around { site, around } = unsafe { &*(*around).context.cast::<Around<'_>>() };
+    let Around { site, around, borrowed } = unsafe { &*(*around).context.cast::<Around<'_>>() };
     let (Some(file), Ok(count), Ok(alignment)) = (register_file(file), u8::try_from(count), u8::try_from(alignment))
     else {
         return abi::UNKNOWN;
@@ -201,8 +222,11 @@ unsafe extern "C" fn free_registers(around: *const abi::Surroundings, file: u32,
     if count == 0 || alignment == 0 {
         return abi::UNKNOWN;
     }
-    let taken = site.registers(around.banks());
-    around.dead(file, count, alignment, &taken).map_or(abi::UNKNOWN, |reg| u32::from(reg.index))
+    let mut taken = site.registers(around.banks());
+    taken.union_with(&borrowed.borrow());
+    let Some(reg) = around.dead(file, count, alignment, &taken) else { return abi::UNKNOWN };
+    borrowed.borrow_mut().insert(reg);
+    u32::from(reg.index)
 }
 
 // Sound: as above.
@@ -243,6 +267,8 @@ unsafe extern "C" fn explain(answer: *mut abi::Answer, reason: *const c_char) {
 mod tests {
     use super::*;
     use hotswap_isa::Target;
+    use hotswap_isa::bank::VgprBanks;
+    use hotswap_isa::effects::Counter;
     use std::ptr::null_mut;
 
     /// A family, and what it answers.
@@ -268,5 +294,68 @@ mod tests {
             let refusal = judged(&[NOP, word, NOP]).expect_err(&format!("{word:#x}"));
             assert!(refusal.reason.contains("emits control flow (`s_"), "{}", refusal.reason);
         }
+    }
+
+    /// Registers from v40 on are free.
+    struct FreeFromV40;
+
+    impl Surroundings for FreeFromV40 {
+        fn banks(&self) -> VgprBanks {
+            VgprBanks::ENTRY
+        }
+        fn before(&self) -> &[Inst] {
+            &[]
+        }
+        fn dead(&self, file: RegFile, count: u8, _: u8, excluding: &RegSet) -> Option<Reg> {
+            (40..44).map(|index| Reg::new(file, index, count)).find(|reg| !excluding.touches(*reg))
+        }
+        fn is_dead_after(&self, _: Reg) -> bool {
+            false
+        }
+        fn outstanding(&self, _: Reg) -> Vec<Counter> {
+            Vec::new()
+        }
+        fn other_half_mode(&self) -> Option<&str> {
+            None
+        }
+        fn scheduling(&self) -> Scheduling {
+            Scheduling::Hardware
+        }
+    }
+
+    /// Moves the site's source through two vector registers, `v_mov_b32`.
+    #[allow(unsafe_code)]
+    unsafe extern "C" fn through_two(
+        _: *mut std::ffi::c_void,
+        _: *const abi::Site,
+        around: *const abi::Surroundings,
+        answer: *mut abi::Answer,
+    ) -> i32 {
+        // Sound: both pointers live as long as this call.
+        let ask = || unsafe { ((*around).free_registers)(around, abi::files::VGPR, 1, 1) };
+        let registers = [ask(), ask()];
+        for register in registers {
+            let code = (0x7e00_0300 | register << 17).to_le_bytes();
+            // Sound: as above, and the bytes are there.
+            unsafe { ((*answer).emit)(answer, code.as_ptr(), 4) };
+        }
+        abi::answers::REPLACE
+    }
+
+    #[test]
+    fn registers_that_a_family_is_given_are_waited_for_and_counted() {
+        let name = c"others_move".as_ptr();
+        let family = abi::Family { name, scope: name, order: 0, summary: name };
+        let (size, context) = (size_of::<abi::Rewriter>() as u32, null_mut());
+        let rewriter = abi::Rewriter { size, reserved: 0, family, context, rewrite: Some(through_two) };
+        let known = Family { name: "others_move", scope: Scope::Instruction, order: 0, summary: "" };
+        let third = ThirdParty { family: Box::leak(Box::new(known)), rewriter: Box::leak(Box::new(rewriter)) };
+        let [source, target] = ["gfx1250", "gfx1250-strict"].map(|name| Isa::new(Target::find(name).unwrap()));
+        let inst = source.decode(&0x7e00_0300_u32.to_le_bytes()).unwrap();
+        let answer = third.rewrite(&Site { source, target, inst: &inst }, &FreeFromV40);
+        let Ok(Answer::Replace(new)) = answer else { panic!("{answer:?}") };
+        let code: Vec<&str> = new.code.iter().map(Inst::mnemonic).collect();
+        assert_eq!(code, ["s_wait_xcnt", "v_mov_b32", "v_mov_b32"]);
+        assert_eq!(new.scratch, [40, 41].map(|index| Reg::new(RegFile::Vgpr, index, 1)));
     }
 }

@@ -57,7 +57,9 @@ struct hotswap_surroundings {
   uint32_t reserved;
   const void *context;
   /* The first of COUNT neighbouring registers, a multiple of ALIGNMENT, that the instruction does
-   * not name and whose values nobody needs; HOTSWAP_UNKNOWN if there are none. */
+   * not name, whose values are not needed and that an earlier call did not give; HOTSWAP_UNKNOWN if
+   * there are none. A kernel that has too few gets more. HotSwap waits for what may still read them
+   * before the code of the replacement. */
   uint32_t (*free_registers)(const struct hotswap_surroundings *around, uint32_t file, uint32_t count,
                              uint32_t alignment);
   /* 1 if nobody reads any of the registers behind the instruction before writing it. */
