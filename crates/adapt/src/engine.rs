@@ -4,7 +4,6 @@ use crate::MOST_REFUSALS;
 use crate::around::Scene;
 use crate::certificate::{SectionMap, SectionSites, certificate};
 use crate::grant::{self, Grant};
-use crate::lines::Lines;
 use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
 use crate::prepared::{Code, Label, Prepared};
 use crate::reach::{self, Kernel};
@@ -16,7 +15,7 @@ use crate::unnamed;
 use crate::verify;
 use hotswap_code_object::image::Image;
 use hotswap_code_object::kernel_descriptor::{DENORM_16_64, Field, KernelDescriptor, ROUND_16_64};
-use hotswap_code_object::{CodeObject, with_certificate};
+use hotswap_code_object::{CodeObject, SourceLines, with_certificate};
 use hotswap_families::code::Scheduling;
 use hotswap_families::{FAMILIES, Registry, Scope};
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -514,7 +513,7 @@ fn refusals(work: &[Work<'_>], object: &CodeObject<'_>) -> Result<(), Vec<Diagno
     if all.is_empty() {
         return Ok(());
     }
-    let lines = Lines::read(object.bytes());
+    let lines = SourceLines::read(object.bytes());
     let diagnostic = |(one, name, refused): &(&Work<'_>, String, &Refused)| {
         let line = lines.at(one.unit.number, u64::from(refused.offset));
         refused.diagnostic(name, one.unit.name, line)

@@ -20,7 +20,6 @@ mod engine;
 mod flight;
 mod grant;
 mod half_mode;
-mod lines;
 mod lives;
 mod modes;
 mod neighbours;

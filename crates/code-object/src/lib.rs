@@ -30,6 +30,7 @@ mod overlap;
 mod patch;
 mod relabel;
 mod same;
+mod source_lines;
 mod symbols;
 mod target_text;
 mod user_sgprs;
@@ -47,6 +48,7 @@ pub use object_file::{CodeObject, is_code_object};
 pub use overlap::overlap;
 pub use patch::Patch;
 pub use same::{same_but_for_label, same_but_for_patch};
+pub use source_lines::SourceLines;
 pub use symbols::{CodeMap, CodeSection, CodeStarts, KernelFacts, Relocation, Symbol, SymbolKind};
 
 use hotswap_report::{Diagnostic, codes};

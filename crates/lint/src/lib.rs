@@ -12,7 +12,6 @@ mod against;
 mod banks;
 mod encodings;
 mod finding;
-mod lines;
 mod masks;
 mod matrix;
 mod registers;
@@ -24,8 +23,8 @@ pub use against::{Proof, against};
 pub use finding::{Finding, RULES, Rule};
 
 use hotswap_code_object::CodeObject;
+use hotswap_code_object::SourceLines;
 use hotswap_report::Diagnostic;
-use lines::Lines;
 use unit::Unit;
 
 /// Judges one code object by the rules of its own target.
@@ -54,7 +53,7 @@ pub fn lint(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
 fn finish(data: &[u8], findings: &mut [Finding]) {
     findings.sort_by(|a, b| (a.section_number, a.offset, a.rule.id).cmp(&(b.section_number, b.offset, b.rule.id)));
     if findings.iter().any(|finding| finding.offset.is_some()) {
-        let lines = Lines::read(data);
+        let lines = SourceLines::read(data);
         for finding in findings {
             finding.line = finding.offset.and_then(|offset| lines.at(finding.section_number, u64::from(offset)));
         }

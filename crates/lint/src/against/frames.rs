@@ -4,9 +4,9 @@
 
 use super::map::AddressMap;
 use crate::finding::{FILE, Finding};
-use crate::lines::Lines;
 use crate::unit::Unit;
 use hotswap_code_object::Kind;
+use hotswap_code_object::SourceLines;
 use hotswap_code_object::image::Image;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) fn check(
     (units, maps): (&[Unit<'_>], &BTreeMap<usize, AddressMap>),
     findings: &mut Vec<Finding>,
 ) {
-    let (before, after) = (Lines::read(old_data), Lines::read(new_data));
+    let (before, after) = (SourceLines::read(old_data), SourceLines::read(new_data));
     for unit in units {
         if let Some(at) = lines(&before, &after, unit, &maps[&unit.number]) {
             let what = "the line table says another line of the instruction";
@@ -43,7 +43,7 @@ pub(super) fn check(
 }
 
 /// The first instruction of which the line tables do not agree.
-fn lines(old: &Lines, new: &Lines, unit: &Unit<'_>, map: &AddressMap) -> Option<u32> {
+fn lines(old: &SourceLines, new: &SourceLines, unit: &Unit<'_>, map: &AddressMap) -> Option<u32> {
     let mut first = None;
     for number in 0..unit.program.functions.len() {
         unit.each(number, |_, at, _, _| {

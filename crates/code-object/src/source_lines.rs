@@ -1,4 +1,4 @@
-//! Source lines of offsets, from line tables: for refusals only.
+//! Source lines of code, from the line tables of DWARF.
 //!
 //! Invariants: a table that cannot be read gives no lines, and is no error: lines are for readers.
 
@@ -15,23 +15,26 @@ const APART: u32 = 40;
 /// `R_AMDGPU_ABS32` and `R_AMDGPU_ABS64`.
 const ABSOLUTE: [(u32, usize); 2] = [(6, 4), (3, 8)];
 
-/// The line tables of a file.
+/// The line tables of a code object.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub struct SourceLines {
     /// By section and offset: file and line, empty behind the last instruction.
     rows: Vec<(usize, u64, String)>,
 }
 
-impl Lines {
-    pub(crate) fn read(data: &[u8]) -> Self {
+impl SourceLines {
+    /// Reads the line tables of a relocatable or linked code object; what is compressed counts against the limits of this process.
+    #[must_use]
+    pub fn read(data: &[u8]) -> Self {
         let mut rows = File::parse(data).ok().and_then(|file| rows(&file).ok()).unwrap_or_default();
         // What ends where something else begins comes first.
         rows.sort();
         Self { rows }
     }
 
-    /// `file:line` of an offset in a section.
-    pub(crate) fn at(&self, section: usize, offset: u64) -> Option<String> {
+    /// `file:line` of an offset in bytes in the section with that number.
+    #[must_use]
+    pub fn at(&self, section: usize, offset: u64) -> Option<String> {
         let next = self.rows.partition_point(|row| (row.0, row.1) <= (section, offset));
         let row = self.rows.get(next.checked_sub(1)?).filter(|row| row.0 == section)?;
         Some(row.2.clone()).filter(|line| !line.is_empty())
