@@ -86,3 +86,42 @@ fn what_clang_compiles_has_no_finding_that_is_not_explained() {
     let needless: Vec<_> = explained.iter().filter(|key| !found.contains_key(*key)).collect();
     assert!(needless.is_empty(), "nothing is found that these lines explain: {needless:?}");
 }
+
+/// Sources of this repository that only need HIP's headers.
+const HIP_SOURCES: [&str; 8] = [
+    "examples/hello-hip/hello.hip",
+    "examples/gemm/naive.hip",
+    "examples/gemm/tiled.hip",
+    "examples/stepping/product.hip",
+    "examples/pgo/clamp.hip",
+    "crates/compat/tests/checks/math.hip",
+    "crates/compat/tests/checks/resources.hip",
+    "tests/profile-bench/cases/large.hip",
+];
+
+#[test]
+fn hip_programs_have_no_finding() {
+    let Some(bench) = Workbench::new("lint of HIP programs") else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for header in ["examples/gemm/epilogue.h", "examples/gemm/gemm.h"] {
+        bench.write(header.rsplit('/').next().unwrap(), &fs::read(root.join(header)).unwrap());
+    }
+    let versions: Vec<u32> = [22, 23, 24].into_iter().filter(|version| bench.versions.contains(version)).collect();
+    let (mut objects, mut findings) = (0, Vec::new());
+    for source in HIP_SOURCES {
+        bench.write("program.hip", &fs::read(root.join(source)).unwrap());
+        for (version, level) in versions.iter().flat_map(|version| ['0', '3'].map(|level| (version, level))) {
+            let rocm = if *version > 22 { "${ROCM:+--rocm-path=$ROCM}" } else { "" };
+            bench.run(&format!(
+                "clang++-{version} {rocm} --offload-arch={SOURCE} --cuda-device-only --no-gpu-bundle-output \
+                 -O{level} -g -w -c program.hip -o program.co"
+            ));
+            objects += 1;
+            let found = lint(&bench.read("program.co")).unwrap();
+            findings
+                .extend(found.iter().map(|one| format!("{source} clang {version} -O{level}: {}", one.diagnostic())));
+        }
+    }
+    say(&format!("lint of HIP programs: {objects} code objects, {} findings", findings.len()));
+    assert!(objects >= HIP_SOURCES.len() * 2 && findings.is_empty(), "{}", findings.join("\n"));
+}
