@@ -25,6 +25,16 @@ type Row = (&'static str, &'static str);
 #[rustfmt::skip]
 const LONGEST: &[Row] = &[
     ("tests/cmake", "cases"),
+    ("tests/rewrite-exam", "exam"),
+    ("tests/harness", "golden_programs"),
+    ("tests/harness", "named_libraries"),
+    ("tests/harness", "real_libraries"),
+    ("tests/harness", "stepping"),
+    ("tests/harness", "modes"),
+    ("driver-wrapper", "real_clang"),
+    ("tests/rewrite-exam", "lint"),
+    ("crates/families", "listed"),
+    ("tests/isa-exam", "exam"),
 ];
 
 /// Those that compare times: other programs beside them would be measured, too.
@@ -137,4 +147,69 @@ fn processor_time(id: u32) -> f64 {
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks: f64 = fields.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<f64>().ok()).sum();
     ticks / TICKS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program((package, target): (&str, &str)) -> Program {
+        Program { package: package.into(), target: target.to_owned(), path: target.into() }
+    }
+
+    #[test]
+    fn every_program_is_run_once_and_those_that_measure_are_last_and_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let busy = folder.path().join("busy");
+        // `xtask` stands for any package: its folder is there.
+        let mut programs: Vec<_> = (0..12).map(|number| program(("xtask", &format!("p{number}")))).collect();
+        programs.insert(0, program(ALONE[0]));
+        programs.push(program(LONGEST[0]));
+        let start = |path: &PathBuf| {
+            let mut command = Command::new("/bin/sh");
+            let alone = path.as_os_str() == ALONE[0].1;
+            let script = match alone {
+                // Whether another one runs.
+                true => "ls $BUSY | wc -l",
+                false => "mkdir -p $BUSY; : > $BUSY/$$; echo out; echo error >&2; sleep 0.02; rm $BUSY/$$; exit 3",
+            };
+            command.args(["-c", script]).env("BUSY", &busy);
+            command
+        };
+        let mut seen = Vec::new();
+        run_all(&programs, Some("filter"), start, |ended| seen.push(ended)).unwrap();
+        let last = seen.last().unwrap();
+        assert_eq!((last.name.as_str(), &*last.output), ("tests/profile-bench speed", &b"0\n"[..]));
+        assert!(seen[..13].iter().all(|one| one.output == b"out\nerror\n" && one.status.code() == Some(3)));
+        let mut names: Vec<_> = seen.iter().map(|one| &one.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), programs.len());
+    }
+
+    #[test]
+    fn time_of_processors_is_that_of_a_program_and_its_children() {
+        let start = |_: &PathBuf| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'"]);
+            command
+        };
+        let mut seen = Vec::new();
+        run_all(&[program(("xtask", "p"))], None, start, |ended| seen.push(ended)).unwrap();
+        assert!(seen[0].processor > 0.0 && seen[0].processor <= seen[0].seconds * 1.5, "{}", seen[0].processor);
+    }
+
+    #[test]
+    fn the_lists_name_programs_that_there_are() {
+        for (package, target) in LONGEST.iter().chain(ALONE) {
+            let file = paths::workspace().join(package).join("tests").join(format!("{target}.rs"));
+            assert!(file.exists(), "{}", file.display());
+        }
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_started_ends_the_run() {
+        let start = |_: &PathBuf| Command::new("/nowhere/program");
+        assert!(run_all(&[program(("xtask", "p"))], None, start, |_| ()).is_err());
+    }
 }
