@@ -3,6 +3,7 @@
 //! The task starts itself again inside the mount namespace and enters the root folder there, so
 //! that nothing but the commands themselves is timed.
 
+use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
@@ -49,9 +50,9 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the contests need clang 22 in {LLVM}: run them in the userland of `setup --userland`"));
     }
-    install::install(&prefix, true, session.clang().as_deref())?;
+    install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     let program = std::env::current_exe()?;
-    let mut command = session.beside(&program.display().to_string());
+    let mut command = session.beside(program);
     command.args(["bench", "--inside"]).arg(session.userland.root());
     command.args([&session.prefix, &session.source, &session.work]).args(options.filter);
     command.args(options.rounds.map(|rounds| format!("--rounds={rounds}")));

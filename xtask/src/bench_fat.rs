@@ -5,6 +5,7 @@
 //! count, too), with anonymous memory beside it. Outputs of the round before are deleted first: `cp` would write over its
 //! own, and every other one beside the old file.
 
+use crate::built::Profile;
 use crate::library::{GGML, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
@@ -54,7 +55,7 @@ struct Bench {
 pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;
-    install::install(&prefix, true, session.clang().as_deref())?;
+    install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     let folder = work.join("bench-fat");
     remove::delete(&folder)?;
     fs::create_dir_all(&folder).during("create", &folder)?;

@@ -7,6 +7,7 @@
 mod object;
 
 use crate::bench_fat::{Run, measure, middle};
+use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::{install, paths, remove};
@@ -59,7 +60,7 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the objects are made by LLVM 24 in {LLVM}: run in the userland of `setup --userland`"));
     }
-    install::install(&prefix, true, session.clang().as_deref())?;
+    install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     let folder = work.join("bench-rewrite");
     remove::delete(&folder)?;
     fs::create_dir_all(&folder).during("create", &folder)?;

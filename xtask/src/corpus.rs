@@ -11,6 +11,7 @@
 mod file;
 mod table;
 
+use crate::built::Profile;
 use crate::outcome::{During, Outcome};
 use crate::packages::{self, Origin, Package, Packages};
 use crate::session::Session;
@@ -69,7 +70,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let hotswap = match &options.hotswap {
         Some(program) => fs::canonicalize(program).during("find", program)?,
         None => {
-            install::install(&prefix, true, session.clang().as_deref())?;
+            install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
             prefix.join("bin/hotswap")
         }
     };

@@ -1,5 +1,6 @@
 //! The task `demo`: HotSwap's main job from nothing, with every command shown.
 
+use crate::built::Profile;
 use crate::outcome::{Outcome, fail};
 use crate::run::{self, Times};
 use crate::session::Session;
@@ -24,7 +25,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let mut times = Times::default();
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = times.time("set-up", || Session::open(&prefix, &work))?;
-    times.time("build and install HotSwap", || install::install(&prefix, true, session.clang().as_deref()))?;
+    times.time("build and install HotSwap", || install::install(&prefix, Profile::Dist, session.clang().as_deref()))?;
     if !session.userland.is_machine() {
         println!("\nThe following runs inside {}.", session.userland.root().display());
     }

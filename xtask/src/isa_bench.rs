@@ -25,9 +25,9 @@ pub(crate) struct Words {
 
 pub(crate) fn main(words: &Words) -> Outcome {
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    let mut command = session.beside(&paths::cargo());
+    let mut command = session.beside(paths::cargo());
     command.current_dir(paths::workspace());
-    command.args(["run", "--quiet", "--release", "--package", "hotswap-isa-bench", "--"]);
+    command.args(["run", "--quiet", "--profile", "dist", "--package", "hotswap-isa-bench", "--"]);
     let targets = ["--target=gfx1030", "--target=gfx1100", "--target=gfx1250", "--target=gfx90a"];
     if !words.words.iter().any(|word| word.starts_with("--target")) {
         command.args(targets);

@@ -27,7 +27,7 @@ pub(crate) struct Words {
 pub(crate) fn main(words: &Words) -> Outcome {
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
     let reports = paths::scratch("isa-exam");
-    let mut command = session.beside(&paths::cargo());
+    let mut command = session.beside(paths::cargo());
     provide(&mut command)?;
     if words.words.first().is_none_or(|word| ["all", "effects"].contains(&word.as_str())) {
         command.env(ENV_RECORDS, records()?);

@@ -6,6 +6,7 @@
 //! them. All others run inside the userland in an empty project folder, with `~/hotswap` being the
 //! installation, as the README has it.
 
+use crate::built::Profile;
 use crate::console::{Step, Typed, matches, steps};
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
@@ -28,7 +29,7 @@ struct Options {
 pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    install::install(&paths::scratch("prefix"), true, session.clang().as_deref())?;
+    install::install(&paths::scratch("prefix"), Profile::Dist, session.clang().as_deref())?;
     check(&session, options.bless)?;
     println!("README.md and docs: every command does what it says");
     Ok(())

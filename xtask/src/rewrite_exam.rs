@@ -29,7 +29,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let Action::Exam { words } = Options::parse_from(words).action;
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
     let exam = || {
-        let mut command = session.beside(&paths::cargo());
+        let mut command = session.beside(paths::cargo());
         command.current_dir(paths::workspace());
         command.args(["run", "--quiet", "--release", "--package", "hotswap-rewrite-exam", "--"]);
         command

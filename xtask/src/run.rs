@@ -46,25 +46,34 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
 }
 
 /// How long parts of a task took.
-#[derive(Default)]
-pub(crate) struct Times(Vec<(String, Duration)>);
+pub(crate) struct Times {
+    start: Instant,
+    parts: Vec<(String, Duration)>,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { start: Instant::now(), parts: Vec::new() }
+    }
+}
 
 impl Times {
     /// Runs a part and notes its time, also when it fails.
     pub(crate) fn time<T>(&mut self, name: &str, part: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = part();
-        self.0.push((name.to_owned(), start.elapsed()));
+        let took = start.elapsed();
+        println!("[{name}: {:.1} s]", took.as_secs_f64());
+        self.parts.push((name.to_owned(), took));
         result
     }
 
-    /// One line for each part, and the sum.
+    /// One line for each part, and the time since the first one began.
     pub(crate) fn print(&self) {
         println!("\nTimes:");
-        for (name, time) in &self.0 {
-            println!("  {name:<28} {:>8.1} s", time.as_secs_f64());
+        for (name, time) in &self.parts {
+            println!("  {name:<32} {:>8.1} s", time.as_secs_f64());
         }
-        let sum: Duration = self.0.iter().map(|(_, time)| *time).sum();
-        println!("  {:<28} {:>8.1} s", "together", sum.as_secs_f64());
+        println!("  {:<32} {:>8.1} s", "together", self.start.elapsed().as_secs_f64());
     }
 }

@@ -5,6 +5,7 @@
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, recipe, rocm, setup};
 use hotswap_userland::{ENV_PREFIX, ENV_ROCM, ENV_ROOT, Mount, Namespace, PREFIX, ROCM_FOLDER, SOURCE, Userland};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -78,7 +79,7 @@ impl Session {
     }
 
     /// A command of the machine which sees the mounts and is told where the userland is.
-    pub(crate) fn beside(&self, program: &str) -> Command {
+    pub(crate) fn beside(&self, program: impl Into<OsString>) -> Command {
         let mut command = self.namespace.command(program);
         command.env(ENV_ROOT, self.userland.root()).env(ENV_PREFIX, &self.prefix);
         let rocm = if self.userland.outside(ROCM_FOLDER).exists() { ROCM_FOLDER } else { "" };

@@ -132,6 +132,8 @@ fn check_rust(name: &str, text: &str, complaints: &mut Vec<String>) {
     if !text.starts_with("//!") {
         complaints.push(format!("{name}: does not open with its purpose (`//!`)"));
     }
+    complaints
+        .extend(examples(text).map(|line| format!("{name}:{line}: an example in documentation, which no test runs")));
     if name.contains("tests/") || name.contains("benches/") {
         return;
     }
@@ -144,6 +146,21 @@ fn check_rust(name: &str, text: &str, complaints: &mut Vec<String>) {
             complaints.push(format!("{name}:{start}: `{function}` has {lines} lines, more than {FUNCTION_LINES}"));
         }
     }
+}
+
+/// Lines that open a code block in documentation which is not marked as text. `cargo xtask test` runs programs only.
+fn examples(text: &str) -> impl Iterator<Item = usize> {
+    let mut open = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        let line = line.trim_start();
+        let fence = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?.trim_start().strip_prefix("```")?;
+        // Otherwise it is code within a line.
+        if fence.contains('`') {
+            return None;
+        }
+        open = !open;
+        (open && fence.trim() != "text").then_some(number + 1)
+    })
 }
 
 /// Name, first line and number of lines of each function.
@@ -188,6 +205,17 @@ mod tests {
         assert_eq!(functions(&code), [("a", 2, 3), ("c", 7, 2)]);
         assert_eq!(function_name("    let f = |fn_name| 1;"), None);
         assert_eq!(function_name("/// the fn of"), None);
+    }
+
+    #[test]
+    fn examples_in_documentation_are_found() {
+        let fence = "`".repeat(3);
+        let text =
+            |mark: &str| format!("//! Purpose.\n//!\n//! {fence}{mark}\n//! let a = 1;\n//! {fence}\nfn a() {{}}\n");
+        assert_eq!(examples(&text("")).collect::<Vec<_>>(), [3]);
+        assert_eq!(examples(&text("rust")).collect::<Vec<_>>(), [3]);
+        assert_eq!(examples(&text("text")).count(), 0);
+        assert_eq!(examples(&format!("//! {fence}` {fence}console {fence}` a line\n")).count(), 0);
     }
 
     #[test]
