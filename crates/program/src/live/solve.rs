@@ -388,7 +388,7 @@ fn before_call(call: &CallSite, summaries: &Summaries, after: &Live) -> Live {
     match (summary(call, summaries), call.callee) {
         (Some(known), _) => known.before(after),
         (None, Callee::Function { .. }) => Live::EVERYTHING,
-        (None, _) => summaries.before_unknown(after),
+        (None, _) => summaries.before_unknown(call, after),
     }
 }
 
