@@ -132,7 +132,8 @@ fn reads_base(inst: &Inst, isa: Isa, base: Special, id: u64) -> bool {
     let is_low = base == Special::FlatScratchBaseLo;
     let names = |reg: Reg| match reg.as_special() {
         Some(Special::FlatScratchBaseLo) => is_low || reg.count > 1,
-        Some(Special::FlatScratchBaseHi) => !is_low,
+        // As 64 bits it is the whole base.
+        Some(Special::FlatScratchBaseHi) => !is_low || reg.count > 1,
         _ => false,
     };
     let gets = hardware_register(inst) == Some(id) && inst.entry().implicit_writes() & MODE == 0;

@@ -86,7 +86,8 @@ fn has_block16(inst: &Inst) -> bool {
 }
 
 fn reads_wide_base(inst: &Inst, isa: Isa) -> bool {
-    let base = |value: Value| matches!(value, Value::Reg(reg) if reg == Reg::special(Special::FlatScratchBaseLo, 2));
+    let bases = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].map(|half| Reg::special(half, 2));
+    let base = |value: Value| matches!(value, Value::Reg(reg) if bases.contains(&reg));
     inst.is(Flag::Valu) && inst.operands(isa).any(|operand| base(operand.value))
 }
 

@@ -10,6 +10,7 @@
 
 mod against;
 mod banks;
+mod callers;
 mod encodings;
 mod finding;
 mod masks;

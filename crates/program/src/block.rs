@@ -63,6 +63,14 @@ pub struct Block {
     pub(crate) link: u8,
 }
 
+impl Block {
+    /// The first register of the pair that a return takes its address from.
+    #[must_use]
+    pub fn returns_to(&self) -> Option<u8> {
+        (self.exit == Exit::Return).then_some(self.link)
+    }
+}
+
 /// Numbers of the blocks that follow a block, the taken branch first; those of a table rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Successors<'f> {

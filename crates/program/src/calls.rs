@@ -2,6 +2,9 @@
 
 use crate::place::Place;
 
+/// First register of the pair in which LLVM's functions find the address that they return to.
+pub const LINK: u8 = 30;
+
 /// Who is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Callee {
@@ -30,6 +33,13 @@ pub struct CallSite {
 }
 
 impl CallSite {
+    /// Whether it is a call with the link register of LLVM's functions, s[30:31]. Hand-written code mostly takes others; a
+    /// jump may be a chain of shaders, whose arguments are in any vector register.
+    #[must_use]
+    pub const fn has_usual_link(&self) -> bool {
+        matches!(self.link, Some(LINK))
+    }
+
     /// Whether it is a jump into another function rather than a call.
     #[must_use]
     pub const fn is_tail(&self) -> bool {

@@ -147,7 +147,7 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         let function = &self.program.functions[number];
         let is_open = function.entries.iter().any(|entry| entry.open && !entry.is_kernel());
         let is_called = is_open || self.program.source.shared || self.program.callers(number).next().is_none();
-        !function.is_kernel() && is_called && holds(&Live::arguments(), reg)
+        !function.is_kernel() && is_called && holds(&Live::arguments(true), reg)
     }
 }
 

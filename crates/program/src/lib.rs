@@ -43,7 +43,7 @@ mod whole;
 
 pub use banks::BankMap;
 pub use block::{Block, Exit, Successors};
-pub use calls::{CallSite, Callee};
+pub use calls::{CallSite, Callee, LINK};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;
 pub use function::{Entry, EntryKind, Function};

@@ -121,6 +121,8 @@ impl<'s> Source<'s> {
     /// The place that the address in a field means.
     pub(crate) fn meaning(&self, section: usize, offset: u64, stated: u64) -> Option<Place> {
         match self.fields.get(&(section, offset)) {
+            // The linker left no address: it folded the code into other code, which the relocation names, or threw it away.
+            Some((_, value)) if self.is_left_out(section, stated) && *value != stated => None,
             Some((owner, value)) => {
                 let section = (*owner)?;
                 let offset = value.checked_sub(self.image.sections[section].address)?;
@@ -130,6 +132,11 @@ impl<'s> Source<'s> {
             None if self.image.kind == Kind::Linked && stated > 1 => place_of(self.image, stated),
             None => None,
         }
+    }
+
+    fn is_left_out(&self, section: usize, stated: u64) -> bool {
+        let is_debug = self.image.kind == Kind::Linked && !self.image.sections[section].is_loaded();
+        is_debug && [0, 1, u64::MAX].contains(&stated)
     }
 
     /// The number in a field that leads into another section.

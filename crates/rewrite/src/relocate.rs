@@ -367,7 +367,7 @@ impl Fields<'_> {
         // Nothing yet, or what the loader adds.
         let is_left = old == 0 || old == case.rela.addend as u64;
         let by_loader = section.is_loaded() && is_left && case.rela.kind.size == 8;
-        if thrown_away || by_loader {
+        if thrown_away || by_loader || self.is_dropped_frame(case) {
             return Ok(());
         }
         let what = format!(
@@ -375,6 +375,18 @@ impl Fields<'_> {
             section.name, case.place.offset, case.rela.kind.name
         );
         Err(refuse(case.at as u64, what))
+    }
+
+    /// The relocation of a call frame that the linker dropped, because it folded the function into another one or collected
+    /// it: lld gives it a place in the common part at the begin of `.eh_frame`, which holds no address.
+    fn is_dropped_frame(&self, case: &Case<'_>) -> bool {
+        let section = &self.world.image.sections[case.place.section];
+        let word = |at: usize| section.bytes.get(at..at + 4).map(read);
+        let (Some(size), Some(0)) = (word(0), word(4)) else { return false };
+        // The address of a personality routine would be in the common part.
+        let letters = section.bytes.get(9..).unwrap_or_default().iter().take_while(|letter| **letter != 0);
+        let is_inside = case.place.offset + u64::from(case.rela.kind.size) <= 4 + size;
+        section.name == ".eh_frame" && is_inside && !letters.into_iter().any(|letter| *letter == b'P')
     }
 
     /// Distances of 32 bits must still fit.

@@ -57,6 +57,9 @@ fn the_corpus_goes_through_without_refusals_and_llvm_finds_nothing() {
 /// Units with functions that are called, of which copies without symbols are taken here.
 const CALLING: [&str; 4] = ["calls", "control", "local_calls", "matrix_source_call"];
 
+/// Versions and levels of these copies.
+const STRIPPED: [(u32, char); 3] = [(22, '2'), (24, '0'), (24, '2')];
+
 #[test]
 fn copies_without_symbols_become_what_the_corpus_becomes() {
     let Some(bench) = Workbench::new("corpus without symbols") else { return };
@@ -67,8 +70,8 @@ fn copies_without_symbols_become_what_the_corpus_becomes() {
     let mut sum = Tally::default();
     for one in units().iter().filter(|one| CALLING.contains(&&*one.name)) {
         let forms = [Form::Relocatable, Form::Relocations, Form::Linked];
-        for version in [22, 24].into_iter().filter(|version| bench.versions.contains(version)) {
-            sum.merge(stripped(&bench, one, Setting { version, level: '2', debug: false }, &forms));
+        for (version, level) in STRIPPED.into_iter().filter(|(version, _)| bench.versions.contains(version)) {
+            sum.merge(stripped(&bench, one, Setting { version, level, debug: false }, &forms));
         }
     }
     say(&format!("corpus without symbols: {}", sum.line()));

@@ -136,10 +136,13 @@ impl Common {
     }
 }
 
+/// What the row of an entry as a whole says.
+const WHOLE: &str = "a function";
+
 /// Goes through the instructions of an entry.
 fn instructions(reader: &mut Reader<'_>, step: u64, start: u64, end: u64, all: &mut Vec<Row>) -> Option<()> {
     let mut at = start;
-    all.push((start, end, "a function".to_owned()));
+    all.push((start, end, WHOLE.to_owned()));
     while reader.at < reader.bytes.len() {
         let begin = reader.at;
         let op = reader.byte()?;
@@ -231,7 +234,18 @@ fn alike(
         let moved = if end { map.behind(offset)? } else { map.begin(offset)? };
         Some(u64::from(moved) + new.sections[number].address)
     };
+    // Of a function that the linker threw away an entry may be left; all rows of it stay as they are.
+    let mut is_left = false;
     for ((start, end, says), (new_start, new_end, now)) in before.iter().zip(after) {
+        if says == WHOLE {
+            is_left = old.section_at(*start).is_none_or(|number| !maps.contains_key(&number));
+        }
+        if is_left {
+            if (start, end, says) != (new_start, new_end, now) {
+                return Err(format!("the row of {start:#x}, where no code is, is another one"));
+            }
+            continue;
+        }
         // New code before an instruction belongs to what comes before it, or to the instruction.
         let starts = [place(*start, false), place(*start, true)];
         if !starts.contains(&Some(*new_start)) || says != now {

@@ -210,7 +210,13 @@ impl Machine {
     pub(super) fn operand(&self, line: &Line<'_>, name: Name) -> Vec<u32> {
         match line.inst.operand(line.isa, name) {
             Some(Value::Reg(reg)) => {
-                let reg = line.physical(name, reg);
+                let reg = match line.physical(name, reg) {
+                    // As 64 bits either half of the scratch base is the whole of it.
+                    reg if reg == Reg::special(Special::FlatScratchBaseHi, 2) => {
+                        Reg::special(Special::FlatScratchBaseLo, 2)
+                    }
+                    reg => reg,
+                };
                 (0..u16::from(reg.count))
                     .map(|dword| self.part(Reg { index: reg.index + dword, count: 1, ..reg }))
                     .collect()

@@ -8,6 +8,7 @@
 //! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
 
 use super::machine::{Machine, Side};
+use crate::callers::kernels_to;
 use crate::finding::{BANK_MODE, Finding, HAZARD, REPLACEMENT, SCRATCH};
 use crate::unit::{LiveRegisters, Unit};
 use hotswap_isa::bank::VgprBanks;
@@ -35,6 +36,10 @@ pub(super) struct Sites<'u, 'a> {
     managed: bool,
     live: LiveRegisters<'u, 'a>,
     known: HashMap<Pair, Result<RegSet, String>>,
+    /// By the name of a kernel how many vector registers it has in the rewritten file.
+    granted: HashMap<String, u32>,
+    /// For each function that was asked about the kernels that get to it.
+    kernels: HashMap<usize, Vec<u32>>,
     findings: Vec<Finding>,
 }
 
@@ -52,7 +57,8 @@ impl<'u, 'a> Sites<'u, 'a> {
     pub(super) fn new(old: &'u Unit<'a>, new: &Unit<'_>) -> Self {
         let (source, target, managed) = (old.isa(), new.isa(), schedules(old));
         let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
-        Self { old, source, target, managed, live, known, findings }
+        let (granted, kernels) = (granted(new), HashMap::new());
+        Self { old, source, target, managed, live, known, granted, kernels, findings }
     }
 
     pub(super) fn take_findings(&mut self) -> Vec<Finding> {
@@ -98,6 +104,7 @@ impl<'u, 'a> Sites<'u, 'a> {
             Err(what) => self.findings.push(Finding::at(&REPLACEMENT, self.old, at, what)),
             Ok(overwritten) => {
                 self.waits(site, old, code, banks);
+                self.is_granted(site);
                 self.dead(site, old, code, &overwritten);
             }
         }
@@ -124,7 +131,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         let matrix = code.iter().any(|inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac));
         let lanes = if matrix { Dead::InAllLanes } else { Dead::InActiveLanes };
         let (_, behind) = self.live.around(at);
-        let had = highest(self.old, at);
+        let had = self.highest(at);
         for reg in overwritten.iter() {
             let is_new = reg.file == RegFile::Vgpr && reg.index >= had;
             if !certified(reg) {
@@ -137,6 +144,35 @@ impl<'u, 'a> Sites<'u, 'a> {
                 continue;
             }
             return;
+        }
+    }
+
+    /// The kernels that get to an offset.
+    fn kernels(&mut self, at: u32) -> &[u32] {
+        let old = self.old;
+        let Some((number, _)) = old.program.function_at(at) else { return &[] };
+        self.kernels.entry(number).or_insert_with(|| kernels_to(old, number))
+    }
+
+    /// The number of vector registers that a kernel which gets to an offset had at most.
+    fn highest(&mut self, at: u32) -> u16 {
+        let old = self.old;
+        let counts = self.kernels(at).iter().map(|kernel| old.program.kernel_needs(*kernel as usize)?.vgprs);
+        let most = counts.collect::<Option<Vec<u32>>>().and_then(|counts| counts.into_iter().max());
+        most.map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
+    }
+
+    /// Every kernel that gets there has the vector registers of the scratch set.
+    fn is_granted(&mut self, site: &SiteCertificate) {
+        let vectors = site.scratch.iter().filter(|run| run.is_vector);
+        let Some(end) = vectors.map(|run| u32::from(run.first) + u32::from(run.count)).max() else { return };
+        let old = self.old;
+        for kernel in self.kernels(site.old).to_vec() {
+            let kernel = old.program.name(&old.program.functions[kernel as usize]);
+            if let Some(count) = self.granted.get(&kernel).filter(|count| **count < end) {
+                let what = format!("v{} is used, and `{kernel}` has {count} vector registers", end - 1);
+                self.findings.push(Finding::at(&SCRATCH, old, site.old, what));
+            }
         }
     }
 
@@ -160,15 +196,12 @@ fn is_vector(value: hotswap_isa::Value) -> bool {
     matches!(value, hotswap_isa::Value::Reg(reg) if reg.file == RegFile::Vgpr)
 }
 
-/// The number of vector registers that a kernel which gets to an offset had.
-fn highest(unit: &Unit<'_>, at: u32) -> u16 {
-    let Some((number, _)) = unit.program.function_at(at) else { return u16::MAX };
-    let kernels = unit.program.kernels_of(number);
-    let counts = kernels.iter().map(|kernel| unit.program.kernel_needs(*kernel as usize)?.vgprs);
-    let counts: Option<Vec<u32>> = counts.collect();
-    counts
-        .and_then(|counts| counts.into_iter().max())
-        .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
+/// How many vector registers each kernel of a file has.
+fn granted(unit: &Unit<'_>) -> HashMap<String, u32> {
+    let kernels = unit.program.functions.iter().enumerate().filter(|(_, function)| function.is_kernel());
+    kernels
+        .filter_map(|(number, function)| Some((unit.program.name(function), unit.program.kernel_needs(number)?.vgprs?)))
+        .collect()
 }
 
 fn name(reg: Reg) -> String {
@@ -314,8 +347,10 @@ fn waits(
             );
         }
         let base = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
-        let reads_base = inst.is(Flag::Salu) && base.iter().any(|one| read.touches(Reg::special(*one, 1)));
-        if reads_base && !alu {
+        let is_base = |set: &RegSet| base.iter().any(|one| set.touches(Reg::special(*one, 1)));
+        // Where the instruction itself is a scalar one that reads it, it reads what it read.
+        let is_own = old.is(Flag::Salu) && is_base(&old.read_set(isa, banks));
+        if inst.is(Flag::Salu) && is_base(&read) && !alu && !is_own {
             return Err("the base of scratch is read without a wait for what may write it (s_wait_alu 0)".to_owned());
         }
         if let Some(memory) = inst.memory() {

@@ -37,15 +37,19 @@ impl Live {
 
     /// What a function may read when it is called, by LLVM's calling convention: of scalar registers its arguments up to s15
     /// (there may be more up to s29, which takes more than sixteen of them), the way back and the stack in s30 to s34; neither
-    /// VCC, M0 nor SCC. Which vector registers are arguments is not asked: any.
+    /// VCC, M0 nor SCC. Of vector registers arguments are in v0 to v31 (`CC_AMDGPU_Func` and `CC_SI_Gfx` of
+    /// `AMDGPUCallingConv.td`); `any_vector` says that any may be one.
     #[must_use]
-    pub fn arguments() -> Self {
+    pub fn arguments(any_vector: bool) -> Self {
         let mut live = Self::EVERYTHING;
         (0..106).filter(|index| matches!(index, 16..=29 | 35..)).for_each(|index| {
             live.remove(Reg::new(RegFile::Sgpr, index, 1));
         });
         for (special, dwords) in [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)] {
             live.remove(Reg::special(special, dwords));
+        }
+        if !any_vector {
+            (32..1024).for_each(|index| live.remove(Reg::new(RegFile::Vgpr, index, 1)));
         }
         live
     }

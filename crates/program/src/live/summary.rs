@@ -52,13 +52,28 @@ impl Summary {
     }
 }
 
+/// What callees that are not known may read.
+#[derive(Debug, Clone)]
+struct Arguments {
+    /// Of those that are called as LLVM does.
+    usual: Live,
+    /// Of others.
+    any_vector: Live,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self { usual: Live::arguments(false), any_vector: Live::arguments(true) }
+    }
+}
+
 /// Summaries of all functions that are called.
 #[derive(Debug, Clone, Default)]
 pub struct Summaries {
     /// By the offset of the entry.
     entries: HashMap<u32, Summary>,
     /// What is live before a call of somebody who is not known, beside what is live behind it; everything without one.
-    arguments: Option<Box<Live>>,
+    arguments: Option<Box<Arguments>>,
     /// For each function whether that is asked in it or in one that it calls.
     trusting: Vec<bool>,
 }
@@ -71,7 +86,7 @@ impl Summaries {
     }
 
     /// The same, if callees that are not known keep LLVM's calling convention: of scalar registers they read their arguments
-    /// alone.
+    /// alone, and so of vector registers where the call has the link register of LLVM's functions.
     #[must_use]
     pub fn by_convention(program: &Program<'_>, banks: &BankMap) -> Self {
         let mut trusting = vec![false; program.functions.len()];
@@ -84,7 +99,7 @@ impl Summaries {
             let any = group.iter().flat_map(calls).any(trusts);
             group.iter().for_each(|member| trusting[*member as usize] = any);
         }
-        Self { trusting, arguments: Some(Box::new(Live::arguments())), ..Self::default() }.filled(program, banks)
+        Self { trusting, arguments: Some(Box::default()), ..Self::default() }.filled(program, banks)
     }
 
     /// Whether what is live in a function is known only if callees keep the convention.
@@ -94,9 +109,9 @@ impl Summaries {
     }
 
     /// What is live before a call of somebody who is not known, with so much live behind it.
-    fn before_unknown(&self, after: &Live) -> Live {
+    fn before_unknown(&self, call: &CallSite, after: &Live) -> Live {
         let Some(arguments) = &self.arguments else { return Live::EVERYTHING };
-        let mut live = **arguments;
+        let mut live = if call.has_usual_link() { arguments.usual } else { arguments.any_vector };
         live.union_with(after);
         live
     }
@@ -114,7 +129,7 @@ impl Summaries {
         match (self.of_callee(call), call.callee) {
             (Some(known), _) => known.before(after),
             (None, Callee::Function { .. }) => Live::EVERYTHING,
-            (None, _) => self.before_unknown(after),
+            (None, _) => self.before_unknown(call, after),
         }
     }
 
