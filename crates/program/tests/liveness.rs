@@ -1,4 +1,4 @@
-//! What is live at the labels of small programs, assembled by the userland's llvm-mc; bank modes, loops, covers.
+//! Live registers at the labels of small programs, assembled by the userland's llvm-mc; bank modes, loops, covers.
 
 use hotswap_isa::bank::Role;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -6,8 +6,7 @@ use hotswap_isa::regset::RegSet;
 use hotswap_program::{BankMap, Dead, Live, Liveness, LoopNest, Program, Source, Summaries};
 use hotswap_userland::{Workbench, say};
 
-/// A program, and what is expected at its labels: registers live in any lane, and those live in active lanes if that is
-/// less.
+/// A program, and the expected registers at its labels: live in any lane, and live in active lanes if those are fewer.
 struct Case {
     name: &'static str,
     target: &'static str,
