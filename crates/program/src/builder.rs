@@ -192,7 +192,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         for offset in &source.entries {
             self.enter(*offset, EntryKind::Address, true);
         }
-        // A plain address is not followed: it may be used anywhere.
+        // An absolute address is not followed: it may be used anywhere.
         let absolute = |fixup: &&Fixup| {
             use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
             matches!(fixup.kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)

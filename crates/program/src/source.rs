@@ -34,7 +34,7 @@ pub struct Source<'a> {
     /// The file has no other section of code.
     pub alone: bool,
     /// Offsets that relocations of other loaded sections may denote otherwise than as a whole address, ascending.
-    /// Because such a distance has an unknown base, they need not be exact.
+    /// Depending on the base of such a distance they need not be exact.
     pub hints: Vec<u32>,
     /// Offsets inside of functions at which unknown transfers may enter; see [`Coverage`](crate::Coverage).
     pub entries: Vec<u32>,
