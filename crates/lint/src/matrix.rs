@@ -147,7 +147,7 @@ impl Code<'_, '_> {
         }
     }
 
-    /// Checks for a wait before the consumer, within one block: after it the writes have expired or nothing is
+    /// Checks for a wait before the consumer, within one block: beyond it the writes have expired or nothing is
     /// reported.
     fn waited(
         &self,

@@ -410,9 +410,9 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         }
     }
 
-    /// The new position of the function that began at what is now a new offset.
+    /// The new start of the function whose old code was at a new offset.
     fn stood(&self, at: u32) -> Option<u32> {
-        // The preceding position is unchanged, by the distance of the code before it.
+        // The old position follows from the code before it, whose distance is unchanged.
         self.starts
             .iter()
             .copied()
