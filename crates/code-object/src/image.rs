@@ -4,7 +4,7 @@
 //! sections and the section table are consecutive, and the bytes between them are kept. [`Layout`] puts parts of any
 //! size together again, by the rules of linkers and assemblers that the file itself shows it was made by.
 //!
-//! Invariants: parsing copies no section; parts of the old sizes give the same file byte for byte; every number of the
+//! Invariants: parsing copies no section. Parts of the old sizes give the same file byte for byte. Every number of the
 //! file is checked before it is used, and none of them causes a panic.
 //!
 //! Absent on purpose: the meaning of a section's bytes (except symbols and relocations), and changes to the number or

@@ -1,5 +1,5 @@
-//! `__oclc_ISA_version`: the constant with the number of the GPU ([`Processor::isa_version`]), which ROCm's device library
-//! defines in each unit that uses it.
+//! `__oclc_ISA_version`: the constant with the number of the GPU ([`Processor::isa_version`]), which ROCm's device
+//! library defines in each unit that uses it.
 //!
 //! Optimised code has no trace of it, because each comparison with it is folded by then. Code of -O0 loads it at run
 //! time. Clang emits it as a local symbol of 4 bytes in read-only data; units that are linked as bitcode have one each,
@@ -39,8 +39,8 @@ fn is_constant(name: &str) -> bool {
     name.strip_prefix(NAME).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
 }
 
-/// Offsets in the file of the constants to change, so that code for the processor of `object` becomes code for `target`;
-/// none where both have the same number.
+/// Offsets in the file of the constants to change, so that code for the processor of `object` becomes code for
+/// `target`; none where both have the same number.
 ///
 /// # Errors
 /// `NOT_SAFE`, with the offset: see the module.

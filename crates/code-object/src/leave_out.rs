@@ -5,7 +5,7 @@
 //! longer use are zero.
 //!
 //! Invariants, checked before the file is returned: the remaining kernels have their descriptions, descriptors, names
-//! and code; no symbol table has a name of the removed ones; every name is found through the hash tables that had it.
+//! and code. No symbol table has a name of the removed ones. Every name is found through the hash tables that had it.
 
 mod check;
 mod hashes;

@@ -5,8 +5,8 @@
 //! [`CodeMap::problems`], so that the code can be inspected nevertheless. Sections that leave the file are refused,
 //! because then the position of code is unknown.
 //!
-//! Invariants: sections are in the order of the file's table and hold their bytes; symbols are inside their section and
-//! are sorted by offset, the most informative name first; relocations are sorted by offset.
+//! Invariants: sections are in the order of the file's table and hold their bytes. Symbols are inside their section and
+//! are sorted by offset, the most informative name first. Relocations are sorted by offset.
 //!
 //! Absent on purpose: instructions, and judging whether a file would load (`CodeObject` does).
 

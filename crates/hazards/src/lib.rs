@@ -5,8 +5,8 @@
 //! and old code, and the check of a result for the result. A row names a class of producers, a class of consumers, the
 //! registers that must overlap, the instructions required between the two, the steppings, and the source of the fact.
 //!
-//! Invariants: classes are properties of the rows of `hotswap-isa` and fields of the encoding, never mnemonics; a row
-//! requires no less than LLVM 24 does; where banks are not known, registers of every bank count as touched.
+//! Invariants: classes are properties of the rows of `hotswap-isa` and fields of the encoding, never mnemonics. A row
+//! requires no less than LLVM 24 does. Where banks are not known, registers of every bank count as touched.
 //!
 //! Absent on purpose: control flow. Callers walk the paths and count; this crate judges pairs of instructions.
 

@@ -80,8 +80,8 @@ pub enum Requirement {
     VectorNops(u8),
     /// A scalar instruction, such as `s_nop`.
     ScalarInst,
-    /// An `s_wait_alu` in which these bits are 0. The hazard expires after `expires` writes of scalar registers, if that
-    /// is not 0.
+    /// An `s_wait_alu` in which these bits are 0. The hazard expires after `expires` writes of scalar registers, if
+    /// that is not 0.
     WaitAlu {
         /// Bits of the immediate.
         fields: u16,
@@ -240,9 +240,10 @@ pub const RULES: &[HazardRule] = &[
         "LLVM #214406, feature vperm-pk16-hazard",
     ),
     // A VOPD3 whose first half has 64 bits reads a wrong value for a vector source of the second half that is the last
-    // register of the wave. LLVM 24 has it for both steppings (#224741) and does not form such pairs. Decision: no family
-    // makes a VOPD3, and none gives one a vector register (flat_scratch_base gives scalar ones only); a kernel that gets
-    // more registers has a later last one, which its old code does not name. So rewriting can only take the hazard away.
+    // register of the wave. LLVM 24 has it for both steppings (#224741) and does not form such pairs. Decision: no
+    // family makes a VOPD3, and none gives one a vector register (flat_scratch_base gives scalar ones only). A kernel
+    // that gets more registers has a later last one, which its old code does not name. So rewriting can only remove the
+    // hazard.
     row(
         "vopd3-f64-last-vgpr",
         (InstClass::DualDouble, InstClass::Any),

@@ -321,8 +321,8 @@ fn stale_blocks(code: &Code<'_, '_>) -> Vec<bool> {
     stale
 }
 
-/// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or memory
-/// instruction.
+/// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or
+/// memory instruction.
 fn waits(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
     /// Bits of VA_VDST in the immediate of `s_wait_alu`.
     const VA_VDST: u64 = 0xf000;

@@ -309,7 +309,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.stretches.iter().filter_map(|stretch| stretch.draft.as_deref())
     }
 
-    /// Follows again the drafts in which an address stayed unknown because too little was known of the callees in
+    /// Follows again the drafts in which an address stayed unknown because too little was known about the callees in
     /// between.
     fn follow_calls(&mut self) {
         for _ in 0..CALL_ROUNDS {

@@ -78,7 +78,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// Whether everything is known of its control flow.
+    /// Whether everything is known about its control flow.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.problems.is_empty()

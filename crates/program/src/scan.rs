@@ -176,7 +176,7 @@ impl Draft {
         }
     }
 
-    /// Whether an unknown target of it may be found when more is known of its callees.
+    /// Whether an unknown target of it may be found when more is known about its callees.
     pub(crate) fn is_open(&self) -> bool {
         self.unknown() != 0
     }

@@ -267,7 +267,7 @@ fn bank_modes_go_through_branches_and_calls_and_are_never_guessed() {
     assert_eq!(at(&banks, "d"), [Some(0), Some(2)], "what the callee leaves");
     assert_eq!(at(&banks, "g"), [None, None], "anyone may call it");
     assert_eq!(at(&BankMap::by_convention(&program), "g"), [Some(0), Some(0)]);
-    // The operand is v258 in one bank and nothing is known of the other path's destination.
+    // The operand is v258 in one bank and nothing is known about the other path's destination.
     let live = live_at(&program, &banks, label(&program, "a")).active();
     assert!(live.contains(Reg::new(RegFile::Vgpr, 258, 1)) && !live.contains(Reg::new(RegFile::Vgpr, 2, 1)));
 }

@@ -1,8 +1,8 @@
 //! Packed sections: compressed ones (`-gz`) and compact relocations (`--crel`). The engine works on a file with plain
 //! ones, and changed sections are packed again.
 //!
-//! Invariants: a section whose content is unchanged keeps its packed bytes; a file without such sections is not
-//! copied; a header that claims more than its bytes hold is damage, found without taking the claimed memory.
+//! Invariants: a section with unchanged content keeps its packed bytes. A file without such sections is not copied. A
+//! header that claims more than its bytes hold is damage, found without allocating the claimed memory.
 
 use hotswap_code_object::image::{Form, Image, Layout, Part, Rela, Relocations, crel};
 use hotswap_report::limit::Charge;

@@ -1,7 +1,7 @@
 //! One pass over a code section: distances, and the positions of edits.
 //!
-//! Invariants: an edit is at the start of an instruction of a function; everything that holds a distance is in one of
-//! the lists; code that cannot be decoded holds no distance that could be executed.
+//! Invariants: an edit is at the start of an instruction of a function. Everything that holds a distance is in one of
+//! the lists. Code that cannot be decoded holds no distance that could be executed.
 
 use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
 use crate::edit::{Edit, Edits, Where};

@@ -13,8 +13,8 @@ fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).at(offset)
 }
 
-/// Checks that a code object is sound: header, note and descriptors agree; kernels are aligned; symbols are inside of
-/// their sections; every branch of every function targets an instruction.
+/// Checks that a code object is sound: header, note and descriptors agree, kernels are aligned, symbols are inside of
+/// their sections, and every branch of every function targets an instruction.
 ///
 /// # Errors
 /// Errors of reading, and `VERIFY_FAILED` with the offset.

@@ -4,8 +4,8 @@
 //! the next multiple of the alignment, or for the first section of a segment the address that linkers choose. Where no
 //! rule gave the old position, the distance to the preceding part is kept, and the remainder modulo the alignment.
 //!
-//! Invariants: the order of parts is unchanged; offset and address of a loaded section are congruent modulo the page
-//! size; old sizes give the old layout.
+//! Invariants: the order of parts is unchanged. Offset and address of a loaded section are congruent modulo the page
+//! size. Old sizes give the old layout.
 
 use super::{Image, Item, Part, SegmentRow};
 use crate::{Kind, malformed};

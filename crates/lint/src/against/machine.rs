@@ -6,8 +6,8 @@
 //! operations. Matrix instructions are opaque, too, by their formats, inputs and scales and not by their names: the one
 //! of depth 128 is assumed to sum like the scaled one with neutral scales (`docs/verification.md`).
 //!
-//! Invariants: the same seed gives the same state; all lanes are active, and waits change nothing (they are judged
-//! elsewhere); control flow cannot be run.
+//! Invariants: the same seed gives the same state. All lanes are active, and waits change nothing (they are judged
+//! elsewhere). Control flow cannot be run.
 
 use super::numbers;
 use hotswap_isa::bank::VgprBanks;

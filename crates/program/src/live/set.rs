@@ -141,7 +141,7 @@ impl Live {
         }
     }
 
-    /// Nothing is known of the lanes.
+    /// Nothing is known about the lanes.
     pub(super) fn before_any_change(&mut self) {
         self.before_shrinking();
         self.before_growing();

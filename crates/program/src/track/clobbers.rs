@@ -19,7 +19,7 @@ pub(crate) struct Clobbers {
     convention: Box<RegSet>,
     /// Counter of changes in what is known.
     clock: u32,
-    /// Functions that write more than was known of them before.
+    /// Functions that write more than was known about them before.
     grown: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ fn convention() -> RegSet {
 }
 
 impl Clobbers {
-    /// Nothing is known of the functions in these stretches.
+    /// Nothing is known about the functions in these stretches.
     pub(crate) fn new(stretches: &[Stretch]) -> Self {
         Self {
             spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
@@ -84,7 +84,7 @@ impl Clobbers {
         self.sets.get(number as usize).is_some_and(Option::is_some)
     }
 
-    /// The registers that a function and its callees write; `None` if nothing is known of one of them.
+    /// The registers that a function and its callees write; `None` if nothing is known about one of them.
     fn written(&self, source: &Source<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
         let named = draft.named.as_ref()?;
         let mut own = named.writes;
@@ -119,7 +119,7 @@ impl Clobbers {
         self.spans.get(index).filter(|(_, end)| offset < *end).map(|_| index as u32)
     }
 
-    /// The registers that a call may change; `None` if nothing is known of its callee yet.
+    /// The registers that a call may change; `None` if nothing is known about its callee yet.
     pub(crate) fn of_call(&self, callee: Option<u32>) -> Option<&RegSet> {
         match callee {
             None => Some(&self.convention),
