@@ -1,11 +1,11 @@
 //! Odd and damaged inputs, one file for each: the result of inserting an instruction into them.
 //!
-//! A case is a `.s` file below `inputs`. Its first lines are directives: `// mc WORDS` for the assembler, `// link
-//! WORDS` (without it the file stays relocatable), `// run COMMAND` on the file `f`, and changes of bytes: `// header
-//! OFFSET SIZE VALUE`, `// section NAME FIELD VALUE`, `// symbol NAME FIELD VALUE` in all tables, `// in SECTION OFFSET
-//! SIZE VALUE`, `// cut SIZE`. Then `s_nop` is inserted before the first instruction of `.text`, or at the offset given
-//! by `// edit OFFSET`. The refusal, or the code that LLVM reads from the result and the output of `// show COMMAND`,
-//! is in the `.txt` file beside it; `HOTSWAP_BLESS=1` writes it.
+//! A case is a `.s` file below `inputs`. Its first lines are directives: `// mc WORDS` for the assembler,
+//! `// link WORDS` (without it the file stays relocatable), `// run COMMAND` on the file `f`, and changes of bytes:
+//! `// header OFFSET SIZE VALUE`, `// section NAME FIELD VALUE`, `// symbol NAME FIELD VALUE` in all tables,
+//! `// in SECTION OFFSET SIZE VALUE`, `// cut SIZE`. Then `s_nop` is inserted before the first instruction of `.text`,
+//! or at the offset given by `// edit OFFSET`. The refusal, or the code that LLVM reads from the result and the output
+//! of `// show COMMAND`, is in the `.txt` file beside it; `HOTSWAP_BLESS=1` writes it.
 
 mod common;
 
