@@ -1,9 +1,10 @@
-//! What stands in the place of an instruction does the same: both are run on many states, and compared.
+//! The replacement of an instruction has the same effect: both are run on many states, and compared.
 //!
-//! The instruction runs as it is meant on the source, its replacement as the target runs it ([`super::machine`]). Both must
-//! leave the same in every register that the instruction writes, in LDS, and in the list of memory operations. Everything
-//! else that the replacement writes must hold what it held, or be a register of the certificate's scratch set (or M0) that is
-//! dead behind the instruction in the original, or that no kernel of the original had.
+//! The instruction runs with the semantics of the source, its replacement as the target runs it ([`super::machine`]).
+//! Both must leave the same values in every register that the instruction writes, in LDS, and in the list of memory
+//! operations. Every other register that the replacement writes must keep its value, or be a register of the
+//! certificate's scratch set (or M0) that is dead after the instruction in the original, or that no kernel of the
+//! original had.
 //!
 //! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
 
@@ -19,13 +20,13 @@ use hotswap_program::Dead;
 use hotswap_report::SiteCertificate;
 use std::collections::HashMap;
 
-/// States on which a replacement is run: few where its instructions only move data. Of those that compute, the first have
-/// each number of eight bits in every byte of the sources.
+/// Number of states on which a replacement is run: few where its instructions only move data. Of those that compute,
+/// the first have each number of eight bits in every byte of the sources.
 const STATES: u32 = 64;
 const COMPUTING_STATES: u32 = BYTES + 1024;
 const BYTES: u32 = 256;
 
-/// Words of an instruction, its bank mode, and the bytes that stand in its place.
+/// Words of an instruction, its bank mode, and the bytes that replace it.
 type Pair = ([u32; 5], VgprBanks, Vec<u8>);
 
 /// See the module.
@@ -69,7 +70,7 @@ impl<'u, 'a> Sites<'u, 'a> {
     pub(super) fn check(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst]) {
         let at = site.old;
         let Some(banks) = self.old.banks.before(&self.old.program, at) else {
-            // No path leads here; what stands here is never executed, and is checked in the mode of entries.
+            // No path reaches this; the code here is never executed, and is checked in the mode of entries.
             self.at(site, old, code, VgprBanks::ENTRY);
             return;
         };
@@ -110,7 +111,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         }
     }
 
-    /// What is overwritten is in the certificate and needed by nothing behind the instruction.
+    /// The overwritten registers are in the certificate and not needed after the instruction.
     fn dead(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], overwritten: &RegSet) {
         if overwritten.is_empty() {
             return;
@@ -119,7 +120,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         let named = old.read_set(self.source, VgprBanks::UNKNOWN);
         let certified = |reg: Reg| {
             let vector = reg.file == RegFile::Vgpr;
-            // What the instruction reads itself, such as a descriptor, may be changed for it.
+            // Registers that the instruction itself reads, such as a descriptor, may be changed for it.
             let own = !vector && named.touches(reg);
             (reg.file == RegFile::Special && !reg.is(Special::ExecLo) && !reg.is(Special::Mode))
                 || own
@@ -176,7 +177,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         }
     }
 
-    /// The waits that a replacement needs by itself.
+    /// The waits that the replacement itself needs.
     fn waits(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
         let scratch: RegSet = site
             .scratch
@@ -212,7 +213,8 @@ fn name(reg: Reg) -> String {
     }
 }
 
-/// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register 26.
+/// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register
+/// 26.
 pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
     const SCHED_MODE: u64 = 26;
     let sets = |inst: &Inst| {
@@ -227,7 +229,7 @@ pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
     found
 }
 
-/// Runs both; the registers that the replacement leaves otherwise than they were and the instruction does not write.
+/// Runs both; returns the registers that the replacement changes and the instruction does not write.
 fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Result<RegSet, String> {
     let own = old.written_set(sites.source, banks);
     let mut overwritten = RegSet::EMPTY;
@@ -280,7 +282,8 @@ fn every_byte(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, byt
     }
 }
 
-/// Sources at which a stochastic conversion is about to carry: the noise is what is missing to the next number, or one less.
+/// Sources at which a stochastic conversion is about to carry: the noise is the difference to the next number, or one
+/// less.
 fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
     if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed.is_multiple_of(2) {
         return;
@@ -292,7 +295,7 @@ fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32
     use hotswap_isa::bank::Role::{Source0, Source1};
     let Some((value, noise)) = source(Name::Src0, Source0).zip(source(Name::Src1, Source1)) else { return };
     let spread = seed.wrapping_mul(0x9e37_79b9);
-    // Below 2^-14, where the mantissa is shifted, from the smallest that can become something on.
+    // Below 2^-14, where the mantissa is shifted, starting with the smallest number with a non-zero result.
     let exponent = 0x6d + spread % 4;
     let mantissa = if seed % 8 == 1 { 0 } else { spread >> 9 };
     let bits = exponent << 23 | mantissa;
@@ -312,7 +315,8 @@ fn waits(
     scratch: &RegSet,
     managed: bool,
 ) -> Result<(), String> {
-    // What is read by memory instructions that may have to be issued again, what they will write, and what was waited for.
+    // Registers read by memory instructions that may be replayed, registers that outstanding ones will write, and
+    // completed waits.
     let (mut rereads, mut pending) = (RegSet::EMPTY, RegSet::EMPTY);
     let (mut waited, mut drained, mut alu) = (false, false, false);
     let mut last: Option<&Inst> = None;
@@ -375,8 +379,8 @@ fn waits(
 }
 
 /// Whether an instruction of the replacement writes, before the original would have, a register that an older memory
-/// instruction may have to read again. The original waited for its own results, unless a memory instruction makes them: that
-/// writes them in its turn.
+/// instruction may have to read again. The original waited for its own results, unless a memory instruction produces
+/// them: that one writes them in its order.
 fn overwrites_source(old: &Inst, inst: &Inst, written: &RegSet, isa: Isa) -> bool {
     if inst.memory().is_some() {
         return false;
