@@ -1,3 +1,4 @@
+// relocatable: refused
 // A function that one kernel calls directly and another one by an address that two branches choose. The first keeps all
 // vector registers over the call but v40 to v47; the second keeps these, as LLVM's calling convention lets it.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
