@@ -17,11 +17,13 @@ mod lookback;
 pub(crate) mod scaled;
 mod sequence;
 mod site;
+mod spill;
 
 pub use flow::{Block, Code, Flow, Insertion};
 pub use lookback::{Writers, alignment, last_writer};
 pub use sequence::Sequence;
 pub use site::{Answer, Refusal, Replacement, Scheduling, Site, Surroundings};
+pub use spill::{SPILL_LIMIT, SpillSlot, with_spills};
 
 pub use sequence::no_operation;
 pub(crate) use sequence::{cannot_encode, wait_for_vector_results};
@@ -29,6 +31,11 @@ pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 
 use hotswap_isa::kind::Decode;
 use hotswap_isa::{Entry, Flag, Inst, Name, Piece, Slot};
+
+/// Whether an instruction is one of the matrix unit, which writes all lanes.
+fn is_matrix(inst: &Inst) -> bool {
+    inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
+}
 
 /// What a family of scope `Instruction` is.
 #[derive(Debug, Clone, Copy)]

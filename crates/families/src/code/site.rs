@@ -48,6 +48,15 @@ pub trait Surroundings {
     /// flight still writes. A register that work in flight may still read is fine.
     fn dead(&self, file: RegFile, count: u8, align: u8, excluding: &RegSet) -> Option<Reg>;
 
+    /// The same for vector registers that hold a value: the engine stores it to scratch memory before the replacement and
+    /// loads it after it. Asked where [`Surroundings::dead`] has none; `None` where nothing is ever spilled.
+    ///
+    /// # Errors
+    /// Why no register can be spilled.
+    fn spill(&self, _count: u8, _align: u8, _excluding: &RegSet) -> Option<Result<Reg, Cow<'static, str>>> {
+        None
+    }
+
     /// Whether nobody reads any of `reg` behind the site before writing it.
     fn is_dead_after(&self, reg: Reg) -> bool;
 
@@ -181,7 +190,7 @@ pub(crate) fn unknown_bank() -> Refusal {
     Refusal::new("the bank mode (s_set_vgpr_msb) at this place is not known", RECOMPILE)
 }
 
-/// Asks for free registers.
+/// Asks for free registers, and for vector registers that can be spilled where none is free.
 ///
 /// # Errors
 /// There are none.
@@ -192,13 +201,26 @@ pub(crate) fn borrow(
     align: u8,
     excluding: &RegSet,
 ) -> Result<Reg, Refusal> {
-    around.dead(file, count, align, excluding).ok_or_else(|| {
-        let name = if file == RegFile::Vgpr { "vector" } else { "scalar" };
-        let what = if count == 1 {
-            format!("no {name} register is free")
-        } else {
-            format!("no {count} neighbouring {name} registers are free")
-        };
-        Refusal::new(what, FREE_REGISTERS)
-    })
+    if let Some(reg) = around.dead(file, count, align, excluding) {
+        return Ok(reg);
+    }
+    let spilled = if file == RegFile::Vgpr { around.spill(count, align, excluding) } else { None };
+    let reason = match spilled {
+        Some(Ok(reg)) => return Ok(reg),
+        Some(Err(reason)) => Some(reason),
+        None => None,
+    };
+    Err(none_free(file, count, reason.as_deref()))
+}
+
+fn none_free(file: RegFile, count: u8, reason: Option<&str>) -> Refusal {
+    let name = if file == RegFile::Vgpr { "vector" } else { "scalar" };
+    let (mut what, subject) = match count {
+        1 => (format!("no {name} register is free"), "it"),
+        _ => (format!("no {count} neighbouring {name} registers are free"), "they"),
+    };
+    if let Some(reason) = reason {
+        what += &format!(", and {subject} cannot be spilled: {reason}");
+    }
+    Refusal::new(what, FREE_REGISTERS)
 }
