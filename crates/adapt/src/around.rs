@@ -3,17 +3,18 @@
 use crate::flight::{Flight, UnderWay};
 use crate::lives::Lives;
 use crate::modes::Modes;
-use crate::reach::{self, Room, SGPRS};
+use crate::reach::{self, Kernel, Room, SGPRS};
 use crate::sites::Line;
+use crate::spill::{self, Reason};
 use crate::unit::{Unit, entered_anywhere};
-use hotswap_families::code::{Scheduling, Surroundings, Writers};
+use hotswap_families::code::{SPILL_LIMIT, Scheduling, SpillSlot, Surroundings, Writers};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Flag, Inst};
 use hotswap_program::{Dead, Live};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 /// What the sites of one function share.
 pub(crate) struct Scene<'u, 'a> {
@@ -23,6 +24,10 @@ pub(crate) struct Scene<'u, 'a> {
     pub(crate) scheduling: Scheduling,
     /// Why MODE may be another one for 16-bit floats than matrix instructions have.
     half_mode: Option<&'u str>,
+    /// The kernels of the unit.
+    kernels: &'u [Kernel],
+    /// The offset of the first slot for registers that are spilled.
+    first_slot: OnceCell<Result<u32, Reason>>,
     lives: Lives<'u, 'a>,
     under_way: UnderWay<'u, 'a>,
     modes: Modes<'u, 'a>,
@@ -33,12 +38,23 @@ impl<'u, 'a> Scene<'u, 'a> {
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling, sites: &[u32]) -> Self {
         let lives = Lives::new(unit, number, sites.to_vec());
         let (under_way, modes) = (UnderWay::new(unit, number), Modes::new(unit, number));
-        Self { unit, number, room, scheduling, half_mode: None, lives, under_way, modes }
+        let (kernels, first_slot) = (&[][..], OnceCell::new());
+        Self { unit, number, room, scheduling, half_mode: None, kernels, first_slot, lives, under_way, modes }
     }
 
     /// The same where MODE may be another one for 16-bit floats.
     pub(crate) fn with_half_mode(self, half_mode: Option<&'u str>) -> Self {
         Self { half_mode, ..self }
+    }
+
+    /// The same with the kernels of the unit, without which nothing is spilled.
+    pub(crate) fn with_kernels(self, kernels: &'u [Kernel]) -> Self {
+        Self { kernels, ..self }
+    }
+
+    fn first_slot(&self) -> Result<u32, Reason> {
+        let kernels = || self.room.kernels.iter().filter_map(|number| self.kernels.get(*number)).collect::<Vec<_>>();
+        self.first_slot.get_or_init(|| spill::first_slot(self.unit, self.number, &kernels())).clone()
     }
 
     /// What is live before and behind an instruction.
@@ -68,13 +84,21 @@ pub(crate) struct Around<'s, 'u, 'a> {
     before: OnceCell<Line>,
     live: OnceCell<(Live, Live)>,
     flight: OnceCell<Flight>,
+    /// Registers that were borrowed although they hold a value.
+    spilled: RefCell<Vec<SpillSlot>>,
 }
 
 impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
     pub(crate) fn new(scene: &'s Scene<'u, 'a>, offset: u32, line: Line, inst: Inst) -> Self {
         let banks = scene.modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
         let (earlier, before) = (Cell::new(line), OnceCell::new());
-        Self { scene, offset, inst, banks, earlier, before, live: OnceCell::new(), flight: OnceCell::new() }
+        let (live, flight, spilled) = (OnceCell::new(), OnceCell::new(), RefCell::new(Vec::new()));
+        Self { scene, offset, inst, banks, earlier, before, live, flight, spilled }
+    }
+
+    /// The registers that were borrowed although they hold a value.
+    pub(crate) fn spilled(&self) -> Vec<SpillSlot> {
+        self.spilled.borrow().clone()
     }
 
     /// The block as far as it is known now.
@@ -118,6 +142,41 @@ impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
         found.or_else(|| self.beyond(count, align, excluding))
     }
 
+    /// Vector registers that are spilled around the site: those that the kernels have, that the site does not name, and that
+    /// nothing outstanding writes.
+    fn spill_registers(&self, count: u8, align: u8, excluding: &RegSet) -> Result<Reg, Reason> {
+        if self.scene.scheduling == Scheduling::Program {
+            return Err("the program keeps vector instructions apart itself (SCHED_MODE)".into());
+        }
+        if !self.keeps_to_its_lanes() {
+            return Err("the instruction writes lanes that EXEC disables".into());
+        }
+        if self.banks.mode().is_none() {
+            return Err("the bank mode (s_set_vgpr_msb) at this place is not known".into());
+        }
+        let mut spilled = self.spilled.borrow_mut();
+        let first = self.scene.first_slot()? + spilled.len() as u32 * spill::SLOT;
+        if first + u32::from(count) * spill::SLOT > SPILL_LIMIT {
+            return Err("the offset of a slot does not fit a scratch instruction".into());
+        }
+        let mut taken = *excluding;
+        self.flight().add_to(&mut taken);
+        taken.union_with(&self.inst.read_set(self.scene.unit.isa(), self.banks));
+        taken.union_with(&self.inst.written_set(self.scene.unit.isa(), self.banks));
+        taken.extend(spilled.iter().map(|slot| slot.reg));
+        let last = self.scene.room.there.checked_sub(u16::from(count));
+        let starts = last.into_iter().flat_map(|last| (0..=last).step_by(usize::from(align.max(1))));
+        let mut registers = starts.map(|index| Reg::new(RegFile::Vgpr, index, count));
+        let found = registers.find(|reg| !taken.touches(*reg));
+        let found =
+            found.ok_or("memory operations that are outstanding write all registers that the site does not name")?;
+        spilled.extend((0..u16::from(count)).map(|number| SpillSlot {
+            reg: Reg::new(RegFile::Vgpr, found.index + number, 1),
+            offset: first + u32::from(number) * spill::SLOT,
+        }));
+        Ok(found)
+    }
+
     /// Registers that no kernel has yet: they hold nothing.
     fn beyond(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Reg> {
         let (first, end) = self.scene.room.more;
@@ -149,6 +208,10 @@ impl Surroundings for Around<'_, '_, '_> {
             RegFile::Vgpr => self.vector(count, align, &taken),
             _ => self.live().0.free(file, count, u16::from(align), SGPRS, &taken, Dead::InAllLanes),
         }
+    }
+
+    fn spill(&self, count: u8, align: u8, excluding: &RegSet) -> Option<Result<Reg, Reason>> {
+        Some(self.spill_registers(count, align, excluding))
     }
 
     fn is_dead_after(&self, reg: Reg) -> bool {

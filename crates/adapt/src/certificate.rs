@@ -9,8 +9,9 @@ use crate::sites::Outcome;
 use crate::verify::Followed;
 use hotswap_code_object::image::Image;
 use hotswap_families::FAMILIES;
+use hotswap_families::code::SpillSlot;
 use hotswap_isa::reg::{Reg, RegFile};
-use hotswap_report::{Certificate, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate};
+use hotswap_report::{Certificate, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate, SpilledRegister};
 use hotswap_rewrite::Moved;
 use std::collections::BTreeSet;
 
@@ -28,6 +29,7 @@ struct Site {
     size: u8,
     families: u32,
     scratch: Box<[ScratchRegisters]>,
+    spilled: Box<[SpilledRegister]>,
 }
 
 impl SectionSites {
@@ -36,15 +38,23 @@ impl SectionSites {
         for outcome in outcomes {
             all.assumes.extend(outcome.assumes.iter().copied());
             let mut scratch = outcome.scratch.iter().peekable();
+            let mut spilled = outcome.spilled.iter().peekable();
             for (offset, old, families) in outcome.changes.sites() {
                 while scratch.next_if(|(at, _)| *at < offset).is_some() {}
                 let own = scratch.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, regs)| regs);
-                all.sites.push(Site { offset, size: old.len(), families, scratch: neighbours(own) });
+                while spilled.next_if(|(at, _)| *at < offset).is_some() {}
+                let slots = spilled.next_if(|(at, _)| *at == offset).map_or(&[][..], |(_, slots)| slots);
+                let (scratch, spilled) = (neighbours(own), slots.iter().map(spilled_register).collect());
+                all.sites.push(Site { offset, size: old.len(), families, scratch, spilled });
             }
         }
         all.sites.sort_by_key(|site| site.offset);
         all
     }
+}
+
+fn spilled_register(slot: &SpillSlot) -> SpilledRegister {
+    SpilledRegister { register: slot.reg.index, slot: slot.offset }
 }
 
 /// Registers as runs of neighbours.
@@ -107,6 +117,7 @@ fn of_section(section: &SectionSites, followed: &Followed, moved: &[Moved]) -> S
             new: *start..*end,
             families: u64::from(site.families),
             scratch: site.scratch.to_vec(),
+            spilled: site.spilled.to_vec(),
         });
     }
     sites.sort_by_key(|site| site.old);

@@ -4,12 +4,13 @@ use crate::MOST_REFUSALS;
 use crate::around::Scene;
 use crate::certificate::{SectionMap, SectionSites, certificate};
 use crate::grant::{self, Grant};
-use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
+use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount, SpillCount};
 use crate::prepared::{Code, Label, Prepared};
 use crate::reach::{self, Kernel};
 use crate::refusal::Refused;
 use crate::scan::{Suspects, suspects};
 use crate::sites::{self, Outcome, Places, Task};
+use crate::spill::{PrivateSegments, private_segments};
 use crate::unit::Unit;
 use crate::unnamed;
 use crate::verify;
@@ -171,14 +172,14 @@ fn planned<'a>(
         image.sections.iter().enumerate().filter(|(_, section)| section.is_code() && !section.bytes.is_empty());
     let numbers: Vec<usize> =
         sections.filter(|(_, section)| found.contains_key(&section.offset)).map(|(number, _)| number).collect();
-    let mut work = Vec::new();
+    let (mut work, segments) = (Vec::new(), private_segments(object));
     let places = |number: usize, _: &Source<'_>| {
         found.get(&image.sections[number].offset).map_or_else(Vec::new, Suspects::places)
     };
     for unit in Unit::read(Unit::sources(object).map_err(one)?, image, &numbers, places) {
         let Some(mut suspects) = found.remove(&image.sections[unit.number].offset) else { continue };
         unnamed::complete(&unit, task.rewriter, &mut suspects);
-        let kernels = reach::kernels(&unit, object.target_id().processor);
+        let kernels = reach::kernels(&unit, object.target_id().processor, &segments);
         let outcomes = run(&unit, &suspects, &kernels, task, |outcome| outcome);
         let mut unclaimed = unnamed::refusals(&unit, task.rewriter);
         // Once is enough.
@@ -221,6 +222,9 @@ fn written(
 fn recorded(work: &[Work<'_>], processor: &Processor, record: &mut ObjectRecord) -> BTreeMap<String, Grant> {
     let mut changed = BTreeMap::new();
     work.iter().for_each(|one| one.record(processor, record, &mut changed));
+    for function in &record.functions {
+        record.spilled.add(function.spilled);
+    }
     count_families(work, record);
     changed
 }
@@ -344,7 +348,8 @@ fn again(
             let place = place.or(outcome.refused.first().map(|refused| refused.offset));
             place.map(|offset| (outcome.number, offset))
         };
-        let kernels = reach::kernels(unit, processor);
+        // Nothing is left to spill for.
+        let kernels = reach::kernels(unit, processor, &PrivateSegments::new());
         let what = "a second run would change or refuse the result";
         if let Some((number, offset)) = run(unit, suspects, &kernels, task, left).into_iter().flatten().next() {
             let mut error = Diagnostic::error(codes::VERIFY_FAILED, what);
@@ -450,7 +455,7 @@ impl Work<'_> {
         let grants = grant::grants(&self.kernels, &outcomes);
         for (kernel, grant) in self.kernels.iter().zip(&grants) {
             let had = kernel.needs.sgprs.unwrap_or(0);
-            if grant.vgprs > kernel.granted || u32::from(grant.sgprs) > had {
+            if grant.vgprs > kernel.granted || u32::from(grant.sgprs) > had || grant.private_segment.is_some() {
                 changed.insert(kernel.name.clone(), grant.clone());
             }
         }
@@ -495,6 +500,9 @@ impl Work<'_> {
         record.sites = outcome.counts.iter().map(site).collect();
         record.grown = outcome.changes.grown();
         record.cycles = outcome.cycles;
+        let registers = |(_, slots): &(u32, Vec<_>)| slots.len() as u64;
+        let sites = outcome.spilled.len() as u64;
+        record.spilled = SpillCount { sites, registers: outcome.spilled.iter().map(registers).sum() };
         record.assumes = outcome.assumes.iter().map(|what| (*what).to_owned()).collect();
         record
     }

@@ -5,8 +5,9 @@
 use crate::order::{Change, KernelRecord};
 use crate::reach::Kernel;
 use crate::sites::Outcome;
+use crate::spill::{ALIGNMENT, SLOT};
 use hotswap_code_object::image::{Image, Part};
-use hotswap_code_object::kernel_descriptor::{KernelDescriptor, VGPRS};
+use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH, VGPRS};
 use hotswap_code_object::{CodeObject, KernelNumber, with_numbers};
 use hotswap_program::{KernelNeeds, occupancy};
 use hotswap_report::{Diagnostic, codes};
@@ -26,6 +27,8 @@ pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
 pub(crate) struct Grant {
     pub(crate) vgprs: u16,
     pub(crate) sgprs: u16,
+    /// Bytes of its private segment if registers are spilled in what it reaches.
+    pub(crate) private_segment: Option<u32>,
 }
 
 /// What the kernels of a unit need for what was put into the functions that they get to.
@@ -36,14 +39,22 @@ pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
             let grant = &mut grants[*number];
             grant.vgprs = grant.vgprs.max(outcome.vgprs);
             grant.sgprs = grant.sgprs.max(outcome.sgprs);
+            grant.private_segment = grant.private_segment.max(private_segment(outcome));
         }
     }
     for (grant, kernel) in grants.iter_mut().zip(kernels) {
         let sgprs = if grant.sgprs > 0 { grant.sgprs + VCC } else { 0 };
         let had = u16::try_from(kernel.needs.sgprs.unwrap_or(0)).unwrap_or(0);
-        *grant = Grant { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had) };
+        *grant = Grant { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had), ..*grant };
     }
     grants
+}
+
+/// The bytes of private segment that the slots of a function need.
+fn private_segment(outcome: &Outcome) -> Option<u32> {
+    let slots = outcome.spilled.iter().flat_map(|(_, slots)| slots);
+    let end = slots.map(|slot| slot.offset + SLOT).max()?;
+    Some(end.next_multiple_of(ALIGNMENT))
 }
 
 /// What the record says of a kernel.
@@ -56,7 +67,9 @@ pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> K
     };
     let known = kernel.needs.vgprs.is_some() && kernel.needs.sgprs.is_some();
     let waves = waves(vgprs.before, sgprs.before).zip(waves(vgprs.after, sgprs.after)).filter(|_| known);
-    KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }) }
+    let had = kernel.private_segment.unwrap_or(0);
+    let private_segment = grant.private_segment.map(|after| Change { before: had, after });
+    KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }), private_segment }
 }
 
 /// The file, and sections with the new counts in them: the file is copied only where a descriptor lies among code.
@@ -79,12 +92,14 @@ pub(crate) fn write<'a>(
         let missing =
             || defect(format!("the descriptor of `{}` has no room for {} registers", kernel.name, grant.vgprs));
         describe(bytes.ok_or_else(missing)?, processor, grant).ok_or_else(missing)?;
-        let count = |key: &'static str, old: Option<u64>, new: u16| {
+        let count = |key: &'static str, old: Option<u64>, new: u32| {
             let number = KernelNumber { symbol: kernel.symbol, key, value: u64::from(new) };
             Some(number).filter(|_| old.is_some_and(|old| old < u64::from(new)))
         };
-        numbers.extend(count(".vgpr_count", kernel.vgpr_count, grant.vgprs));
-        numbers.extend(count(".sgpr_count", kernel.sgpr_count, grant.sgprs));
+        numbers.extend(count(".vgpr_count", kernel.vgpr_count, u32::from(grant.vgprs)));
+        numbers.extend(count(".sgpr_count", kernel.sgpr_count, u32::from(grant.sgprs)));
+        let private_segment = grant.private_segment.unwrap_or(0);
+        numbers.extend(count(".private_segment_fixed_size", kernel.scratch, private_segment));
     }
     notes(image, &numbers, &mut sections)?;
     Ok((data, sections))
@@ -112,6 +127,10 @@ fn place<'d>(
 }
 
 fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &Grant) -> Option<()> {
+    if let Some(bytes) = grant.private_segment {
+        descriptor.set(SCRATCH, u64::from(bytes))?;
+        descriptor.set(ENABLE_SCRATCH, 1)?;
+    }
     let limits = processor.limits.vgprs(descriptor.lanes())?;
     if descriptor.vector_registers()? >= u32::from(grant.vgprs) {
         return Some(());

@@ -29,11 +29,12 @@ mod reach;
 mod refusal;
 mod scan;
 mod sites;
+mod spill;
 mod unit;
 mod unnamed;
 mod verify;
 
-pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount};
+pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount, SpillCount};
 pub use prepared::Prepared;
 
 use hotswap_code_object::CodeObject;

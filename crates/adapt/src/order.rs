@@ -40,6 +40,9 @@ pub struct ObjectRecord {
     /// registers.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unclaimed: u64,
+    /// Vector registers that were spilled because none was free.
+    #[serde(default, skip_serializing_if = "SpillCount::is_zero")]
+    pub spilled: SpillCount,
     /// Functions with sites, and kernels whose registers changed; by section and offset.
     pub functions: Vec<FunctionRecord>,
 }
@@ -66,10 +69,34 @@ pub struct FunctionRecord {
     /// Bytes of instructions that came to it, padding not counted.
     pub grown: i64,
     /// Clock cycles that one pass over every changed place costs more, by a rough model: issue of each instruction, nothing
-    /// for waits that find nothing to wait for. A loop is counted once.
+    /// for waits that find nothing to wait for, and the latency of a load from scratch where registers are spilled. A loop is
+    /// counted once.
     pub cycles: u64,
+    /// Vector registers that were spilled because none was free.
+    #[serde(default, skip_serializing_if = "SpillCount::is_zero")]
+    pub spilled: SpillCount,
     /// What is taken for granted about the hardware that no public source states, each once.
     pub assumes: Vec<String>,
+}
+
+/// Places at which registers are stored to scratch memory before new code and loaded after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpillCount {
+    /// How many places.
+    pub sites: u64,
+    /// Registers, summed over these.
+    pub registers: u64,
+}
+
+impl SpillCount {
+    fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.sites += other.sites;
+        self.registers += other.registers;
+    }
 }
 
 /// Places of one family in a function with the same outcome.
@@ -92,6 +119,9 @@ pub struct KernelRecord {
     pub sgprs: Change,
     /// Waves on one SIMD; `None` where the metadata does not say enough.
     pub waves: Option<Change>,
+    /// Bytes of the private segment of a work-item, where registers are spilled in what the kernel reaches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_segment: Option<Change>,
 }
 
 /// A number before and after.

@@ -12,6 +12,7 @@
 //! back in s[30:31]; of other functions only registers that they name themselves are certain to be there.
 
 use crate::callers::caller_saved_vectors;
+use crate::spill::{PrivateSegment, PrivateSegments};
 use crate::unit::Unit;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_program::{CallSite, Callee, Exit, Function, KernelNeeds, LINK, Problem, Reason, occupancy};
@@ -38,6 +39,7 @@ pub(crate) struct Kernel {
     /// Vector registers: what its metadata counts, and up to what that may be raised.
     pub(crate) granted: u16,
     pub(crate) ceiling: u16,
+    pub(crate) private_segment: PrivateSegment,
 }
 
 /// What a function may use.
@@ -54,13 +56,15 @@ pub(crate) struct Room {
 }
 
 /// The kernels of a unit, by function.
-pub(crate) fn kernels(unit: &Unit<'_>, processor: &Processor) -> Vec<Kernel> {
+pub(crate) fn kernels(unit: &Unit<'_>, processor: &Processor, segments: &PrivateSegments) -> Vec<Kernel> {
     let functions = unit.program.functions.iter().enumerate();
     let kernel = |number: usize| {
         let needs = unit.program.kernel_needs(number)?;
         let granted = needs.vgprs.map_or(0, |count| u16::try_from(count).unwrap_or(u16::MAX));
         let name = unit.program.name(&unit.program.functions[number]);
-        Some(Kernel { function: number as u32, name, needs, granted, ceiling: ceiling(processor, &needs, granted) })
+        let (function, ceiling) = (number as u32, ceiling(processor, &needs, granted));
+        let private_segment = segments.get(&name).copied().unwrap_or(Err("nothing states its private segment"));
+        Some(Kernel { function, name, needs, granted, ceiling, private_segment })
     };
     let numbers: Vec<usize> =
         functions.filter(|(_, function)| function.is_kernel()).map(|(number, _)| number).collect();

@@ -8,7 +8,9 @@ use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
 use crate::unit::{Unit, entered_anywhere};
 use crate::verify::Plain;
-use hotswap_families::code::{Answer, Replacement, Scheduling, Site, Writers, no_operation};
+use hotswap_families::code::{
+    Answer, Refusal, Replacement, Scheduling, Site, SpillSlot, Writers, no_operation, with_spills,
+};
 use hotswap_families::{Family, Rewriter};
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa};
@@ -55,6 +57,8 @@ pub(crate) struct Outcome {
     pub(crate) sgprs: u16,
     /// Registers used at each place, for the check of the result.
     pub(crate) scratch: Vec<(u32, Vec<Reg>)>,
+    /// Those of them that are spilled around the replacement, with their slots.
+    pub(crate) spilled: Vec<(u32, Vec<SpillSlot>)>,
     pub(crate) room: Room,
     pub(crate) refused: Vec<Refused>,
 }
@@ -90,6 +94,7 @@ pub(crate) fn function(
     let room = crate::reach::room(unit, kernels, number);
     let scene =
         Scene::new(unit, number, room.clone(), task.scheduling, sites).with_half_mode(task.half_mode.as_deref());
+    let scene = scene.with_kernels(kernels);
     let mut outcome = Outcome { number, room, ..Outcome::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
     if let Some((at, reason)) = body::unreadable(unit, number) {
@@ -193,7 +198,8 @@ fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, ou
     let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
     let around = Around::new(scene, offset, std::mem::take(line), inst);
     let question = Site { source: unit.isa(), target: task.target, inst: &inst };
-    let answer = task.rewriter.rewrite(&question, &around);
+    let mut answer = task.rewriter.rewrite(&question, &around);
+    let spilled = spilled(&mut answer, &question, &around);
     *line = around.into_line();
     match answer {
         Ok(None) | Ok(Some((_, Answer::NotMine))) => {}
@@ -208,13 +214,36 @@ fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, ou
             if unit.trusts_convention(number, block) || scene.trusts_convention() {
                 assume(outcome, CONVENTION);
             }
+            outcome.cycles += if spilled.is_empty() { 0 } else { RELOAD };
             replaced(outcome, offset, inst, family, new);
+            if !spilled.is_empty() {
+                outcome.spilled.push((offset, spilled));
+            }
         }
         Err((family, refusal)) => {
             let refused = Refused::new(offset, Some(&inst), family.name, &refusal);
             outcome.refused.push(refused.with(entered_anywhere(function)));
         }
     }
+}
+
+/// What a family answered about an instruction, or its refusal.
+type Answered = Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)>;
+
+/// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
+fn spilled(answer: &mut Answered, site: &Site<'_>, around: &Around<'_, '_, '_>) -> Vec<SpillSlot> {
+    let Ok(Some((family, Answer::Replace(new)))) = answer else { return Vec::new() };
+    let mut slots = around.spilled();
+    slots.retain(|slot| new.scratch.contains(&slot.reg));
+    if slots.is_empty() {
+        return slots;
+    }
+    let family = *family;
+    *answer = match with_spills(site, around, new.clone(), &slots) {
+        Ok(new) => Ok(Some((family, Answer::Replace(new)))),
+        Err(refusal) => Err((family, refusal)),
+    };
+    slots
 }
 
 fn assume(outcome: &mut Outcome, what: &'static str) {
@@ -249,6 +278,9 @@ fn replaced(outcome: &mut Outcome, offset: u32, inst: Inst, family: &Family, new
     }
     outcome.changes.replace(offset, inst, &new.code, family_bit(family.name));
 }
+
+/// Cycles until a load from scratch that is waited for at once has its value, roughly.
+const RELOAD: u64 = 120;
 
 /// Cycles in which an instruction keeps its wave from issuing the next one, roughly.
 fn cycles(inst: &Inst) -> u64 {

@@ -30,13 +30,20 @@ fn summary(record: &ObjectRecord) -> String {
     for function in &record.functions {
         let _ = write!(text, "// {}: {:+} bytes, {} cycles", function.name, function.grown, function.cycles);
         if let Some(kernel) = &function.kernel {
-            for (name, change) in
-                [("vgprs", Some(kernel.vgprs)), ("sgprs", Some(kernel.sgprs)), ("waves", kernel.waves)]
-            {
+            for (name, change) in [
+                ("vgprs", Some(kernel.vgprs)),
+                ("sgprs", Some(kernel.sgprs)),
+                ("waves", kernel.waves),
+                ("private segment", kernel.private_segment),
+            ] {
                 if let Some(change) = change.filter(|change| change.before != change.after) {
                     let _ = write!(text, ", {name} {} -> {}", change.before, change.after);
                 }
             }
+        }
+        if function.spilled.sites > 0 {
+            let _ =
+                write!(text, ", {} registers spilled at {} sites", function.spilled.registers, function.spilled.sites);
         }
         text.push('\n');
         for site in &function.sites {

@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::Range;
 
 /// Version of the encoding.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The changes to the code of a code object, by offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +54,17 @@ pub struct SiteCertificate {
     pub families: u64,
     /// Registers that are used beyond those of the instruction.
     pub scratch: Vec<ScratchRegisters>,
+    /// Those of them that hold a value: it is stored to scratch memory before the replacement and loaded after it.
+    pub spilled: Vec<SpilledRegister>,
+}
+
+/// A vector register that is spilled around a replacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SpilledRegister {
+    /// Its number, counted through all banks.
+    pub register: u16,
+    /// Offset of its dword in the private segment of a work-item, bytes.
+    pub slot: u32,
 }
 
 /// Neighbouring registers.
@@ -145,6 +156,11 @@ impl SectionCertificate {
                 out.number(u64::from(reg.first) << 1 | u64::from(reg.is_vector));
                 out.number(u64::from(reg.count));
             }
+            out.number(site.spilled.len() as u64);
+            for spilled in &site.spilled {
+                out.number(u64::from(spilled.register));
+                out.number(u64::from(spilled.slot));
+            }
             (old, new) = (site.old, site.new.end);
         }
         out.number(self.runs.len() as u64);
@@ -182,15 +198,16 @@ impl SiteCertificate {
         let families = reader.number()?;
         let scratch = reader.list(|reader| {
             let first = reader.small()?;
-            let number = |reader: &Reader<'_>, value: u32| {
-                u16::try_from(value).map_err(|_| CertificateError { offset: reader.at })
-            };
             let is_vector = first & 1 != 0;
-            let first = number(reader, first >> 1)?;
+            let first = reader.register(first >> 1)?;
             let count = reader.small()?;
-            Ok(ScratchRegisters { is_vector, first, count: number(reader, count)? })
+            Ok(ScratchRegisters { is_vector, first, count: reader.register(count)? })
         })?;
-        Ok(Self { old, old_size, new: start..end, families, scratch })
+        let spilled = reader.list(|reader| {
+            let register = reader.small()?;
+            Ok(SpilledRegister { register: reader.register(register)?, slot: reader.small()? })
+        })?;
+        Ok(Self { old, old_size, new: start..end, families, scratch, spilled })
     }
 }
 
@@ -256,6 +273,11 @@ impl Reader<'_> {
         u32::try_from(value).map_err(|_| self.error())
     }
 
+    /// A number of a register, or of registers.
+    fn register(&self, value: u32) -> Result<u16, CertificateError> {
+        u16::try_from(value).map_err(|_| self.error())
+    }
+
     fn sum(&mut self, from: u32) -> Result<u32, CertificateError> {
         let value = self.small()?;
         from.checked_add(value).ok_or_else(|| self.error())
@@ -297,8 +319,15 @@ mod tests {
 
     fn example() -> Certificate {
         let scratch = vec![ScratchRegisters { is_vector: true, first: 900, count: 8 }];
-        let site =
-            |old, new: Range<u32>| SiteCertificate { old, old_size: 8, new, families: 5, scratch: scratch.clone() };
+        let spilled = vec![SpilledRegister { register: 901, slot: 0x1_0040 }];
+        let site = |old, new: Range<u32>| SiteCertificate {
+            old,
+            old_size: 8,
+            new,
+            families: 5,
+            scratch: scratch.clone(),
+            spilled: spilled.clone(),
+        };
         let section = SectionCertificate {
             number: 7,
             old_size: 0x1000,

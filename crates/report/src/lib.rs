@@ -15,7 +15,9 @@ mod diagnostic;
 pub mod limit;
 mod record;
 
-pub use certificate::{Certificate, CertificateError, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate};
+pub use certificate::{
+    Certificate, CertificateError, MapRun, ScratchRegisters, SectionCertificate, SiteCertificate, SpilledRegister,
+};
 pub use codes::Code;
 pub use diagnostic::{Diagnostic, Place, Severity};
 pub use record::{EntryRecord, FamilyCount, Record, Route, SourceText};

@@ -94,10 +94,14 @@ fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> Re
     for (offset, place) in places(pair, followed, function.start..function.end) {
         // Where the mode is not known, an instruction reads every bank and writes none.
         let mut banks = modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
-        let mut known = place.old.read_set(isa, banks);
+        let (start, mut known) = (banks, place.old.read_set(isa, banks));
         for inst in place.code {
             let mut read = inst.read_set(pair.target, banks);
             read.subtract(&known);
+            // A store that spills a register brings nothing into what new code computes.
+            if inst.mnemonic() == "scratch_store_b32" {
+                read = read.iter().filter(|reg| !is_reloaded(place.code, *reg, start, pair.target)).collect();
+            }
             all.union_with(&read);
             known.union_with(&inst.overwritten_in_active_lanes(pair.target, banks));
             banks = banks.after(inst, pair.target);
@@ -219,7 +223,7 @@ fn check(
     under_way.subtract(&old.read_set(isa, banks));
     for reg in &written {
         let holds = !granted.is_new(reg) && !behind.is_dead(reg, Dead::InActiveLanes);
-        if holds && !comes_back(code, reg, isa) {
+        if holds && !comes_back(code, reg, isa) && !is_reloaded(code, reg, banks, isa) {
             held.push(reg);
         }
         if under_way.touches(reg) && matches!(reg.file, RegFile::Vgpr | RegFile::Sgpr) {
@@ -248,7 +252,8 @@ fn dead_before(
     }
     let (_, behind) = lives.around(offset);
     let held = |reg: &Reg| !granted.is_new(*reg) && !behind.is_dead(*reg, dead);
-    let live = |reg: &Reg| held(reg) && !comes_back(place.code, *reg, isa);
+    let comes_back = |reg: Reg| comes_back(place.code, reg, isa) || is_reloaded(place.code, reg, banks, pair.target);
+    let live = |reg: &Reg| held(reg) && !comes_back(*reg);
     let what = if dead == Dead::InAllLanes { "all lanes" } else { "active lanes" };
     match written.iter().find(live) {
         Some(reg) => {
@@ -281,6 +286,48 @@ fn comes_back(code: &[Inst], reg: Reg, isa: Isa) -> bool {
     saved.is_some_and(|saved| {
         !code[saved + 1..].iter().any(|inst| inst.written_set(isa, VgprBanks::ENTRY).touches(from))
     })
+}
+
+/// Whether a vector register is stored to scratch memory before it is written, under the same EXEC, and loaded from there
+/// last, with a wait after that.
+fn is_reloaded(code: &[Inst], reg: Reg, banks: VgprBanks, isa: Isa) -> bool {
+    let (mut banks, mut slot, mut state) = (banks, None, Spill::Before);
+    for inst in code {
+        let written = inst.written_set(isa, banks);
+        let leaves_lanes = inst.is(hotswap_isa::Flag::Wmma) || inst.is(hotswap_isa::Flag::Swmmac);
+        if leaves_lanes || written.touches(Reg::special(Special::ExecLo, 1)) {
+            return false;
+        }
+        let own = spill_access(inst, isa);
+        let is_in_slot = own.is_some() && own == slot;
+        match (inst.mnemonic(), state) {
+            ("scratch_store_b32", Spill::Before) if own.is_some() && inst.read_set(isa, banks).touches(reg) => {
+                (slot, state) = (own, Spill::Stored);
+            }
+            ("scratch_store_b32", _) if is_in_slot => return false,
+            ("scratch_load_b32", Spill::Stored) if is_in_slot && written.touches(reg) => state = Spill::Loaded,
+            ("s_wait_loadcnt", Spill::Loaded) if inst.raw(Name::Simm16) == Some(0) => state = Spill::Complete,
+            _ if written.touches(reg) && !matches!(state, Spill::Stored) => return false,
+            _ => {}
+        }
+        banks = banks.after(inst, isa);
+    }
+    matches!(state, Spill::Complete)
+}
+
+/// How far a register is that is spilled.
+#[derive(Clone, Copy)]
+enum Spill {
+    Before,
+    Stored,
+    Loaded,
+    Complete,
+}
+
+/// The offset of an access to scratch memory without registers in its address.
+fn spill_access(inst: &Inst, isa: Isa) -> Option<u64> {
+    let is_absolute = [Name::Vaddr, Name::Saddr].iter().all(|name| inst.operand(isa, *name).is_none());
+    inst.raw(Name::Offset).filter(|_| is_absolute && inst.mnemonic().starts_with("scratch_"))
 }
 
 fn name(reg: Reg) -> String {
