@@ -23,7 +23,7 @@ pub(crate) fn kernels_to(unit: &Unit<'_>, function: usize) -> Vec<u32> {
 }
 
 /// Whether it, or a function that gets to it, has an entry of which not all callers are known.
-fn is_called_by_pointer(unit: &Unit<'_>, function: usize) -> bool {
+pub(crate) fn is_called_by_pointer(unit: &Unit<'_>, function: usize) -> bool {
     let open = |entry: &Entry| entry.open && !entry.is_kernel();
     let (mut seen, mut work) = (BTreeSet::from([function]), vec![function]);
     while let Some(number) = work.pop() {
@@ -33,4 +33,34 @@ fn is_called_by_pointer(unit: &Unit<'_>, function: usize) -> bool {
         work.extend(unit.program.callers(number).map(|(caller, _)| caller).filter(|caller| seen.insert(*caller)));
     }
     false
+}
+
+/// Whether the size of the stack of a kernel follows from its code: all callees are known, and no function is entered again
+/// before it returns.
+pub(crate) fn has_known_stack(unit: &Unit<'_>, kernel: usize) -> Result<(), &'static str> {
+    let program = &unit.program;
+    // Functions of which all callees have been looked at, and those on the way to the current one.
+    let (mut done, mut way) = (BTreeSet::new(), vec![(kernel as u32, 0)]);
+    while let Some((number, next)) = way.last_mut() {
+        let function = &program.functions[*number as usize];
+        if !function.is_closed() {
+            return Err("reaches code whose control flow is not known");
+        }
+        let Some(call) = function.calls.get(*next) else {
+            done.insert(*number);
+            way.pop();
+            continue;
+        };
+        *next += 1;
+        let Callee::Function { function, .. } = call.callee else {
+            return Err("reaches a call of what is not known");
+        };
+        if way.iter().any(|(number, _)| *number == function) {
+            return Err("reaches functions that call themselves");
+        }
+        if !done.contains(&function) {
+            way.push((function, 0));
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,13 @@
 //! The contents of the files except instructions: symbols, relocations, data, kernel descriptors, metadata.
 //!
 //! Permitted differences: positions of moved parts, sizes of code, the target in header and metadata, counts of
-//! registers (no fewer), the lines that a kernel prefetches.
+//! registers (no fewer), the private segments of kernels that spill registers, the lines that a kernel prefetches.
 
 use super::map::AddressMap;
+use super::spill::{self, Needs};
 use crate::finding::{FILE, Finding};
 use hotswap_code_object::image::{Formula, Image, Part, Rela, SymbolRow};
-use hotswap_code_object::kernel_descriptor::KernelDescriptor;
+use hotswap_code_object::kernel_descriptor::{ENABLE_SCRATCH, KernelDescriptor, SCRATCH};
 use hotswap_code_object::{CodeObject, Kind, certificate_note};
 use object::elf;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,16 +30,17 @@ struct Files<'f, 'a, 'b> {
     old: &'f Image<'a>,
     new: &'f Image<'b>,
     maps: &'f Maps,
+    needs: &'f Needs,
 }
 
 /// Compares both files.
 pub(super) fn check(
     (old_object, old): (&CodeObject<'_>, &Image<'_>),
     (new_object, new): (&CodeObject<'_>, &Image<'_>),
-    maps: &Maps,
+    (maps, needs): (&Maps, &Needs),
     findings: &mut Vec<Finding>,
 ) {
-    let files = Files { old, new, maps };
+    let files = Files { old, new, maps, needs };
     let mut say = |what: String| findings.push(Finding::of_file(&FILE, what));
     if let Err(what) = files.sections() {
         say(what);
@@ -48,7 +50,7 @@ pub(super) fn check(
         ("symbols", files.symbols()),
         ("relocations", files.relocations()),
         ("descriptors", files.descriptors(old_object, new_object)),
-        ("metadata", metadata(old_object, new_object)),
+        ("metadata", metadata(old_object, new_object, needs)),
         ("data", files.data(old_object)),
     ];
     checks.into_iter().filter_map(|(what, result)| Some(format!("{what}: {}", result.err()?))).for_each(&mut say);
@@ -239,11 +241,17 @@ impl<'a> Files<'_, 'a, '_> {
             let missing = || format!("that of `{}` cannot be read", kernel.name);
             let before_fields = fields(old, &before.range).ok_or_else(missing)?;
             let after_fields = fields(new, &after.range).ok_or_else(missing)?;
+            let needed = self.needs.of(spill::symbol(kernel));
             for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
                 // The position of the code is compared below; in a relocatable file a linker fills it in.
                 let entry = *name == ENTRY && self.old.kind == Kind::Linked;
                 let free = entry || *name == VGPRS || *name == PREFETCH && now >= value;
-                if value != now && !free {
+                let expected = match needed {
+                    Some(bytes) if *name == SCRATCH.name => u64::from(bytes),
+                    Some(_) if *name == ENABLE_SCRATCH.name => 1,
+                    _ => *value,
+                };
+                if expected != *now && !free {
                     return Err(format!("`{}` has {now:#x} as {name}, and had {value:#x}", kernel.name));
                 }
             }
@@ -366,8 +374,8 @@ impl<'a> Files<'_, 'a, '_> {
     }
 }
 
-/// The metadata is the same except for the target and more registers.
-fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
+/// The metadata is the same except for the target, more registers, and the private segment that spilled registers need.
+fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>, needs: &Needs) -> Result<(), String> {
     let (before, after) = (old.note(), new.note());
     if before.version != after.version || before.kernels.len() != after.kernels.len() {
         return Err("its version or the number of kernels differs".to_owned());
@@ -375,8 +383,10 @@ fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     for (was, is) in before.kernels.iter().zip(after.kernels.iter()) {
         let counts = [(was.vgpr_count, is.vgpr_count), (was.sgpr_count, is.sgpr_count)];
         let grows = counts.iter().all(|(was, is)| was.is_some() == is.is_some() && was <= is);
-        let rest = hotswap_code_object::Kernel { vgpr_count: was.vgpr_count, sgpr_count: was.sgpr_count, ..is.clone() };
-        if !grows || rest != *was {
+        let scratch = needs.of(spill::symbol(was)).map(u64::from).or(was.scratch);
+        let (vgpr_count, sgpr_count) = (was.vgpr_count, was.sgpr_count);
+        let rest = hotswap_code_object::Kernel { vgpr_count, sgpr_count, scratch: was.scratch, ..is.clone() };
+        if !grows || is.scratch != scratch || rest != *was {
             return Err(format!("`{}` is described otherwise", was.name));
         }
     }

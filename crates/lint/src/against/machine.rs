@@ -30,6 +30,9 @@ pub(super) enum Side {
 pub(super) struct Machine {
     registers: BTreeMap<(RegFile, u16), u32>,
     lds: BTreeMap<u32, u8>,
+    /// Slots of registers that the replacement spills, and the bytes that it stored to them.
+    slots: Vec<u32>,
+    spilled: BTreeMap<u32, u8>,
     /// Memory operations that are not plain accesses to LDS, in order, as one number.
     events: u64,
     banks: VgprBanks,
@@ -81,7 +84,8 @@ impl Machine {
             .enumerate()
             .fold(0, |mode, (role, bank)| mode | (bank.unwrap_or(any >> (2 * role) & 3)) << (2 * role));
         let banks = if banks.mode().is_some() { banks } else { VgprBanks::of_mode(mode) };
-        Self { registers: BTreeMap::new(), lds: BTreeMap::new(), events: 0, banks, lane: seed % 32, seed }
+        let (registers, lds, slots, spilled) = (BTreeMap::new(), BTreeMap::new(), Vec::new(), BTreeMap::new());
+        Self { registers, lds, slots, spilled, events: 0, banks, lane: seed % 32, seed }
     }
 
     pub(super) fn banks(&self) -> VgprBanks {
@@ -280,6 +284,27 @@ impl Machine {
     pub(super) fn event(&mut self, line: &Line<'_>, key: u64) -> Result<(), String> {
         self.events = mixed(self.events, key);
         self.results(line, self.events)
+    }
+
+    /// States the offsets in the private segment to which registers may be spilled.
+    pub(super) fn spills_to(&mut self, slots: &[u32]) {
+        self.slots = slots.to_vec();
+    }
+
+    /// Whether an offset in the private segment is that of a slot.
+    pub(super) fn has_slot(&self, offset: u32) -> bool {
+        self.slots.contains(&offset)
+    }
+
+    /// Stores a dword to a slot.
+    pub(super) fn spill(&mut self, offset: u32, value: u32) {
+        self.spilled.extend((offset..).zip(value.to_le_bytes()));
+    }
+
+    /// The dword of a slot; `None` if not all of it was stored.
+    pub(super) fn reload(&self, offset: u32) -> Option<u32> {
+        let bytes: Option<Vec<u8>> = (offset..offset + 4).map(|at| self.spilled.get(&at).copied()).collect();
+        Some(u32::from_le_bytes(bytes?.try_into().ok()?))
     }
 
     pub(super) fn load(&self, address: u32) -> u32 {

@@ -5,11 +5,16 @@
 
 use super::machine::{Line, Machine, Side, all, text};
 use super::numbers;
+use super::spill::absolute_access;
 use hotswap_isa::{Inst, Name, Value};
 
 /// Runs an instruction that is known here. Returns whether it is.
 pub(super) fn run(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<bool, String> {
     let name = line.inst.mnemonic();
+    let slot = absolute_access(line.inst, line.isa).filter(|(offset, _)| machine.has_slot(*offset));
+    if let Some(slot) = slot.filter(|_| side == Side::Target) {
+        return scratch(machine, line, slot).map(|()| true);
+    }
     if let Some(access) = Access::of(name) {
         return lds(machine, line, access, side).map(|()| true);
     }
@@ -269,6 +274,18 @@ fn lds(machine: &mut Machine, line: &Line<'_>, access: Access, side: Side) -> Re
         true => Ok(()),
         false => machine.write(line, Name::Vdst, &loaded),
     }
+}
+
+/// A store to the slot of a register that is spilled, or a load from it.
+fn scratch(machine: &mut Machine, line: &Line<'_>, (offset, is_load): (u32, bool)) -> Result<(), String> {
+    if is_load {
+        let value = machine.reload(offset);
+        let value = value.ok_or_else(|| format!("a load from the slot at {offset:#x} comes before a store to it"))?;
+        return machine.write(line, Name::Vdst, &[value]);
+    }
+    let value = machine.read(line, Name::Vdata);
+    machine.spill(offset, value);
+    Ok(())
 }
 
 /// A load for a cluster or of a tensor: the mask of workgroups that receive it must be 0 on the target, and is ignored

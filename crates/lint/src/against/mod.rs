@@ -5,6 +5,7 @@
 //! |---|---|
 //! | instructions outside of sites, branches, hints, padding | [`walk`] |
 //! | replacements of instructions | [`site`], [`machine`], [`meaning`] |
+//! | registers that replacements spill, and their slots | [`spill`], [`machine`] |
 //! | unchanged accesses to LDS at two addresses are aligned | [`alignment`] |
 //! | computed addresses, words with addresses | [`places`] |
 //! | symbols, relocations, data, descriptors, metadata | [`image`] |
@@ -21,6 +22,7 @@ mod meaning;
 mod numbers;
 mod places;
 mod site;
+mod spill;
 mod walk;
 
 pub(crate) use site::schedules;
@@ -71,6 +73,8 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
     if !proof.findings.is_empty() {
         return Ok(proof);
     }
+    let segments = (spill::segments(&old), spill::segments(&new));
+    let mut needs = spill::Needs::default();
     for unit in &old_units {
         let map = &maps[&unit.number];
         let Some(other) = new_units.iter().find(|other| other.number == unit.number) else {
@@ -78,7 +82,7 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
             proof.findings.push(Finding::of_file(&CERTIFICATE, what));
             continue;
         };
-        let mut walk = Walk::new(unit, other, map);
+        let mut walk = Walk::new((unit, other), map, (&segments.0, &segments.1));
         walk.run();
         let mut unaligned = Vec::new();
         let stays = |at: u32| map.site_at(at).is_none() || walk.itself.contains_key(&at);
@@ -88,9 +92,10 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
         proof.unchanged += walk.compared;
         proof.sites += map.sites.len() as u64;
         proof.findings.append(&mut walk.findings);
+        needs.append(walk.take_needs());
         proof.findings.append(&mut unaligned);
     }
-    image::check((&old, &images.0), (&new, &images.1), &maps, &mut proof.findings);
+    image::check((&old, &images.0), (&new, &images.1), (&maps, &needs), &mut proof.findings);
     frames::check((original, &images.0), (rewritten, &images.1), (&old_units, &maps), &mut proof.findings);
     if !proof.findings.is_empty() && certificate_note(rewritten).is_none() {
         let what = "the rewritten file carries no certificate, and is not the original";

@@ -9,6 +9,7 @@
 //! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
 
 use super::machine::{Machine, Side};
+use super::spill::{self, Needs, Segments};
 use crate::callers::kernels_to;
 use crate::finding::{BANK_MODE, Finding, HAZARD, REPLACEMENT, SCRATCH};
 use crate::unit::{LiveRegisters, Unit};
@@ -26,8 +27,8 @@ const STATES: u32 = 64;
 const COMPUTING_STATES: u32 = BYTES + 1024;
 const BYTES: u32 = 256;
 
-/// Words of an instruction, its bank mode, and the bytes that replace it.
-type Pair = ([u32; 5], VgprBanks, Vec<u8>);
+/// Words of an instruction, its bank mode, the bytes that replace it, and the slots of registers that it spills.
+type Pair = ([u32; 5], VgprBanks, Vec<u8>, Vec<u32>);
 
 /// See the module.
 pub(super) struct Sites<'u, 'a> {
@@ -41,6 +42,9 @@ pub(super) struct Sites<'u, 'a> {
     granted: HashMap<String, u32>,
     /// For each function that was asked about the kernels that get to it.
     kernels: HashMap<usize, Vec<u32>>,
+    /// Private segments of the kernels in both files, and the bytes that sites need of them.
+    segments: (&'u Segments, &'u Segments),
+    needs: Needs,
     findings: Vec<Finding>,
 }
 
@@ -55,11 +59,16 @@ fn is_wait(inst: &Inst) -> bool {
 }
 
 impl<'u, 'a> Sites<'u, 'a> {
-    pub(super) fn new(old: &'u Unit<'a>, new: &Unit<'_>) -> Self {
+    pub(super) fn new(old: &'u Unit<'a>, new: &Unit<'_>, segments: (&'u Segments, &'u Segments)) -> Self {
         let (source, target, managed) = (old.isa(), new.isa(), schedules(old));
         let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
         let (granted, kernels) = (granted(new), HashMap::new());
-        Self { old, source, target, managed, live, known, granted, kernels, findings }
+        let needs = Needs::default();
+        Self { old, source, target, managed, live, known, granted, kernels, segments, needs, findings }
+    }
+
+    pub(super) fn take_needs(&mut self) -> Needs {
+        std::mem::take(&mut self.needs)
     }
 
     pub(super) fn take_findings(&mut self) -> Vec<Finding> {
@@ -92,11 +101,12 @@ impl<'u, 'a> Sites<'u, 'a> {
     fn at(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
         let at = site.old;
         let bytes = code.iter().flat_map(|inst| inst.bytes()[..usize::from(inst.len())].to_vec()).collect();
-        let key = (*old.words(), banks, bytes);
+        let slots: Vec<u32> = site.spilled.iter().map(|one| one.slot).collect();
+        let key = (*old.words(), banks, bytes, slots);
         let outcome = match self.known.get(&key) {
             Some(known) => known.clone(),
             None => {
-                let made = run(self, old, code, banks);
+                let made = run(self, old, code, (banks, &key.3));
                 self.known.insert(key, made.clone());
                 made
             }
@@ -105,9 +115,19 @@ impl<'u, 'a> Sites<'u, 'a> {
             Err(what) => self.findings.push(Finding::at(&REPLACEMENT, self.old, at, what)),
             Ok(overwritten) => {
                 self.waits(site, old, code, banks);
+                self.spills(site, code, banks);
                 self.is_granted(site);
                 self.dead(site, old, code, &overwritten);
             }
+        }
+    }
+
+    /// Registers that are spilled come back in every lane, and nothing else lies in their slots.
+    fn spills(&mut self, site: &SiteCertificate, code: &[Inst], banks: VgprBanks) {
+        let replacement = spill::replacement(site, code, banks, self.target);
+        let slots = replacement.and_then(|()| self.needs.site(self.old, site, self.segments));
+        if let Err(what) = slots {
+            self.findings.push(Finding::at(&SCRATCH, self.old, site.old, what));
         }
     }
 
@@ -230,7 +250,12 @@ pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
 }
 
 /// Runs both; returns the registers that the replacement changes and the instruction does not write.
-fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Result<RegSet, String> {
+fn run(
+    sites: &Sites<'_, '_>,
+    old: &Inst,
+    code: &[Inst],
+    (banks, slots): (VgprBanks, &[u32]),
+) -> Result<RegSet, String> {
     let own = old.written_set(sites.source, banks);
     let mut overwritten = RegSet::EMPTY;
     let computes = old.memory().is_none() && old.is(Flag::Valu) && !old.is(Flag::Wmma) && !old.is(Flag::Swmmac);
@@ -242,6 +267,7 @@ fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Re
         }
         let start = before.clone();
         let mut after = before.clone();
+        after.spills_to(slots);
         before.step(old, sites.source, Side::Source)?;
         let mut written = RegSet::EMPTY;
         for inst in code {
@@ -315,9 +341,9 @@ fn waits(
     scratch: &RegSet,
     managed: bool,
 ) -> Result<(), String> {
-    // Registers read by memory instructions that may be replayed, registers that outstanding ones will write, and
-    // completed waits.
-    let (mut rereads, mut pending) = (RegSet::EMPTY, RegSet::EMPTY);
+    // Registers read by memory instructions that may be replayed, registers that outstanding ones of LDS and of other
+    // memory will write, and completed waits.
+    let (mut rereads, mut pending, mut loading) = (RegSet::EMPTY, RegSet::EMPTY, RegSet::EMPTY);
     let (mut waited, mut drained, mut alu) = (false, false, false);
     let mut last: Option<&Inst> = None;
     let (mut accesses, mut borrows) = (0, false);
@@ -325,7 +351,9 @@ fn waits(
         let zero = inst.raw(Name::Simm16) == Some(0);
         match inst.mnemonic() {
             "s_wait_xcnt" if zero => (waited, rereads) = (true, RegSet::EMPTY),
-            "s_wait_dscnt" | "s_wait_loadcnt_dscnt" if zero => (drained, pending) = (true, RegSet::EMPTY),
+            "s_wait_dscnt" if zero => (drained, pending) = (true, RegSet::EMPTY),
+            "s_wait_loadcnt" if zero => loading = RegSet::EMPTY,
+            "s_wait_loadcnt_dscnt" if zero => (drained, pending, loading) = (true, RegSet::EMPTY, RegSet::EMPTY),
             "s_wait_alu" if zero => alu = true,
             _ => {}
         }
@@ -342,7 +370,7 @@ fn waits(
         if !waited && (written.intersects(scratch) || overwrites_source(old, inst, &written, isa)) {
             return Err("a register is written before memory instructions that may read it again were waited for (s_wait_xcnt 0)".to_owned());
         }
-        if read.intersects(&pending) || written.intersects(&pending) {
+        if [&pending, &loading].iter().any(|set| read.intersects(set) || written.intersects(set)) {
             return Err("a register is used while a load of the replacement writes it".to_owned());
         }
         if written.intersects(&rereads) {
@@ -358,15 +386,18 @@ fn waits(
             return Err("the base of scratch is read without a wait for what may write it (s_wait_alu 0)".to_owned());
         }
         if let Some(memory) = inst.memory() {
-            accesses += 1;
-            borrows |= read.intersects(scratch);
+            let is_lds = inst.is(Flag::Ds);
             if memory.load {
-                pending.union_with(&written);
+                (if is_lds { &mut pending } else { &mut loading }).union_with(&written);
             }
-            if !inst.is(Flag::Ds) {
-                rereads.union_with(&read);
+            match is_lds {
+                true => {
+                    accesses += 1;
+                    borrows |= read.intersects(scratch);
+                    drained = false;
+                }
+                false => rereads.extend(read.iter()),
             }
-            drained = false;
         }
         alu = false;
         last = Some(inst);

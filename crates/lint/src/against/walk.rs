@@ -7,6 +7,7 @@
 
 use super::map::AddressMap;
 use super::site::Sites;
+use super::spill::{Needs, Segments};
 use crate::finding::{CERTIFICATE, ENCODING, SCRATCH, TARGET, UNCHANGED};
 use crate::finding::{Finding, Rule};
 use crate::unit::{LiveRegisters, Unit};
@@ -41,7 +42,11 @@ pub(crate) struct Walk<'w, 'a, 'b> {
 }
 
 impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
-    pub(crate) fn new(old: &'w Unit<'a>, new: &'w Unit<'b>, map: &'w AddressMap) -> Self {
+    pub(super) fn new(
+        (old, new): (&'w Unit<'a>, &'w Unit<'b>),
+        map: &'w AddressMap,
+        segments: (&'w Segments, &'w Segments),
+    ) -> Self {
         let code = |kind: &MarkKind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function);
         let marks = old.program.source.marks.iter().filter(|mark| code(&mark.kind)).map(|mark| mark.offset);
         Self {
@@ -52,7 +57,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
             itself: BTreeMap::new(),
             literals: BTreeSet::new(),
             compared: 0,
-            sites: Sites::new(old, new),
+            sites: Sites::new(old, new, segments),
             claimed: Vec::new(),
             long: Vec::new(),
             starts: marks.chain(old.program.functions.iter().map(|function| function.start)).collect(),
@@ -62,6 +67,11 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
     /// The position of an old instruction itself.
     pub(crate) fn at(&self, old: u32) -> Option<u32> {
         self.itself.get(&old).copied().or_else(|| self.map.begin(old))
+    }
+
+    /// The private segments that the sites need.
+    pub(super) fn take_needs(&mut self) -> Needs {
+        self.sites.take_needs()
     }
 
     /// Walks the section.
