@@ -5,7 +5,8 @@ use hotswap_userland::Workbench;
 use std::fmt::Write;
 
 /// A kernel of assembly: its name, and code that begins with the label of that name and may go on with other functions
-/// behind a label `.LNAME_end`. Comments `// vgprs: N`, `// sgprs: N` and `// workgroup: N` say what it takes.
+/// behind a label `.LNAME_end`. Comments `// vgprs: N`, `// sgprs: N`, `// workgroup: N` and
+/// `// private: N` (bytes of private segment) say what it takes.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// Its symbol.
@@ -25,10 +26,13 @@ impl Kernel {
         let Self { name, code } = self;
         let end = if code.contains(&format!("\n.L{name}_end:")) { String::new() } else { format!(".L{name}_end:\n") };
         let (vgprs, sgprs) = (self.setting("vgprs", 128), self.setting("sgprs", 100));
+        let segment = self.setting("private", 0);
+        let is_enabled = u32::from(segment > 0);
         format!(
             ".text\n.globl {name}\n.p2align 8\n.type {name},@function\n{code}{end}.text\n.size {name}, .L{name}_end-{name}\n\
              .section .rodata\n.p2align 6\n.amdhsa_kernel {name}\n.amdhsa_next_free_vgpr {vgprs}\n\
-             .amdhsa_next_free_sgpr {sgprs}\n.amdhsa_inst_pref_size (.L{name}_end-{name}+127)/128\n.end_amdhsa_kernel\n"
+             .amdhsa_next_free_sgpr {sgprs}\n.amdhsa_inst_pref_size (.L{name}_end-{name}+127)/128\n.amdhsa_private_segment_fixed_size {segment}\n\
+             .amdhsa_enable_private_segment {is_enabled}\n.end_amdhsa_kernel\n"
         )
     }
 
@@ -36,8 +40,9 @@ impl Kernel {
         let Self { name, .. } = self;
         format!(
             "  - .name: {name}\n    .symbol: {name}.kd\n    .kernarg_segment_size: 0\n    .kernarg_segment_align: 4\n    \
-             .group_segment_fixed_size: 0\n    .private_segment_fixed_size: 0\n    .wavefront_size: 32\n    \
+             .group_segment_fixed_size: 0\n    .private_segment_fixed_size: {}\n    .wavefront_size: 32\n    \
              .sgpr_count: {}\n    .vgpr_count: {}\n    .max_flat_workgroup_size: {}\n",
+            self.setting("private", 0),
             self.setting("sgprs", 100) + 2,
             self.setting("vgprs", 128),
             self.setting("workgroup", 256)

@@ -7,7 +7,8 @@
 //!   ([`rules`]).
 //! - [`evaluate`]: LDS accesses before and after, run on numbers;
 //! - [`mir`] and [`neighbours`]: replacements between neighbours, as MIR for LLVM's hazard recognizer;
-//! - [`assembly`] and [`variants`]: assembly by hand, and every family in every place that is hard.
+//! - [`assembly`], [`variants`] and [`spills`]: assembly by hand, every family in every place that is hard, and where no vector
+//!   register is free.
 //!
 //! Invariants: nothing here uses our decoder, our tables or the families; what LLVM compiles for the target itself must
 //! pass every rule that LLVM keeps, else the rule is wrong; the same version makes the same corpus everywhere.
@@ -25,4 +26,5 @@ pub mod llvm;
 pub mod mir;
 pub mod neighbours;
 pub mod rules;
+pub mod spills;
 pub mod variants;

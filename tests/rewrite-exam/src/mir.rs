@@ -142,9 +142,10 @@ impl McInst {
 
 /// How many of the first operands are results, by the text.
 fn results(text: &str) -> usize {
-    const NONE: [&str; 14] = [
+    const NONE: [&str; 15] = [
         "ds_store_",
         "global_store_",
+        "scratch_store_",
         "tensor_",
         "s_wait",
         "s_nop",

@@ -15,6 +15,7 @@ use hotswap_rewrite_exam::assembly::{Kernel, assemble};
 use hotswap_rewrite_exam::compile::{self, Form, Setting};
 use hotswap_rewrite_exam::corpus::units;
 use hotswap_rewrite_exam::exam::run;
+use hotswap_rewrite_exam::spills::spills;
 use hotswap_rewrite_exam::variants::variants;
 use hotswap_userland::{Workbench, say};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,10 @@ fn rewritten(bench: &Workbench) -> Vec<Rewritten> {
     }
     for (name, kernels) in variants() {
         let [_, linked] = assemble(bench, name, &kernels);
+        objects.push(linked);
+    }
+    for kernel in spills() {
+        let [_, linked] = assemble(bench, &kernel.name, std::slice::from_ref(&kernel));
         objects.push(linked);
     }
     for unit in units().iter().filter(|unit| UNITS.contains(&&*unit.name)) {
