@@ -63,6 +63,9 @@ pub(crate) fn first_slot(unit: &Unit<'_>, number: usize, reached_from: &[&Kernel
     if !unit.program.source.linked {
         return Err("the file is not linked".into());
     }
+    if !unit.program.source.alone {
+        return Err("the file has several sections of code".into());
+    }
     if unit.is_open(number) {
         return Err("not all callers of the function are known".into());
     }

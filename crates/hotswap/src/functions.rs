@@ -26,7 +26,7 @@ pub(crate) fn table(record: &ObjectRecord, all: &str) -> String {
         let functions = if others.len() == 1 { "function" } else { "functions" };
         out += &format!("  and {} more {functions}, {grown:+} bytes; {all} tells of all\n", others.len());
     }
-    out + &fewer_waves(&record.functions) + &left(&record.functions)
+    out + &fewer_waves(&record.functions) + &spilled(&record.functions) + &left(&record.functions)
 }
 
 /// The functions that grew most, and the others; each in the order of the code.
@@ -55,6 +55,33 @@ fn fewer_waves(functions: &[FunctionRecord]) -> String {
         format!("  fewer waves: {}: {after} on a SIMD, {before} before\n", named(names))
     };
     alike.iter().map(line).collect()
+}
+
+/// Registers that were spilled because none was free, and the private segments of the kernels that reach them; what is alike
+/// in one line.
+fn spilled(functions: &[FunctionRecord]) -> String {
+    let mut counts: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
+    let mut segments: BTreeMap<(u32, u32), Vec<&str>> = BTreeMap::new();
+    for function in functions {
+        if function.spilled.sites > 0 {
+            let count = (function.spilled.sites, function.spilled.registers);
+            counts.entry(count).or_default().push(&function.name);
+        }
+        let segment = function.kernel.as_ref().and_then(|kernel| kernel.private_segment);
+        if let Some(Change { before, after }) = segment {
+            segments.entry((before, after)).or_default().push(&function.name);
+        }
+    }
+    let mut text = String::new();
+    for ((sites, registers), names) in &counts {
+        let registers = format!("{registers} {}", if *registers == 1 { "register" } else { "registers" });
+        let places = format!("{sites} {}", if *sites == 1 { "place" } else { "places" });
+        text += &format!("  spilled: {}: {registers} at {places}\n", named(names));
+    }
+    for ((before, after), names) in &segments {
+        text += &format!("  more scratch: {}: {after} bytes of private segment, {before} before\n", named(names));
+    }
+    text
 }
 
 /// Places that stay as they are; those of one family for one reason in one line.
@@ -112,7 +139,7 @@ fn change(change: Change) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hotswap_adapt::SiteCount;
+    use hotswap_adapt::{SiteCount, SpillCount};
 
     fn function(number: usize) -> FunctionRecord {
         let site = |left: Option<&str>| SiteCount { family: "f".into(), left: left.map(str::to_owned), count: 2 };
@@ -141,6 +168,20 @@ mod tests {
                 "  left as it is: k0, k1, k2 and 97 more: f 200: why",
             ]
         );
+    }
+
+    #[test]
+    fn spilled_registers_are_told_with_their_cost() {
+        let mut functions = [1, 3, 5].map(function);
+        for one in &mut functions[..2] {
+            one.spilled = SpillCount { sites: 1, registers: 2 };
+            let private_segment = Some(Change { before: 0, after: 16 });
+            one.kernel = Some(KernelRecord { private_segment, ..KernelRecord::default() });
+        }
+        let record = ObjectRecord { functions: functions.into(), ..ObjectRecord::default() };
+        let text = table(&record, "--report json");
+        let expected = "  spilled: k1, k3: 2 registers at 1 place\n  more scratch: k1, k3: 16 bytes of private segment, 0 before\n";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -157,8 +157,13 @@ impl Needs {
         let ends = site.spilled.iter().map(|one| one.slot.checked_add(SLOT).unwrap_or(u32::MAX));
         let Some((lowest, end)) = site.spilled.iter().map(|one| one.slot).min().zip(ends.max()) else { return Ok(()) };
         let program = &old.program;
-        let Some((number, _)) = program.function_at(site.old).filter(|_| program.source.linked) else {
-            return Err("registers are spilled in a file that is not linked, or outside of a function".to_owned());
+        if !program.source.linked || !program.source.alone {
+            return Err(
+                "registers are spilled in a file that is not linked, or has several sections of code".to_owned()
+            );
+        }
+        let Some((number, _)) = program.function_at(site.old) else {
+            return Err("registers are spilled outside of a function".to_owned());
         };
         let kernels = kernels_to(old, number);
         if is_called_by_pointer(old, number) || kernels.is_empty() {
