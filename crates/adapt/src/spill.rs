@@ -25,7 +25,7 @@ pub(crate) const SLOT: u32 = 4;
 /// Why nothing is spilled.
 pub(crate) type Reason = Cow<'static, str>;
 
-/// The private segment of a kernel: its bytes, or why slots behind them cannot be used.
+/// The private segment of a kernel: its bytes, or why slots beyond them cannot be used.
 pub(crate) type PrivateSegment = Result<u32, &'static str>;
 
 /// Private segments by the symbol of the kernel.

@@ -1,5 +1,5 @@
 // relocatable: refused
-// A function that two kernels call, of 20 and of 100 bytes of private segment: the slot lies behind both, and both get it. The
+// A function that two kernels call, of 20 and of 100 bytes of private segment: the slot lies beyond both, and both get it. The
 // third kernel calls nothing and keeps what it has.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5

@@ -1,6 +1,6 @@
 // relocatable: refused
 // The second of two accesses to LDS is out of reach of an offset, its address takes a register, and all are live. A slot lies
-// behind the frame of the kernel.
+// beyond the frame of the kernel.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text
