@@ -12,8 +12,8 @@
 //! Invariants: the answer depends on the program alone, not on who asks first; behind chains of calls that are too long
 //! everything is live.
 
-use crate::flight::{Flight, Flights};
 use crate::unit::Unit;
+use crate::waitcnt::{WaitcntState, WaitcntStates};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_program::{Live, Liveness};
@@ -26,7 +26,7 @@ const DEPTH: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Callers {
     functions: Vec<OnceLock<Box<(Live, bool)>>>,
-    flights: Vec<OnceLock<Box<Flight>>>,
+    flights: Vec<OnceLock<Box<WaitcntState>>>,
     /// For each function how many calls lead to it at most, from a function without callers or one that calls itself.
     depth: Vec<usize>,
     /// Functions that call themselves, over others or not.
@@ -64,22 +64,22 @@ impl Callers {
     }
 
     /// What memory instructions may still write when a function is called.
-    pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> Flight {
+    pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> WaitcntState {
         if self.recursive[number] || self.depth[number] > DEPTH || is_open(unit, number) {
-            return Flight::everything(unit.isa());
+            return WaitcntState::everything(unit.isa());
         }
         let find = || {
-            let mut all = Flight::NOTHING;
+            let mut all = WaitcntState::NOTHING;
             for (caller, call) in unit.program.callers(number) {
                 let block = unit.program.functions[caller].block_at(call.offset).unwrap_or(usize::MAX);
                 all.join(&match block {
-                    usize::MAX => Flight::everything(unit.isa()),
-                    block => Flights::of(unit, caller).before_last(unit, caller, block),
+                    usize::MAX => WaitcntState::everything(unit.isa()),
+                    block => WaitcntStates::of(unit, caller).before_last(unit, caller, block),
                 });
             }
             Box::new(all)
         };
-        Flight::clone(self.flights[number].get_or_init(find))
+        WaitcntState::clone(self.flights[number].get_or_init(find))
     }
 
     /// Of a function that does not call itself.

@@ -11,28 +11,28 @@
 //! Absent on purpose: what to put in place of a site (`hotswap-families`), how code is laid out (`hotswap-rewrite`),
 //! which pairs are allowed (`hotswap-compat`), containers and files.
 
-mod around;
+mod bank_cursor;
 mod body;
 mod callers;
 mod certificate;
 mod changes;
 mod engine;
-mod flight;
-mod grant;
 mod half_mode;
-mod lives;
-mod modes;
+mod kernel_registers;
+mod liveness_cursor;
 mod neighbours;
 mod order;
 mod prepared;
 mod reach;
 mod refusal;
 mod scan;
+mod site_context;
 mod sites;
 mod spill;
 mod unit;
 mod unnamed;
 mod verify;
+mod waitcnt;
 
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount, SpillCount};
 pub use prepared::Prepared;

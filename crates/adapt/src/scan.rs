@@ -7,7 +7,7 @@ use crate::half_mode;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
-use hotswap_isa::{Entry, Flag, Glance, Grade, Implicit, Inst, Isa, Name, Piece, Sieve};
+use hotswap_isa::{ClassRule, Classifier, Entry, Flag, Glance, Implicit, Inst, Isa, Name, Piece};
 use rayon::prelude::*;
 use std::hint::black_box;
 
@@ -70,11 +70,11 @@ const LEADS: u8 = 1;
 
 /// Passes over instructions that concern nobody; those without a class may.
 fn sieve(isa: Isa, rewriter: &Rewriter) -> Glance {
-    Glance::new(Sieve::new(isa, |entry| {
+    Glance::new(Classifier::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.passes(entry) {
-            Some(except) => Grade { class, except, without_scalars: false },
-            None => Grade::default(),
+            Some(except) => ClassRule { class, except, without_scalars: false },
+            None => ClassRule::default(),
         }
     }))
 }

@@ -1,11 +1,11 @@
 //! The families of scope `Instruction` on the sites of one function, and those of scope `Function` behind them.
 
-use crate::around::{Around, Scene};
 use crate::body;
 use crate::changes::{Changes, family_bit};
 use crate::neighbours::keep_apart;
 use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
+use crate::site_context::{FunctionContext, SiteContext};
 use crate::unit::{Unit, entered_anywhere};
 use crate::verify::Plain;
 use hotswap_families::code::{
@@ -92,8 +92,8 @@ pub(crate) fn function(
 ) -> Outcome {
     let Places { sites, reasons, .. } = places;
     let room = crate::reach::room(unit, kernels, number);
-    let scene =
-        Scene::new(unit, number, room.clone(), task.scheduling, sites).with_half_mode(task.half_mode.as_deref());
+    let scene = FunctionContext::new(unit, number, room.clone(), task.scheduling, sites)
+        .with_half_mode(task.half_mode.as_deref());
     let scene = scene.with_kernels(kernels);
     let mut outcome = Outcome { number, room, ..Outcome::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
@@ -192,11 +192,11 @@ impl Line {
     }
 }
 
-fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, outcome: &mut Outcome) {
+fn site(task: &Task<'_>, scene: &FunctionContext<'_, '_>, line: &mut Line, offset: u32, outcome: &mut Outcome) {
     let (unit, number) = (scene.unit, scene.number);
     let function = &unit.program.functions[number];
     let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
-    let around = Around::new(scene, offset, std::mem::take(line), inst);
+    let around = SiteContext::new(scene, offset, std::mem::take(line), inst);
     let question = Site { source: unit.isa(), target: task.target, inst: &inst };
     let mut answer = task.rewriter.rewrite(&question, &around);
     let spilled = spilled(&mut answer, &question, &around);
@@ -231,7 +231,7 @@ fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, ou
 type Answered = Result<Option<(&'static Family, Answer)>, (&'static Family, Refusal)>;
 
 /// Puts the stores and loads of the registers that are spilled around a replacement; returns those that it uses.
-fn spilled(answer: &mut Answered, site: &Site<'_>, around: &Around<'_, '_, '_>) -> Vec<SpillSlot> {
+fn spilled(answer: &mut Answered, site: &Site<'_>, around: &SiteContext<'_, '_, '_>) -> Vec<SpillSlot> {
     let Ok(Some((family, Answer::Replace(new)))) = answer else { return Vec::new() };
     let mut slots = around.spilled();
     slots.retain(|slot| new.scratch.contains(&slot.reg));

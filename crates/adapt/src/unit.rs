@@ -3,8 +3,8 @@
 //! Invariants: what costs is made when somebody asks for the first time, and once.
 
 use crate::callers::{self, Callers};
-use crate::flight::Returns;
 use crate::reach;
+use crate::waitcnt::Returns;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_isa::bank::VgprBanks;

@@ -24,7 +24,7 @@ pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
 
 /// What a kernel is to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Grant {
+pub(crate) struct KernelRegisters {
     pub(crate) vgprs: u16,
     pub(crate) sgprs: u16,
     /// Bytes of its private segment if registers are spilled in what it reaches.
@@ -32,8 +32,8 @@ pub(crate) struct Grant {
 }
 
 /// What the kernels of a unit need for what was put into the functions that they get to.
-pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
-    let mut grants = vec![Grant::default(); kernels.len()];
+pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<KernelRegisters> {
+    let mut grants = vec![KernelRegisters::default(); kernels.len()];
     for outcome in outcomes {
         for number in &outcome.room.kernels {
             let grant = &mut grants[*number];
@@ -45,7 +45,7 @@ pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
     for (grant, kernel) in grants.iter_mut().zip(kernels) {
         let sgprs = if grant.sgprs > 0 { grant.sgprs + VCC } else { 0 };
         let had = u16::try_from(kernel.needs.sgprs.unwrap_or(0)).unwrap_or(0);
-        *grant = Grant { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had), ..*grant };
+        *grant = KernelRegisters { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had), ..*grant };
     }
     grants
 }
@@ -58,7 +58,7 @@ fn private_segment(outcome: &Outcome) -> Option<u32> {
 }
 
 /// What the record says of a kernel.
-pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> KernelRecord {
+pub(crate) fn record(kernel: &Kernel, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
     let vgprs = Change { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
     let sgprs = Change { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
     let waves = |vgprs: u32, sgprs: u32| {
@@ -76,7 +76,7 @@ pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> K
 pub(crate) fn write<'a>(
     object: &CodeObject<'a>,
     image: &Image<'_>,
-    changed: &BTreeMap<String, Grant>,
+    changed: &BTreeMap<String, KernelRegisters>,
 ) -> Result<(Cow<'a, [u8]>, Contents), Diagnostic> {
     let mut sections = BTreeMap::new();
     if changed.is_empty() {
@@ -126,7 +126,7 @@ fn place<'d>(
     }
 }
 
-fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &Grant) -> Option<()> {
+fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &KernelRegisters) -> Option<()> {
     if let Some(bytes) = grant.private_segment {
         descriptor.set(SCRATCH, u64::from(bytes))?;
         descriptor.set(ENABLE_SCRATCH, 1)?;
