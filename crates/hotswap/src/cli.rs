@@ -114,7 +114,7 @@ pub(crate) enum Command {
     Rewrite(rewrite::Arguments),
 }
 
-/// Files to look into.
+/// Input files.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
     /// Programs, libraries, objects, archives, fat binaries or code objects; `-` is standard input
@@ -124,7 +124,7 @@ pub(crate) struct Files {
     pub(crate) output: Output,
 }
 
-/// Files to check, and the original of one that was rewritten.
+/// Files to check, and the original of a rewritten one.
 #[derive(Debug, Args)]
 pub(crate) struct Verified {
     /// The file from which FILE was made by `hotswap rewrite`: prove that the code of both does the same
@@ -144,7 +144,7 @@ impl Verified {
     }
 }
 
-/// Files to look into, and how deep.
+/// Input files, and how much of them to read.
 #[derive(Debug, Args)]
 pub(crate) struct Look {
     #[command(flatten)]
@@ -160,7 +160,7 @@ impl Look {
     }
 }
 
-/// How to print.
+/// The output format.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Form of the output
@@ -168,7 +168,7 @@ pub(crate) struct Output {
     pub(crate) format: Format,
 }
 
-/// Form of the output.
+/// Output formats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -178,7 +178,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Form of an object file.
+/// Formats of object files.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum ObjectFormat {
     /// ELF for x86-64
@@ -227,7 +227,7 @@ impl Cli {
             self.command,
             Command::Disasm(_) | Command::Lint(_) | Command::Retarget(_) | Command::Rewrite(_) | Command::Verify(_)
         ) {
-            // By itself the pool panics where the system has no more threads; then this thread is the pool.
+            // Rayon's default pool panics where the system has no more threads; then this thread is the pool.
             if rayon::ThreadPoolBuilder::new().build_global().is_err() {
                 let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
                 let _ = alone.build_global();
