@@ -114,7 +114,7 @@ pub(crate) enum Command {
     Rewrite(rewrite::Arguments),
 }
 
-/// Input files.
+/// Files to look into.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
     /// Programs, libraries, objects, archives, fat binaries or code objects; `-` is standard input
@@ -124,7 +124,7 @@ pub(crate) struct Files {
     pub(crate) output: Output,
 }
 
-/// Files to check, and the original of a rewritten one.
+/// Files to check, and the original of one that was rewritten.
 #[derive(Debug, Args)]
 pub(crate) struct Verified {
     /// The file from which FILE was made by `hotswap rewrite`: prove that the code of both does the same
@@ -144,7 +144,7 @@ impl Verified {
     }
 }
 
-/// Input files, and how much of them to read.
+/// Files to look into, and how deep.
 #[derive(Debug, Args)]
 pub(crate) struct Look {
     #[command(flatten)]
@@ -160,7 +160,7 @@ impl Look {
     }
 }
 
-/// The output format.
+/// How to print.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Form of the output

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     place: Place,
 }
 
-/// The output path.
+/// Where to write.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Place {

@@ -77,14 +77,14 @@ pub(crate) struct Arguments {
     format: Output,
 }
 
-/// What `--leave-out` leaves out.
+/// The values of `--leave-out`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LeftOut {
     /// Kernels that fail a check of their pair
     Kernels,
 }
 
-/// What `--allow` allows.
+/// The values of `--allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Allowed {
     /// Experimental pairs, as --allow-experimental does

@@ -1,6 +1,8 @@
-//! Two users: what one may run with the other's rights is not handed on by an update in place, and new files heed the umask.
+//! Two users: rights of one user's file are not passed on by another user's update in place, and new files heed the
+//! umask.
 //!
-//! Root is needed to be two users; without it the tests say that they are skipped, and `cargo xtask test` counts them.
+//! Only root can act as two users; otherwise the tests report that they are skipped, and `cargo xtask test` counts
+//! them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
