@@ -34,10 +34,10 @@ pub(crate) struct Settings {
     /// Patch families to apply beyond those that the pairs need, separated by commas
     #[arg(long, value_name = "NAMES")]
     patches: Vec<String>,
-    /// What happens when a target cannot be made: error, warn or keep [default: error]
+    /// Action when a target cannot be made: error, warn or keep [default: error]
     #[arg(long)]
     policy: Option<String>,
-    /// What happens where a source's text depends on the name of the GPU: compile, error, warn or derive [default: compile]
+    /// Action where a source's text depends on the name of the GPU: compile, error, warn or derive [default: compile]
     #[arg(long)]
     names: Option<String>,
     /// Apply experimental pairs, too, which nothing but the compatibility matrix speaks for

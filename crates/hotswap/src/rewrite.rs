@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Form of the report
     #[arg(long, value_enum, default_value_t)]
     pub(super) report: Format,
-    /// What happens with what cannot be rewritten: error, warn or keep [default: error]
+    /// Action for code that cannot be rewritten: error, warn or keep [default: error]
     #[arg(long)]
     policy: Option<String>,
     /// A device ELF goes on naming its GPU in header and note, for runtimes that report both steppings by that name

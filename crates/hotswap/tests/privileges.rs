@@ -1,4 +1,4 @@
-//! Two users: rights of one user's file are not passed on by another user's update in place, and new files heed the
+//! Two users: an update in place by another user does not pass on set-ID rights, and new files heed the umask.
 //! umask.
 //!
 //! Only root can act as two users; otherwise the tests report that they are skipped, and `cargo xtask test` counts
