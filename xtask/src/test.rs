@@ -25,7 +25,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether nothing is left out: then the checks that are no tests belong to it.
+    /// Whether nothing is left out: then the checks that are no tests are included.
     fn everything(&self) -> bool {
         self.filter.is_none() && self.package.is_empty()
     }
@@ -41,9 +41,9 @@ impl Options {
 struct Count {
     passed: usize,
     failed: usize,
-    /// Tests, or parts of them, that said that they could not run here.
+    /// Tests, or parts of them, that reported that they could not run here.
     skipped: usize,
-    /// Their lines, as far as the list of allowed skips has none of them.
+    /// Their lines that are not in the list of allowed skips.
     unlisted: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
     times.time("tests", || count_tests(command, count))
 }
 
-/// In a full run everything that the tests need is there: a skip hides something, unless a list says why it may be.
+/// In a full run all requirements of the tests are met: a skip hides something, unless a list has a reason for it.
 fn no_unlisted_skip(lines: &[String]) -> Outcome {
     if lines.is_empty() {
         return Ok(());
@@ -159,7 +159,7 @@ fn cargo_test(mut command: Command, words: &[&str], options: &Options) -> Comman
     command
 }
 
-/// Runs cargo test with its output shown, adds up its result lines, and tells which test programs took longest.
+/// Runs cargo test with its output shown, adds up its result lines, and reports which test programs took longest.
 fn count_tests(mut command: Command, count: &mut Count) -> Outcome {
     // One pipe for both: cargo names the program on standard error, its result is on standard output.
     let (reader, writer) = std::io::pipe()?;
