@@ -5,8 +5,8 @@
 //! wrote it, so it cannot be shipped: the sources (`profile-runtime/*.c`) are in this program, and the user's clang
 //! compiles them at first use.
 //!
-//! Invariants: the file's name is a hash of the compiler (path, time, size) and of the sources; a file is used only if
-//! a stamp beside it names both and the bytes; it is put in place by a rename.
+//! Invariants: The file's name is a hash of the compiler (path, time, size) and of the sources. A file is used only if
+//! a stamp beside it names both and the bytes. It is put in place by a rename.
 //!
 //! Absent on purpose: which commands need it ([`crate::profile`]).
 

@@ -35,7 +35,7 @@ pub struct Clang {
 /// Where to search.
 #[derive(Debug, Default)]
 pub struct Search<'a> {
-    /// The C++ driver is wanted.
+    /// Whether the C++ driver is requested.
     pub cxx: bool,
     /// The compiler that was set explicitly, and where.
     pub named: Option<(PathBuf, String)>,

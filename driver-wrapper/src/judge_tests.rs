@@ -17,7 +17,7 @@ fn find_sample(hash: &str) -> Result<Plan, Diagnostic> {
     known.into_iter().find(|plan| plan.hash() == hash).ok_or_else(missing)
 }
 
-/// `{P}` and `{Q}` in commands stand for the hashes of two known plans.
+/// `{P}` and `{Q}` in commands are replaced by the hashes of two known plans.
 fn expand(text: &str) -> Vec<OsString> {
     let text = text.replace("{P}", &sample(PAIR).hash()).replace("{Q}", &sample("gfx900=>gfx902").hash());
     text.split_whitespace().map(OsString::from).collect()
@@ -82,7 +82,7 @@ const W: &str = "-Xoffload-linker --hotswap-retarget=gfx1030=>gfx1031";
 const G: &str = "HOTSWAP_RETARGET=gfx1030=>gfx1031";
 const A: &str = "--offload-arch=gfx1030";
 
-/// Command (with `T`, `W` and `A` for the words above), environment, expectation; C++ driver.
+/// Command (with `T`, `W` and `A` for the arguments above), environment, expectation; C++ driver.
 #[rustfmt::skip]
 const TABLE: &[(&str, &str, &str)] = &[
     // No request.

@@ -1,7 +1,7 @@
 //! The driver wrapper: the real clang, with HotSwap in the device link where a plan requests it.
 //!
 //! A command is handled once: its arguments are read ([`command`], [`flags`]) and judged together with the settings
-//! ([`options`], [`config`], [`judge`]); the real clang is found ([`find`]); and this process is replaced by it
+//! ([`options`], [`config`], [`judge`]), the real clang is found ([`find`]), and this process is replaced by it
 //! ([`exec`]). All changes to code are made below that clang, in the tools of the device link, which find the plan in
 //! the arguments and in the environment.
 //!

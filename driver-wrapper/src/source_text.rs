@@ -12,8 +12,8 @@
 //! Targets whose program is not the source's are compared with each other, so that one of them is compiled for all that
 //! are the same.
 //!
-//! Invariants: every failure in here means "not the same"; no files are left; a text with something that the back end
-//! or the assembler resolves per GPU (`.amdgcn.gfx_generation_*`, `__oclc_ISA_version`) is never the same.
+//! Invariants: Every failure in here means "not the same", and no files are left. A text with something that the back
+//! end or the assembler resolves per GPU (`.amdgcn.gfx_generation_*`, `__oclc_ISA_version`) is never the same.
 //!
 //! Absent on purpose: the consequences of the answer ([`crate::answers`]), and clang's own configuration files, whose
 //! arguments these runs read as the compilation does.

@@ -5,8 +5,8 @@
 //! linked and one of them has separate code for a target, the others lend the bitcode of the processor whose text is
 //! the same for them. The link then sees the same inputs as if all units had been compiled for the target.
 //!
-//! Invariants: only a unit with a mark lends; a unit keeps its position in the link, and with it the order of
-//! functions; the user's files are never changed, lent bitcode is in memory or in the link's own temporary files.
+//! Invariants: Only a unit with a mark lends. A unit keeps its position in the link, and with it the order of
+//! functions. The user's files are never changed: lent bitcode is in memory or in the link's own temporary files.
 //!
 //! Absent on purpose: deciding which targets are linked (the wrapper, which sees all units first), archives, whose
 //! members do not lend (refused by the wrapper).

@@ -1,7 +1,7 @@
 //! The task `install`: build HotSwap and lay out its installation.
 //!
-//! Invariants: the contents of the prefix after a run do not depend on its previous contents; links are relative, so
-//! that the folder can be moved; the tools find each other by their own path.
+//! Invariants: The contents of the prefix after a run do not depend on its previous contents. Links are relative, so
+//! that the folder can be moved. The tools find each other by their own path.
 
 use crate::outcome::{During, Failure, Outcome, fail};
 use crate::{paths, rocm, run};

@@ -1,7 +1,7 @@
 //! LLVM's sources for AMDGPU: records, C++ facts and tests, from Debian's source package.
 //!
-//! Invariants: the folder in the cache gets its name only when complete; the package comes from the machine's own
-//! mirror and is verified by apt; only the facts in the rows enter the repository.
+//! Invariants: The folder in the cache gets its name only when complete. The package comes from the machine's own
+//! mirror and is verified by apt. Only the facts in the rows enter the repository.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, setup, userland};

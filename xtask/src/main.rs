@@ -1,6 +1,6 @@
 //! Development tasks: `cargo xtask TASK`. Everything a fresh machine needs starts here.
 //!
-//! Invariants: a task prints each command that it runs; it works without a terminal and without standard input; nothing
+//! Invariants: A task prints each command that it runs. It works without a terminal and without standard input. Nothing
 //! outside the target folder and HotSwap's cache folder is changed, except that `setup` installs two Debian packages
 //! where they are missing.
 //!

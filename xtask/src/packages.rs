@@ -1,7 +1,7 @@
 //! Packages of the registries as real input: Debian's by apt, wheels by pip, unpacked in the cache folder.
 //!
-//! Invariants: a package's folder gets its name only when complete; downloads use the machine's own apt and pip, which
-//! verify them; no part of them enters the repository.
+//! Invariants: A package's folder gets its name only when complete. Downloads use the machine's own apt and pip, which
+//! verify them. No part of them enters the repository.
 //!
 //! Absent on purpose: dependencies. Device code is read, never run, so only the files of a package are needed.
 

@@ -127,7 +127,7 @@ fn score((times, cpu): (&[f64], &[f64]), (base, cpu_base): (&[f64], &[f64])) -> 
     }
 }
 
-/// The middle value; with an even number the mean of the two in the middle; of nothing, 0.
+/// The middle value, or with an even number the mean of the two in the middle. It is 0 for no values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {

@@ -1,7 +1,7 @@
 //! Builds the userland: a Debian root folder made by mmdebstrap, once, in the cache folder.
 //!
-//! Invariants: the folder gets its final name only when complete; downloads stay until then, so that a broken run
-//! continues; packages are verified by apt against the machine's Debian keyring; the mirror is the machine's own.
+//! Invariants: The folder gets its final name only when complete. Downloads stay until then, so that a broken run
+//! continues. Packages are verified by apt against the machine's Debian keyring. The mirror is the machine's own.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::progress::Progress;

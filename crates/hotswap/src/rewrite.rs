@@ -3,8 +3,9 @@
 //! A device ELF, linked or relocatable, becomes one for the target. In programs, libraries, objects, archives and fat
 //! binaries the target's code object is added, as by `hotswap retarget`. Both report the changes to each kernel.
 //!
-//! Invariants: under the policy `error` nothing is written where anything is refused, and all refusals are reported;
-//! otherwise refused code is left unchanged, with the reason; the output does not depend on the number of threads.
+//! Invariants: Under the policy `error` nothing is written where anything is refused, and all refusals are reported.
+//! Under the others refused code is left unchanged, with the reason. The output does not depend on the number of
+//! threads.
 //!
 //! Absent on purpose: which instructions change, and how (`hotswap-families`, `hotswap-adapt`).
 

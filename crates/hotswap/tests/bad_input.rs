@@ -1,5 +1,5 @@
-//! Bad input, one line of a table each: the command reports the problem, its place and the remedy in one line; the exit
-//! code is that of the kind of error; nothing is written and the input stays unchanged.
+//! Bad input, one line of a table each: the command reports the problem, its place and the remedy in one line. The exit
+//! code is that of the kind of error. Nothing is written and the input stays unchanged.
 
 mod made;
 

@@ -199,7 +199,8 @@ fn rows() -> Vec<Row> {
 
 /// Exit code, standard error, KiB at the peak.
 fn run(folder: &TempDir, words: &str) -> (Option<i32>, String, u64) {
-    // The shell's limit holds for the command that it becomes; `time -f` is not everywhere, so the peak is read by it, too.
+    // The shell's limit applies to the command that replaces it; `time -f` is not everywhere, so the peak is read here,
+    // too.
     let script = format!("ulimit -v {}; exec \"$0\" {words}", ADDRESSES << 10);
     let child = Command::new("sh")
         .args(["-c", &script, env!("CARGO_BIN_EXE_hotswap")])

@@ -127,7 +127,7 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
         folder.run(&format!("{words} -o y --jobs 1")).success().stderr("");
         let all = ["gfx1030", "gfx900", "gfx1031", "gfx10-3-generic", "gfx902"];
         assert_eq!(folder.targets("y"), vec![all.to_vec(); before.len()], "{form}");
-        // Any number of threads gives the same bytes; a second run changes nothing.
+        // Any number of threads has the same output; a second run changes nothing.
         folder.run(&format!("{words} -o z --jobs 7")).success();
         assert!(folder.read("y") == folder.read("z"), "{form}");
         folder.run("retarget y --to gfx1031,gfx10-3-generic,gfx902,gfx1030 -o z").success();

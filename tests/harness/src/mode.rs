@@ -96,7 +96,7 @@ pub fn all() -> Vec<Mode> {
     table.mode
 }
 
-/// Arguments that give a plan on the command line.
+/// Arguments that specify a plan on the command line.
 pub fn plan_words(pairs: &str, policy: Option<&str>) -> Vec<String> {
     let policy = policy.map(|policy| format!("--hotswap-policy={policy}"));
     let words = [Some(format!("--hotswap-retarget={pairs}")), policy];

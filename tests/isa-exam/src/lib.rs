@@ -5,8 +5,8 @@
 //! - [`code`]: kernels that clang compiled, and libraries that a distribution ships;
 //! - [`effects`]: reads and writes of every encoding, compared with the records that LLVM is made from.
 //!
-//! Invariants: LLVM runs in processes of its own ([`oracle`]), because it crashes on some words; every difference is
-//! counted, and one that no line of the lists explains fails the exam; the same seed makes the same words.
+//! Invariants: LLVM runs in processes of its own ([`oracle`]), because it crashes on some words. Every difference is
+//! counted, and one that no line of the lists explains fails the exam. The same seed makes the same words.
 //!
 //! Absent on purpose: LLVM's test files (the set-up fetches them), and answers of `hotswap-isa` that are right by
 //! definition: the expectation always comes from LLVM.

@@ -8,8 +8,8 @@
 //! - [`mir`] and [`neighbours`]: replacements between neighbours, as MIR for LLVM's hazard recognizer;
 //! - [`assembly`] and [`variants`]: hand-written assembly, and every family in every difficult position.
 //!
-//! Invariants: nothing here uses our decoder, our tables or the families; LLVM's own code for the target must pass
-//! every rule that LLVM follows, otherwise the rule is wrong; the same version makes the same corpus everywhere.
+//! Invariants: Nothing here uses our decoder, our tables or the families. LLVM's own code for the target must pass
+//! every rule that LLVM follows, otherwise the rule is wrong. The same version makes the same corpus everywhere.
 
 pub mod assembly;
 pub mod banks;

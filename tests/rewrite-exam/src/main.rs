@@ -1,6 +1,6 @@
 //! `rewrite-exam run`: the whole corpus through the engine and the judge, with `--stripped` copies of it without
-//! symbols; `rewrite-exam files FILE…`: other code objects; `rewrite-exam llvm FOLDER`: LLVM's own tests of code
-//! generation; `rewrite-exam corpus FOLDER`: writes the corpus, for inspection.
+//! symbols. `rewrite-exam files FILE…`: other code objects. `rewrite-exam llvm FOLDER`: LLVM's own tests of code
+//! generation. `rewrite-exam corpus FOLDER`: writes the corpus, for inspection.
 
 use clap::Parser;
 use hotswap_rewrite_exam::compile::{FORMS, Form, Setting};

@@ -3,8 +3,8 @@
 //! Two passes use the same rules. The first, which computes lengths only, marks instruction starts and branch targets,
 //! two bits for each dword. The second passes every item to a [`Sink`], with labels known.
 //!
-//! Invariants: the items of a section are contiguous and cover it; no item crosses the end of its chunk; no item
-//! allocates; the output does not depend on the number of cores.
+//! Invariants: The items of a section are contiguous and cover it. No item crosses the end of its chunk, and no item
+//! allocates. The output does not depend on the number of cores.
 
 use super::chunk::{Chunk, Role, chunks};
 use super::isa::{Banks, Decoded, Inst, Reader};

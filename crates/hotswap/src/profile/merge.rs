@@ -58,7 +58,7 @@ pub(crate) fn merge(
 
 type Group<'a> = (&'a Llvm, Vec<&'a Path>);
 
-/// Files by the LLVM that reads them, oldest first; merged profiles go to the newest.
+/// Files by the LLVM that reads them, oldest first; merged profiles are assigned to the newest.
 fn groups<'a>(profiles: &'a [Profile], llvms: &'a [Llvm]) -> Result<Vec<Group<'a>>, Diagnostic> {
     let mut groups: BTreeMap<u32, Group<'a>> = BTreeMap::new();
     for profile in profiles {

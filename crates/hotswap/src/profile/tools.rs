@@ -1,8 +1,8 @@
 //! Finding llvm-profdata and llvm-cov, and running them.
 //!
 //! A raw profile is read only by the LLVM whose compiler made it, so the version in its header selects the tools. They
-//! are searched in this order: the named folders; the folder of the clang that `hotswap-clang` would run; Debian's
-//! folders; `PATH`.
+//! are searched in this order: the named folders, the folder of the clang that `hotswap-clang` would run, Debian's
+//! folders, `PATH`.
 
 use super::raw::Part;
 use hotswap_report::{Diagnostic, codes};

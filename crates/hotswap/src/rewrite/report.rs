@@ -3,7 +3,7 @@
 //! JSON: `{schema: 1, file, target, written, sizes: [before, after], totals: {functions, sites, families: {name:
 //! count}, grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `unchanged`
 //! (no code that differs on the target), `there` (compiled for the target, or rewritten before), `made` (by another
-//! route) or `refused`; `record` is `hotswap_adapt::ObjectRecord`; `reasons` are diagnostics as everywhere.
+//! route) or `refused`. `record` is `hotswap_adapt::ObjectRecord`, and `reasons` are diagnostics as everywhere.
 
 use crate::cli::Format;
 use crate::{functions, text};
