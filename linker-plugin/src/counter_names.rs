@@ -84,7 +84,7 @@ fn string_tables(module: &[u8]) -> Vec<(usize, usize)> {
     }
     let word = |at: usize| module.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
     let mut at = BITCODE.len();
-    // ENTER_SUBBLOCK (two bits: 1), the block's number (eight bits), the width of its abbreviations (four), padding; words.
+    // ENTER_SUBBLOCK (two bits: 1), the block's number (eight bits), the abbreviation width (four), padding; dwords.
     while let (Some(head), Some(words)) = (word(at), word(at + 4)) {
         if head & 3 != 1 {
             break;

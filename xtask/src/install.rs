@@ -152,7 +152,7 @@ struct Built {
     archives: Vec<PathBuf>,
 }
 
-/// Runs cargo and reads its outputs and their paths from its messages.
+/// Runs cargo and reads from its messages what it made and where.
 fn build(release: bool, families: &OsStr) -> Outcome<Built> {
     let mut command = Command::new(paths::cargo());
     // Without the option, the environment's own value applies: cargo would build again for an empty one.

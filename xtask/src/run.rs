@@ -45,7 +45,7 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
     std::io::Error::other(message).into()
 }
 
-/// The durations of parts of a task.
+/// How long parts of a task took.
 #[derive(Default)]
 pub(crate) struct Times(Vec<(String, Duration)>);
 

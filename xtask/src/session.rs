@@ -77,7 +77,7 @@ impl Session {
         if status.success() { Ok(()) } else { fail(format!("`{line}` failed: {status}")) }
     }
 
-    /// A command of the machine that sees the mounts and gets the userland's path in its environment.
+    /// A command of the machine which sees the mounts and is told where the userland is.
     pub(crate) fn beside(&self, program: &str) -> Command {
         let mut command = self.namespace.command(program);
         command.env(ENV_ROOT, self.userland.root()).env(ENV_PREFIX, &self.prefix);

@@ -159,7 +159,7 @@ fn cargo_test(mut command: Command, words: &[&str], options: &Options) -> Comman
     command
 }
 
-/// Runs cargo test with its output shown, adds up its result lines, and reports which test programs took longest.
+/// Runs cargo test with its output shown, adds up its result lines, and tells which test programs took longest.
 fn count_tests(mut command: Command, count: &mut Count) -> Outcome {
     // One pipe for both: cargo names the program on standard error, its result is on standard output.
     let (reader, writer) = std::io::pipe()?;

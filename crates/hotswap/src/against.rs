@@ -1,5 +1,5 @@
-//! `hotswap verify --against ORIGINAL REWRITTEN`: proves a rewrite from the two files, with the certificate that rewritten code
-//! objects carry.
+//! `hotswap verify --against ORIGINAL REWRITTEN`: proves a rewrite from the two files, with the certificate in rewritten
+//! code objects.
 //!
 //! Each file is a code object or contains code objects. Every code object of the rewritten file that carries a
 //! certificate is compared with those of the original; one of them must be its source. JSON: `{schema: 1, original,

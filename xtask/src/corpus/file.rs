@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// The tool whose output is compared with ours.
 const BUNDLER: &str = "clang-offload-bundler-22";
 
-/// Targets to make: the second, from a source that exists, unless it exists itself.
+/// Sources and targets; the first target that is missing and whose source exists is made.
 const PAIRS: &[(&str, &str)] = &[
     ("gfx1030", "gfx1031"),
     ("gfx900", "gfx90c"),

@@ -96,7 +96,7 @@ impl Pattern {
             before += field.edges.len();
         }
         if random.one_in(40) {
-            // A neighbour: a word that may differ from this instruction by one bit.
+            // A neighbour: with one bit flipped it may be another instruction, or none.
             bits ^= 1 << random.below(usize::from(self.bits));
         }
         finish(bits, self.bits, random)
