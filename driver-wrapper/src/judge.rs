@@ -64,7 +64,7 @@ pub struct WithPlan {
     pub questions: Vec<Question>,
 }
 
-/// What is to be done with a command.
+/// The decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// The real clang gets the arguments unchanged, for this reason.

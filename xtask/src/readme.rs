@@ -69,7 +69,7 @@ fn pages() -> Outcome<Vec<Page>> {
     names.into_iter().map(Page::read).collect()
 }
 
-/// The user who follows the pages.
+/// The user that follows the pages.
 struct Reader<'a> {
     session: &'a Session,
     /// The project folder, as a path on the machine and inside the userland.

@@ -123,7 +123,7 @@ impl Reader {
         list(inst.writes(self.isa).map(|effect| meant(effect, banks)), out);
     }
 
-    /// The operands of a scalar instruction, as far as they are registers and constants.
+    /// The operands of a scalar instruction, if they are registers or constants.
     pub(super) fn scalars(&self, inst: &Inst) -> [Option<Scalar>; 3] {
         let mut found = [None; 3];
         for (place, operand) in found.iter_mut().zip(inst.operands(self.isa)) {
