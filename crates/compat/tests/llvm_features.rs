@@ -24,7 +24,7 @@ const FAMILIES: &[&[&str]] = &[
     &["gfx125", "gfx12-5-generic"],
 ];
 
-/// Features that not all members of a family have, and why the table has no row for them.
+/// Features that not all members of a family have, and the reasons why the table has no row for them.
 #[rustfmt::skip]
 const LEFT_OUT: &[(&str, &str)] = &[
     ("requires-cov6", "the code object version of generic targets: Check::CodeObjectVersion asks"),
