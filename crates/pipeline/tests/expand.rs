@@ -1,4 +1,4 @@
-//! Fat binaries in, fat binaries out: what is added, what stays, what is refused.
+//! Fat binaries in, fat binaries out: entries that are added, kept, refused.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -180,7 +180,7 @@ fn contradictions_and_damage_are_errors_under_every_policy() {
     assert_eq!(refused(&torn, &keep), codes::MALFORMED);
 }
 
-/// Loaders would take either of two entries with one ID.
+/// Loaders would select either of two entries with one ID.
 #[test]
 fn an_entry_that_could_only_be_added_twice_is_damage() {
     let keep = plan("gfx1030=>gfx1031", "keep");
