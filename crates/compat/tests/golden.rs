@@ -73,7 +73,7 @@ KERNEL __attribute__((launch_bounds(1024))) gemm(const float *a, const float *b,
 }
 "#;
 
-/// A code object, with the paths of the group's other members.
+/// Code objects by target ID.
 type Objects = BTreeMap<String, Vec<u8>>;
 
 fn members() -> impl Iterator<Item = &'static Processor> {

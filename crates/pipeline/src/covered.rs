@@ -23,7 +23,7 @@ pub(crate) fn covered(
     names: &Names<'_>,
 ) -> Result<Vec<(String, &'static str)>, Diagnostic> {
     let kept = present.iter().map(|entry| (entry.id.to_string(), &entry.id, entry.target, entry.data));
-    // New code has been checked for these GPUs, too: it is checked once more as its source.
+    // Entries made in this run have been checked for these GPUs, too: each is checked once more as its source.
     let made = derived.iter().map(|entry| (entry.id.clone(), &entry.source, entry.target, &entry.data[..]));
     let mut generics: Vec<Generic<'_>> = Vec::new();
     for (id, origin, target, data) in kept.chain(made) {
