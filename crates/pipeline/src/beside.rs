@@ -143,7 +143,7 @@ pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> 
     if names(&one) == names(&other) { Ok(()) } else { Err("it has other kernels".to_owned()) }
 }
 
-/// [`has_same_kernels`], and it contains nothing that the compiler copies unchanged from the source.
+/// [`has_same_kernels`], and it contains no instruction that the compiler copies unchanged from the source.
 ///
 /// # Errors
 /// As for [`has_same_kernels`].

@@ -1,7 +1,7 @@
 //! Native entries that a generic target of the same bundle supersedes.
 //!
-//! Invariants: this applies only to explicitly requested targets and is otherwise never part of retargeting, because
-//! native code may be faster and HIP prefers it. A requested target stays. The generic entry must be one that HIP
+//! Invariants: entries are removed only on explicit request, never as a side effect of retargeting, because native
+//! code may be faster and HIP prefers it. A requested target stays. The generic entry must be one that HIP
 //! selects in the same cases (its stated features are those of the entry, or none), and the generic code must be free
 //! of everything that, according to LLVM, the processor needs and the generic target does not provide.
 
