@@ -310,7 +310,7 @@ fn host_name() -> HostName {
         name.pattern = (!text.is_empty()).then(|| Path::new(text));
     }
     if is_secure() {
-        return name; // the host's runtime uses the user's environment
+        return name; // the host's runtime trusts the user's environment
     }
     // SAFETY: the linker bound `__llvm_profile_get_filename`, a function of this type, or zero: `None`.
     if let Some(get) = unsafe { transmute::<usize, Option<GetFileName>>(get) } {
