@@ -15,8 +15,9 @@ use hotswap_report::{Diagnostic, codes};
 
 /// The code object followed by the record.
 ///
-/// # Errors [`codes::MALFORMED`] where its headers refer to missing bytes, or where other bytes follow those that they
-/// refer to; [`codes::VERIFY_FAILED`] where it does not read back.
+/// # Errors
+/// [`codes::MALFORMED`] where its headers refer to missing bytes, or where other bytes follow those that they refer to;
+/// [`codes::VERIFY_FAILED`] where it does not read back.
 pub fn with_record(code: &[u8], payload: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     if end(code) != Some(code.len() as u64) {
         let what = "its headers do not say where the file ends, so a record has no place";

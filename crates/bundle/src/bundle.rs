@@ -94,7 +94,8 @@ impl Summary {
     /// Checks that `bytes` hold this bundle and nothing else. The bytes of its entries are compared elsewhere, with
     /// their sources.
     ///
-    /// # Errors [`codes::VERIFY_FAILED`], or the error that makes it unreadable.
+    /// # Errors
+    /// [`codes::VERIFY_FAILED`], or the error that makes it unreadable.
     pub fn check(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let (again, size) = parse(bytes)?;
         if size == bytes.len() && again.summary() == *self { Ok(()) } else { Err(differs()) }
@@ -230,7 +231,8 @@ impl<'a> Bundle<'a> {
 
     /// The bundle's bytes: those of the input where nothing was changed.
     ///
-    /// # Errors [`codes::BUNDLE_FULL`] where the table of an uncompressed bundle is longer than [`crate::TABLE_LIMIT`];
+    /// # Errors
+    /// [`codes::BUNDLE_FULL`] where the table of an uncompressed bundle is longer than [`crate::TABLE_LIMIT`];
     /// [`codes::NO_PLACE`] for sizes that no reader accepts.
     pub fn to_bytes(&self) -> Result<Cow<'a, [u8]>, Diagnostic> {
         if !self.changed {
@@ -260,7 +262,8 @@ impl<'a> Bundle<'a> {
 
     /// Whether `bytes`, which [`Bundle::to_bytes`] has compressed, decompress to this bundle.
     ///
-    /// # Errors [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
+    /// # Errors
+    /// [`codes::VERIFY_FAILED`], or the error that makes them unreadable.
     pub fn check_packed(&self, bytes: &[u8]) -> Result<(), Diagnostic> {
         let header = ccob::header(bytes)?;
         let content = ccob::content(bytes, &header)?;

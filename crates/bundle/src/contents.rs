@@ -124,7 +124,8 @@ impl<'a> Found<'a> {
     /// some kilobytes. `None` where more must be read: for every other container, and where HotSwap's record follows
     /// the entries.
     ///
-    /// # Errors As for [`Found::read`], but damage further on is not detected.
+    /// # Errors
+    /// As for [`Found::read`], but damage further on is not detected.
     pub fn table(&self) -> Result<Option<Vec<(String, u64)>>, Diagnostic> {
         let Form::CompressedBundle(_) = self.form else { return Ok(None) };
         let table = ccob::header(self.bytes).and_then(|header| ccob::table(self.bytes, &header));

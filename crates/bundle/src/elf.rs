@@ -87,7 +87,8 @@ impl Section {
 impl Sections {
     /// Reads all headers; there may be none.
     ///
-    /// # Errors [`codes::MALFORMED`] where they exceed the file, [`codes::UNKNOWN_FORMAT`] for headers of another size.
+    /// # Errors
+    /// [`codes::MALFORMED`] where they exceed the file, [`codes::UNKNOWN_FORMAT`] for headers of another size.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Diagnostic> {
         let cut = || malformed("the ELF header is cut off", 0);
         let table = u64_at(bytes, 40).ok_or_else(cut)?;

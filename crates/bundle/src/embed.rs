@@ -25,8 +25,9 @@ const OFFLOADING: &str = ".llvm.offloading";
 
 /// A copy of the file with other containers in place of some. A container that becomes empty is left out.
 ///
-/// # Errors [`codes::NOT_FOUND`] where there is no container at such an offset; [`codes::NO_PLACE`] where the file has
-/// no space for the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
+/// # Errors
+/// [`codes::NOT_FOUND`] where there is no container at such an offset; [`codes::NO_PLACE`] where the file has no space
+/// for the new one; [`codes::VERIFY_FAILED`] where the result does not read back.
 pub fn embed(file: &[u8], exchanges: &[Exchange<'_>]) -> Result<Vec<u8>, Diagnostic> {
     let changed = draft(file, exchanges)?.to_vec();
     verify(file, exchanges, &changed)?;
@@ -196,7 +197,8 @@ fn shifted<'n>(exchanges: &[Exchange<'n>], by: u64) -> Vec<Exchange<'n>> {
 
 /// Whether `changed` has the expected containers, and is otherwise unchanged.
 ///
-/// # Errors [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input is inconsistent.
+/// # Errors
+/// [`codes::VERIFY_FAILED`]; [`codes::MALFORMED`] where the input is inconsistent.
 pub fn verify(file: &[u8], exchanges: &[Exchange<'_>], changed: &[u8]) -> Result<(), Diagnostic> {
     verify_with(file, exchanges, changed, Known::Nothing)
 }

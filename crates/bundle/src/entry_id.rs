@@ -38,7 +38,8 @@ impl EntryId {
     /// Bundles of clang 13 and older have three components in the triple: a last component that begins with `gfx` is
     /// the target ID then.
     ///
-    /// # Errors [`codes::MALFORMED`] where kind or triple is missing.
+    /// # Errors
+    /// [`codes::MALFORMED`] where kind or triple is missing.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let wrong = |why: &str| Diagnostic::error(codes::MALFORMED, format!("bundle entry ID `{text}` {why}"));
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {

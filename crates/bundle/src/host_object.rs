@@ -57,9 +57,10 @@ pub(crate) fn section_of<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a 
 
 /// A copy of `object` with `new` as the content of `.hip_fatbin`.
 ///
-/// # Errors As [`fatbin_of`]; [`codes::NOT_FOUND`] without the section; [`codes::NO_PLACE`] where the content cannot
-/// move: relocations inside of it, several bundles, symbols or addends that point beyond its start;
-/// [`codes::VERIFY_FAILED`] where the result does not read back.
+/// # Errors
+/// As [`fatbin_of`]; [`codes::NOT_FOUND`] without the section; [`codes::NO_PLACE`] where the content cannot move:
+/// relocations inside of it, several bundles, symbols or addends that point beyond its start; [`codes::VERIFY_FAILED`]
+/// where the result does not read back.
 pub fn replace_fatbin(object: &[u8], new: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     replace_section(object, SECTION, new)
 }

@@ -62,7 +62,8 @@ pub(crate) fn read<'a>(bytes: &Bytes<'a>) -> Result<Plain<'a>, Diagnostic> {
 /// Checks the start of a bundle of `size` bytes before the rest is decompressed: its magic, and whether its table
 /// accounts for that size. HotSwap's record after the last entry is small.
 ///
-/// # Errors [`codes::MALFORMED`] for other data, or data that is mostly something else.
+/// # Errors
+/// [`codes::MALFORMED`] for other data, or data that is mostly something else.
 pub(crate) fn check_beginning(start: &[u8], size: u64) -> Result<(), Diagnostic> {
     const RECORD: u64 = 16 << 20;
     if !start.starts_with(MAGIC) {
@@ -88,7 +89,8 @@ pub(crate) type Table = (Vec<(String, u64)>, u64);
 
 /// The entry table of a bundle of `size` bytes by its first bytes. `None` where the table is longer than `start`.
 ///
-/// # Errors [`codes::MALFORMED`] for data that is no bundle, and for entries outside of it.
+/// # Errors
+/// [`codes::MALFORMED`] for data that is no bundle, and for entries outside of it.
 pub(crate) fn read_table(start: &[u8], size: u64) -> Result<Option<Table>, Diagnostic> {
     if !start.starts_with(MAGIC) {
         return Err(malformed("what is compressed is no bundle", 0));

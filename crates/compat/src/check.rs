@@ -103,8 +103,9 @@ const ALWAYS: &[Check] = &[Check::CodeObjectVersion, Check::Features, Check::Wav
 /// Runs the checks of the pair on a code object; `target` is the new label. Besides those that the verdict names, it
 /// runs the checks that follow from the settings of this code object and this target.
 ///
-/// # Errors [`codes::PAIR_REFUSED`] where the verdict about the pair is a refusal; otherwise a [`codes::NOT_SAFE`] for
-/// each finding, at most a few for each kernel.
+/// # Errors
+/// [`codes::PAIR_REFUSED`] where the verdict about the pair is a refusal; otherwise a [`codes::NOT_SAFE`] for each
+/// finding, at most a few for each kernel.
 pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<Diagnostic>> {
     match verdict(object.target_id().processor, target.processor) {
         Verdict::Refused { why } => Err(vec![Diagnostic::error(codes::PAIR_REFUSED, why)]),
@@ -123,7 +124,8 @@ pub fn check(object: &CodeObject<'_>, target: &TargetId) -> Result<Checked, Vec<
 
 /// Runs those checks on a code object, whatever the verdict about the pair.
 ///
-/// # Errors [`codes::NOT_SAFE`] for each finding.
+/// # Errors
+/// [`codes::NOT_SAFE`] for each finding.
 pub fn check_for(object: &CodeObject<'_>, target: &TargetId, checks: &[Check]) -> Result<Checked, Vec<Diagnostic>> {
     let pair = Pair { source: object.target_id(), target: *target };
     let wanted = |check: &Check| checks.contains(check);

@@ -125,7 +125,8 @@ pub enum Rejection {
 
 /// The route for the processor `request`, given the available code objects.
 ///
-/// # Errors [`Refusal`], which becomes a [`Diagnostic`].
+/// # Errors
+/// [`Refusal`], which becomes a [`Diagnostic`].
 pub fn route(request: &str, present: &[Available], wish: Wish<'_>, allow: Allow) -> Result<Selection, Refusal> {
     let there = || present.iter().map(|present| present.target).collect();
     let refuse = |rejected| Refusal { request: request.to_owned(), present: there(), rejected };
@@ -217,8 +218,9 @@ fn not_wished(target: &Processor, present: &[Available], sources: &[&str]) -> Ve
 /// that the target does not have is dropped where the pair's checks examine features: code that states it runs without
 /// it, too.
 ///
-/// # Errors [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature that the
-/// source states.
+/// # Errors
+/// [`codes::UNKNOWN_TARGET`]; [`codes::PAIR_REFUSED`] when the processor does not have a feature that the source
+/// states.
 pub fn derive_target_id(source: &TargetId, request: &str) -> Result<TargetId, Diagnostic> {
     let target: TargetId = request.parse()?;
     let checks = verdict(source.processor, target.processor).checks().unwrap_or_default();

@@ -53,7 +53,8 @@ pub enum Untrusted {
 
 /// Makes the folder, for this user alone, unless it exists, and returns its path without links.
 ///
-/// # Errors [`Untrusted`], with the offending folder; nothing in it may be trusted then.
+/// # Errors
+/// [`Untrusted`], with the offending folder; nothing in it may be trusted then.
 pub fn own_folder(path: &Path) -> Result<PathBuf, Untrusted> {
     let unusable = |error| Untrusted::Unusable { folder: path.to_owned(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;

@@ -25,7 +25,8 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 /// killed), then gets a temporary name and is renamed. On a file system without unnamed files it has the temporary name
 /// from the start; the next run removes it.
 ///
-/// # Errors [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or folder, [`codes::CANNOT_WRITE`] otherwise.
+/// # Errors
+/// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or folder, [`codes::CANNOT_WRITE`] otherwise.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     replace_with(path, bytes, 0o666 & !umask())
 }
@@ -64,7 +65,8 @@ pub struct How<'h> {
 /// are slices of `sources` are copied from file to file, as `cp` does. Every part has been compared with the content of
 /// the new file when `check` sees it.
 ///
-/// # Errors As [`replace_like`], and errors of `check`; the old content is kept then.
+/// # Errors
+/// As [`replace_like`], and errors of `check`; the old content is kept then.
 pub fn replace_parts<'p>(
     path: &Path,
     (size, model): (u64, &Path),

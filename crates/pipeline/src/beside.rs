@@ -85,7 +85,8 @@ impl Luggage<'_> {
 
 /// Whether `other` is the same code as `code_object` when it is loaded; the order of its symbols may differ.
 ///
-/// # Errors The difference, as half a sentence; a file that cannot be read.
+/// # Errors
+/// The difference, as half a sentence; a file that cannot be read.
 pub fn is_same_code(code_object: &[u8], other: &[u8]) -> Result<(), String> {
     let read = |data| CodeObject::parse(data).map_err(|error| error.what);
     let (one, other) = (read(code_object)?, read(other)?);
@@ -130,7 +131,8 @@ fn symbols<'a>(object: &CodeObject<'a>) -> BTreeSet<(&'a [u8], &'a [u8])> {
 
 /// Whether a code object that was compiled again may replace the one it shares its bitcode with: the same kernels.
 ///
-/// # Errors The difference, as half a sentence.
+/// # Errors
+/// The difference, as half a sentence.
 pub fn has_same_kernels(code_object: &[u8], other: &[u8], target: &TargetId) -> Result<(), String> {
     let read = |data| CodeObject::parse(data).map_err(|error| error.what);
     let (one, other) = (read(code_object)?, read(other)?);

@@ -76,8 +76,9 @@ pub(crate) struct Derived {
 /// `level` is the compression level for a compressed bundle, which does not record the level it was made with; `None`
 /// is clang's default.
 ///
-/// # Errors A plan that cannot be used; a damaged bundle or code object; [`codes::NO_ROUTE`] for a target that cannot
-/// be made, under the policy `error`; [`codes::BUNDLE_FULL`]; [`codes::VERIFY_FAILED`].
+/// # Errors
+/// A plan that cannot be used; a damaged bundle or code object; [`codes::NO_ROUTE`] for a target that cannot be made,
+/// under the policy `error`; [`codes::BUNDLE_FULL`]; [`codes::VERIFY_FAILED`].
 pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<i32>) -> Result<Expansion, Diagnostic> {
     check_plan(plan)?;
     if !hotswap_bundle::is_bundle(bytes) {

@@ -32,7 +32,8 @@ pub(crate) fn allow(plan: &Plan) -> Allow {
 /// Whether the pair is one that the plan's policy accepts: `Ok(true)` if it can be applied at all, `Ok(false)` if it
 /// cannot and the policy is to leave such targets out.
 ///
-/// # Errors [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
+/// # Errors
+/// [`codes::UNKNOWN_TARGET`] under every policy (a misspelt name is not a request); under the policy `error`
 /// [`codes::PAIR_REFUSED`] with the reason.
 pub fn check_pair(pair: &Pair, plan: &Plan) -> Result<bool, Diagnostic> {
     let (source, target) = (processor(&pair.source)?, processor(&pair.target)?);

@@ -89,8 +89,9 @@ pub struct Retargeted<'a> {
 
 /// Changes one bundle, plain or compressed, of the file with this host part.
 ///
-/// # Errors A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours, which no
-/// policy covers.
+/// # Errors
+/// A damaged bundle or code object, [`hotswap_report::codes::BUNDLE_FULL`], and defects of ours, which no policy
+/// covers.
 pub fn retarget<'a>(bytes: &'a [u8], request: &Request, host: &HostPart<'_>) -> Result<Retargeted<'a>, Diagnostic> {
     let (mut bundle, _) = hotswap_bundle::parse(bytes)?;
     let present = code_objects(&bundle)?;
@@ -146,8 +147,9 @@ fn sources<'a>(bundle: &Bundle<'a>, derived: &[Derived]) -> Vec<(String, Bytes<'
 /// As [`retarget`], for code objects that are in no bundle, and one target: the bytes that were made from the best of
 /// them, followed by the record, if one was made.
 ///
-/// # Errors As for [`retarget`]; [`hotswap_report::codes::USAGE`] where two of the code objects are for one processor,
-/// or have different kernels.
+/// # Errors
+/// As for [`retarget`]; [`hotswap_report::codes::USAGE`] where two of the code objects are for one processor, or have
+/// different kernels.
 pub fn relabel(sources: &[&[u8]], target: &str, request: &Request) -> Result<(Option<Vec<u8>>, Fate), Diagnostic> {
     let present: Vec<Present<'_>> = sources.iter().map(|bytes| standalone(bytes)).collect::<Result<_, _>>()?;
     reject_same_processor(&present)?;

@@ -127,7 +127,8 @@ impl Plan {
 
     /// Grants a permission; `experimental` is the only one.
     ///
-    /// # Errors [`codes::PLAN_SYNTAX`] for another name.
+    /// # Errors
+    /// [`codes::PLAN_SYNTAX`] for another name.
     pub fn allow(&mut self, text: &str) -> Result<(), Diagnostic> {
         if text != EXPERIMENTAL {
             return Err(syntax(format!("`{text}` is nothing that can be allowed")).advise("write `experimental`"));

@@ -35,7 +35,8 @@ pub(super) struct Pointer {
 
 /// The pointers of all wrappers into `range`.
 ///
-/// # Errors A pointer that cannot be changed, or a relocation outside of all wrappers that points there, too.
+/// # Errors
+/// A pointer that cannot be changed, or a relocation outside of all wrappers that points there, too.
 pub(super) fn into(program: &Program<'_>, range: &Range<u64>) -> Result<Vec<Pointer>, Diagnostic> {
     let relocations = Relocations::read(program)?;
     let mut found = Vec::new();
