@@ -3,7 +3,7 @@
 //! As in ELF objects the new content is appended to the file and the old place is zeroed. The section header states its
 //! position; the section's symbol states its length and checksum. Nothing else changes.
 //!
-//! | what | layout |
+//! | item | layout |
 //! |---|---|
 //! | header | u16 machine, u16 sections, u32 time, u32 symbol table, u32 symbols, u16 optional header, u16 flags |
 //! | section | name\[8\], u32 virtual size and address, u32 size and offset of the content, u32 offset of relocations and lines, u16 numbers of both, u32 flags |

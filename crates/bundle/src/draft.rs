@@ -163,10 +163,10 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What is known about a changed file that is verified.
+/// The facts known about a changed file before it is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// Nothing: its containers have to be compared with what was planned.
+    /// Nothing: its containers have to be compared with the plan.
     Nothing,
     /// That it holds the parts of its draft: the writer has compared every part of the draft with the file.
     Contents,

@@ -18,7 +18,7 @@ pub enum Kind {
     Hip,
     /// HIP as clang's old driver writes it.
     HipV4,
-    /// Another word, for example `hcc` or `sycl`.
+    /// Another kind, for example `hcc` or `sycl`.
     Other(String),
 }
 

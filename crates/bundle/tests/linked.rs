@@ -270,7 +270,7 @@ fn what_cannot_be_moved_is_refused() {
     let file = bench.0.read("x");
     let refused = |file: &[u8], exchanges: &[Exchange]| replace_bundles(file, exchanges).unwrap_err();
     let larger = grown(&file, 300_000);
-    // No wrapper: its magic is gone.
+    // No wrapper: its magic is overwritten.
     let mut odd = file.clone();
     let wrapper = odd.windows(8).rposition(|bytes| bytes == *b"FPIH\x01\0\0\0").unwrap();
     odd[wrapper] = 0;

@@ -83,7 +83,7 @@ fn every_bundler_reads_what_we_write() {
 struct Odd {
     name: &'static str,
     bytes: Vec<u8>,
-    /// Whether we read it, with `parse_lenient` and as far as the first bundle goes.
+    /// Whether we read it, with `parse_lenient` as far as the end of the first bundle.
     ours: bool,
     /// Whether the bundlers do: 22, and 23 or later.
     theirs: (bool, bool),

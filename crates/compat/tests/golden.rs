@@ -166,7 +166,7 @@ fn relabelling_a_sibling_equals_compiling_for_it() {
     }
 }
 
-/// Where the kernels of the instruction set's exam are.
+/// Directory of the kernels of the instruction set's exam.
 const C_FILES: &str = "../../tests/isa-exam/kernels";
 const IMAGES: &str = include_str!("golden/images.ll");
 

@@ -48,7 +48,7 @@ fn everything_that_can_be_executed_is_read() {
         // In undecodable bytes, instruction boundaries are unknown.
         ("", twice.as_str(), "", None),
         ("", function.as_str(), "", some("f")),
-        // A function whose symbol is gone.
+        // A function whose symbol was removed.
         ("", function.as_str(), "-Wl,--strip-all", None),
     ] {
         let found = finding(&assemble(&bench, body, after, options));

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct ScratchDirectory {
     directory: TempDir,
-    /// Holds the lock until the directory is gone; absent where it cannot be locked.
+    /// Holds the lock until the directory is removed; absent where it cannot be locked.
     _lock: Option<File>,
 }
 

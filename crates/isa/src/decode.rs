@@ -269,9 +269,9 @@ struct Literal<'a> {
     accept: usize,
     longest: usize,
     have: usize,
-    /// Where the next literal of 64 bits begins, in bytes.
+    /// Start of the next literal of 64 bits, in bytes.
     start: usize,
-    /// Where the instruction ends, in bytes.
+    /// End of the instruction, in bytes.
     end: usize,
     value: Option<u64>,
     /// A source field is 255.

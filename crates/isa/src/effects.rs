@@ -1,4 +1,4 @@
-//! What an instruction reads and writes: registers named by operands and registers that it touches without naming.
+//! Reads and writes of an instruction: registers named by operands and implicit registers.
 //!
 //! Terms: an instruction *overwrites* a register if nothing of the old value is left; a *partial* write keeps some bits
 //! (16-bit results, loads into one half, SDWA that preserves). The registers live before an instruction are therefore

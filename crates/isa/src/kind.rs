@@ -48,7 +48,7 @@ pub enum Decode {
     HalfSource,
     /// A source of 9 bits with the half in bit 7.
     HalfSourceLow128,
-    /// A source: scalar register, constant, literal or vector register; bit 8 says vector, bit 9 accumulation.
+    /// A source: scalar register, constant, literal or vector register; bit 8 means vector, bit 9 accumulation.
     Source {
         /// Size of the registers.
         dwords: u8,

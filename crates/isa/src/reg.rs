@@ -122,7 +122,7 @@ pub struct Reg {
     pub file: RegFile,
     /// Number of the first register, or the number of a [`Special`].
     pub index: u16,
-    /// How many dwords.
+    /// The number of dwords.
     pub count: u8,
     /// Which half, if only half of one register is meant.
     pub half: Option<Half>,

@@ -41,7 +41,7 @@ pub struct Literal {
     pub value: u64,
     /// 64 bits are encoded.
     pub wide: bool,
-    /// A constant with the same value exists, so text has to say that it is a literal.
+    /// A constant with the same value exists, so text has to mark it as a literal.
     pub explicit: bool,
 }
 

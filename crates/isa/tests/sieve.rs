@@ -6,7 +6,7 @@ use common::{Random, settings};
 use hotswap_isa::{Entry, Glance, Glanced, Grade, Implicit, Inst, Isa, Name, Sieve};
 
 const SOURCES: [Name; 4] = [Name::Src0, Name::Src1, Name::Src2, Name::Src0X];
-/// A number that sources of some targets know and of others do not.
+/// A number that is a valid source on some targets and not on others.
 const NUMBER: u64 = 230;
 
 fn class(entry: Entry) -> Option<u8> {
@@ -180,7 +180,7 @@ fn a_glance_is_what_the_sieve_says() {
                 for special in SPECIAL.into_iter().filter(|_| classes == 8) {
                     check(wild & !0xff | special);
                     check(wild & !0xff00 | special << 8);
-                    // Sources in the second word, beside others that are registers.
+                    // Sources in the second word, together with others that are registers.
                     let tame = wild & !(0x1ff | 0x7ff_ffff << 32) | 0x101 | 0x402_0101 << 32;
                     for at in [32, 41, 50] {
                         check(tame & !(0x1ff << at) | special << at);

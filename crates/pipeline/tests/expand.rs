@@ -85,7 +85,7 @@ fn a_second_run_changes_nothing_and_a_wider_plan_keeps_the_first_rows() {
 
 #[test]
 fn what_was_compiled_is_never_replaced() {
-    // The compiled gfx1031 differs from what would be derived: it has one kernel only.
+    // The compiled gfx1031 differs from the one that would be derived: it has one kernel only.
     let mut input = Bundle::default();
     let own =
         Sample { flags: 0x37, target: "amdgcn-amd-amdhsa--gfx1031".into(), kernels: vec!["own"], ..Sample::default() };

@@ -59,7 +59,7 @@ fn show(bytes: &[u8]) -> String {
     targets.collect::<Vec<_>>().join(" ")
 }
 
-/// A target without a feature has one entry, whatever settings of the feature its source comes in.
+/// A target without a feature has one entry, whatever settings of the feature its source has.
 #[test]
 fn settings_that_the_target_lacks_become_one_entry() {
     for (present, target, expected) in [

@@ -4,7 +4,7 @@
 //! (`#1/LENGTH`) precede the member's data and are included in its size. Symbol tables refer to members by the offsets
 //! of their headers, which change:
 //!
-//! | member | what is in it |
+//! | member | content |
 //! |---|---|
 //! | `/` | u32 count and offsets, big-endian |
 //! | a second `/` (Windows) | the same, little-endian, then more |

@@ -4,7 +4,7 @@
 use super::{KernelFacts, Pair};
 
 pub(super) fn judge(pair: &Pair, kernel: &KernelFacts<'_>) -> Option<String> {
-    // The descriptor is passed to the hardware, the metadata is what the runtime adds up.
+    // The descriptor is passed to the hardware, the runtime adds up the metadata.
     let bytes = u64::from(kernel.word(0)).max(kernel.metadata.lds.unwrap_or(0));
     let fits = |addressable: u32| bytes <= u64::from(addressable);
     let small = pair.runners().find(|processor| !fits(processor.limits.lds.addressable))?;

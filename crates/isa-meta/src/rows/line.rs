@@ -97,7 +97,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Joins words to a line with its end, broken where it gets too long.
+/// Joins words to a terminated line, broken where it gets too long.
 pub(super) fn join<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
     let mut text = String::new();
     let mut column = 0;

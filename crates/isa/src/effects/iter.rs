@@ -33,7 +33,7 @@ impl Inst {
     }
 }
 
-/// Iterator over what an instruction reads or writes: operands in LLVM's order, then registers without an operand.
+/// Iterator over the reads or writes of an instruction: operands in LLVM's order, then registers without an operand.
 #[derive(Debug, Clone)]
 pub struct Effects {
     parts: Parts,

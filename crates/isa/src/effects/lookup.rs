@@ -19,7 +19,7 @@ const SOURCE: u16 = 1024;
 pub(super) const HALF: u16 = SOURCE * SOURCES.len() as u16;
 /// The same with the upper half in bit 7.
 pub(super) const HALF_LOW_128: u16 = HALF + 1024;
-/// Vector registers, accumulation registers with bit 8; the place says how many dwords they are.
+/// Vector registers, accumulation registers with bit 8; the place has their number of dwords.
 pub(super) const VECTOR: u16 = HALF_LOW_128 + 512;
 /// Lane masks, as wide as the wave. Some fields have nine bits, and then a vector register decodes.
 pub(super) const LANE_MASK: u16 = VECTOR + 512;

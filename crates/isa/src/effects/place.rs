@@ -88,7 +88,7 @@ const fn x(dwords: u16, written: bool) -> Place {
     Place { known: unnamed(written, false), plus: (lookup::EXEC + dwords - 1) as u32, ..NOTHING }
 }
 
-/// M0, if the bit at `at` says so.
+/// M0, if the bit at `at` is set.
 const fn g(at: u8) -> Place {
     let known = unnamed(false, false);
     Place { known, plus: lookup::GDS as u32, mask: 1, rotation: at & 63, upper: at >= 64, ..NOTHING }
@@ -172,7 +172,7 @@ const fn e(start: u16, writes: u8, reads: u8, flags: u8, implicit_writes: u8, im
 impl EntryEffects {
     /// Other fields decide how many registers an operand has.
     const SIZED: u8 = 1;
-    /// SDWA, whose fields say whether it keeps bits.
+    /// SDWA, whose fields determine whether it preserves bits.
     const SDWA: u8 = 2;
     /// A failed fetch (`tfe`, `lwe`) or 16-bit data (`d16`) leaves part of the result unchanged.
     const FETCHES: u8 = 4;
@@ -219,7 +219,7 @@ impl EntryEffects {
         PLACES.get(start..start + self.len().div_ceil(4)).unwrap_or_default()
     }
 
-    /// How many places it has.
+    /// Its number of places.
     #[inline(always)]
     fn len(self) -> usize {
         self.late().end.into()
@@ -299,7 +299,7 @@ pub(crate) fn sized_by_fields(entry: Entry) -> bool {
     EntryEffects::of(entry).is_sized()
 }
 
-/// The bit elsewhere that says which half of its register operand number `slot` is.
+/// The bit elsewhere that selects the half of the register of operand number `slot`.
 pub(crate) fn half_piece(entry: Entry, slot: u8) -> Option<Piece> {
     let place = EntryEffects::of(entry).all().find(|place| place.slot() == Some(slot))?;
     let is_half = place.plus as u16 & !256 == lookup::HALF && place.extra != NONE;

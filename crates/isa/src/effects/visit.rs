@@ -1,4 +1,4 @@
-//! All effects of an instruction at once, for callers that look at every instruction.
+//! All effects of an instruction at once, for callers that process every instruction.
 //!
 //! Invariants: the same registers as [`Inst::effects`] lists. Four places are always processed, whatever the
 //! instruction has, and a constant is an empty effect: a mispredicted branch would cost more than all the rest.

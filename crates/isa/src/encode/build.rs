@@ -376,7 +376,7 @@ fn allow_literal(entry: Entry, kind: &Kind, name: Name, literal: Literal, isa: I
     if takes && fits { Ok(literal) } else { refused }
 }
 
-/// `v_fma_mix` and its kin: the rows say inline constants, LLVM's assembler takes literals as well (from gfx10 on).
+/// `v_fma_mix` and similar: the rows list inline constants, LLVM's assembler accepts literals as well (from gfx10 on).
 fn mixes(entry: Entry, operand: OperandType) -> bool {
     entry.class() == Some(Class::Vop3p)
         && matches!(operand, OperandType::RegInlineCFp16 | OperandType::RegInlineCBf16)
@@ -507,7 +507,7 @@ pub(super) fn put_register(
     }
 }
 
-/// Bit 8 of a field of nine bits, which says vector register also where nothing else is possible.
+/// Bit 8 of a field of nine bits, which marks a vector register also where nothing else is possible.
 fn marks_vector(decode: Decode, slot: &Slot) -> u64 {
     let has_it = slot.pieces().iter().any(|piece| piece.from <= 8 && piece.from + piece.width > 8);
     if decode == Decode::Half && has_it { 256 } else { 0 }

@@ -1,6 +1,6 @@
 //! Changing one operand of an instruction in place.
 //!
-//! Invariants: only the operand's bits change, with the bit elsewhere that says which half of its register; a literal
+//! Invariants: only the operand's bits change, with the bit elsewhere that selects the half of its register; a literal
 //! changes only if no other operand reads it; the length never changes.
 //!
 //! Absent on purpose: rules about several operands at once (constant bus), which [`super::rebuild`] checks.

@@ -83,7 +83,7 @@ pub(super) fn register(decode: Decode, name: Name, reg: Reg, isa: Isa) -> Result
 /// The field's value for number 128 to 255 of the source encoding: an inline constant or the mark of a literal.
 pub(super) fn constant(decode: Decode, name: Name, number: u64) -> Result<u64, EncodeError> {
     match decode {
-        // Bit 8 says vector register where it is set and adds nothing where only bit 9 is set.
+        // Bit 8 marks a vector register where it is set and adds nothing where only bit 9 is set.
         Decode::Source { plus, .. } if plus & 256 == 0 => Ok(number),
         Decode::HalfSource | Decode::HalfSourceLow128 | Decode::Barrier => Ok(number),
         Decode::SdwaSource => Ok(256 | number),

@@ -11,7 +11,7 @@ use hotswap_profile_drain::layout::LAYOUTS;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Where the table is in the memory: between the object's names and its counters.
+/// Offset of the table in the memory: between the object's names and its counters.
 const TABLE: u16 = 0x200;
 
 fn main() -> io::Result<()> {
