@@ -136,7 +136,7 @@ fn two_targets_at_once() {
         }
     }
     assert!(shared > 5_000 && lost > 100, "{shared} shared, {lost} not");
-    // One has a trie of its own.
+    // One has other lookup tables.
     let bytes = bytes_of(0x7e00_0280, 0);
     assert!(
         Sieve::new(source, grade).look(&bytes).is_some() || class(source.decode(&bytes).unwrap().entry()).is_none()

@@ -14,7 +14,7 @@
 //! object.
 //!
 //! Invariants: removing the companion leaves the compiler's own bytes; a companion with relocations is compared with
-//! the code object that it replaces, section by section.
+//! the code object that it belongs to, section by section.
 
 use crate::expand::Present;
 use hotswap_bundle::{Bundle, Bytes};

@@ -1,9 +1,9 @@
 //! Native entries that a generic target of the same bundle supersedes.
 //!
 //! Invariants: entries are removed only on explicit request, never as a side effect of retargeting, because native
-//! code may be faster and HIP prefers it. A requested target stays. The generic entry must be one that HIP
-//! selects in the same cases (its stated features are those of the entry, or none), and the generic code must be free
-//! of everything that, according to LLVM, the processor needs and the generic target does not provide.
+//! code may be faster and HIP prefers it. A requested target stays. The generic entry must be one that HIP selects in
+//! the same cases (its stated features are those of the entry, or none). The generic code must pass the checks of every
+//! requirement that, according to LLVM, the processor has and the generic target does not have.
 
 use crate::Request;
 use crate::expand::{Derived, Present};

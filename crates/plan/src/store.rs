@@ -101,8 +101,8 @@ fn read(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
 /// A plan with every pair of the table has less than 100 KB.
 const LARGEST: u64 = 1 << 20;
 
-/// The start of the file, a little more than the largest plan has; empty if it is not a file, such as a pipe without a
-/// writer.
+/// The start of the file, a little more than the largest plan has; an error if it is not a regular file, such as a pipe
+/// without a writer.
 fn begin_of(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));

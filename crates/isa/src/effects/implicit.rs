@@ -64,7 +64,7 @@ pub(super) fn effect(lookup: Lookup, register: Implicit, written: bool) -> Effec
 }
 
 impl ImplicitEffects {
-    /// Passes the same effects one at a time: writes first, then reads.
+    /// Passes the effects to `each` one at a time: writes first, then reads.
     #[inline]
     pub fn each(self, isa: Isa, mut each: impl FnMut(EffectBits)) {
         let lookup = Lookup::of(isa);
