@@ -2,7 +2,7 @@
 //!
 //! The best is the same bitcode compiled for the pair's target, where the inputs are bitcode of an LLVM that knows the
 //! target; otherwise the same code with relocations, from a second link. Either is appended to the code object
-//! (`hotswap_pipeline::beside`).
+//! (`hotswap_pipeline::companion`).
 //!
 //! Invariants: the compiler's own link is not changed except for one argument that saves the output of LTO. A second
 //! link that fails, or gives other code, is no error: less information is available then, the reason is in the trace,
@@ -16,7 +16,7 @@ use crate::words::{is_ours, response_file};
 use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::{Strategy, pair};
 use hotswap_files::{BackgroundTask, ScratchDirectory, on_all_cores};
-use hotswap_pipeline::beside::{is_same_code, may_stand_for};
+use hotswap_pipeline::companion::{is_same_code, may_stand_for};
 use hotswap_plan::Plan;
 use hotswap_report::Diagnostic;
 use hotswap_targets::{EFlags, Processor, TargetId, find};
@@ -43,7 +43,7 @@ pub(crate) struct Companion {
 }
 
 impl Companion {
-    fn take(&mut self, kind: &'static str, tried: Tried) {
+    fn take(&mut self, kind: &'static str, tried: LinkAttempt) {
         match tried {
             Ok(bytes) => (self.bytes, self.kind) = (Some(bytes), Some(kind)),
             Err(why) => self.failed.push(json!({"tried": kind, "why": why})),
@@ -64,7 +64,7 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
 pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Companion), Diagnostic> {
     let folder = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker);
-    let second = Second { linker, inputs: &inputs, folder: folder.path() };
+    let second = ExtraLink { linker, inputs: &inputs, folder: folder.path() };
     let bitcode = wanted.iter().find(|(source, _)| inputs.is_bitcode_for(source));
     let objects = wanted.iter().any(|(source, _)| inputs.are_objects_for(source));
     let recompile = || bitcode.map(|pair| second.recompiled(*pair));
@@ -88,7 +88,7 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Compan
 }
 
 /// The outcome of a link attempt.
-type Tried = Result<Vec<u8>, String>;
+type LinkAttempt = Result<Vec<u8>, String>;
 
 /// The files that a link reads, by kind.
 struct Inputs {
@@ -167,13 +167,13 @@ enum Lto {
 }
 
 /// A further link.
-struct Second<'s> {
+struct ExtraLink<'s> {
     linker: &'s Linker<'s>,
     inputs: &'s Inputs,
     folder: &'s Path,
 }
 
-impl Second<'_> {
+impl ExtraLink<'_> {
     /// The argument with which the first link saves the output of LTO.
     fn saved(&self) -> OsString {
         let mut word = OsString::from("--lto-obj-path=");
@@ -186,8 +186,8 @@ impl Second<'_> {
         &self,
         wanted: &[Wanted],
         saved: bool,
-        recompiled: Option<Tried>,
-        relocated: Option<Tried>,
+        recompiled: Option<LinkAttempt>,
+        relocated: Option<LinkAttempt>,
     ) -> Result<Companion, Diagnostic> {
         let mut companion = Companion::default();
         let made = hotswap_files::open(self.linker.output)?;
@@ -217,7 +217,7 @@ impl Second<'_> {
     }
 
     /// The same link with relocations.
-    fn with_relocations(&self, lto: Lto) -> Tried {
+    fn with_relocations(&self, lto: Lto) -> LinkAttempt {
         let saved = if lto == Lto::Saved { self.saved_objects()? } else { Vec::new() };
         let words = self.words(|word| match lto {
             Lto::Saved if self.inputs.bitcode.iter().any(|file| file == Path::new(word)) => None,
@@ -248,7 +248,7 @@ impl Second<'_> {
     }
 
     /// The same bitcode compiled for the other target.
-    fn recompiled(&self, (source, target): Wanted) -> Tried {
+    fn recompiled(&self, (source, target): Wanted) -> LinkAttempt {
         let clang = self.linker.real.with_file_name("clang");
         if !clang.is_file() {
             return Err(format!("no {}", clang.display()));
@@ -321,7 +321,7 @@ impl Second<'_> {
     }
 
     /// Runs the linker; returns its output.
-    fn run(&self, words: Vec<OsString>, name: &str) -> Tried {
+    fn run(&self, words: Vec<OsString>, name: &str) -> LinkAttempt {
         let output = self.folder.join(name);
         let flavor = usize::from(words.first().is_some_and(|word| word == "-flavor")) * 2;
         let (flavor, rest) = words.split_at(flavor.min(words.len()));

@@ -115,7 +115,7 @@ fn check(
 
 /// Appends the companion to the code object, which stays unchanged even if the write fails midway.
 fn append(output: &Path, size: usize, companion: &[u8]) -> std::io::Result<()> {
-    let (before, behind) = hotswap_pipeline::beside::frame(size, companion.len());
+    let (before, behind) = hotswap_pipeline::companion::frame(size, companion.len());
     let mut file = OpenOptions::new().append(true).open(output)?;
     let written = [&before, companion, &behind].into_iter().try_for_each(|part| file.write_all(part));
     if written.is_err() {

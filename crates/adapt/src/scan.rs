@@ -7,7 +7,7 @@ use crate::half_mode;
 use hotswap_code_object::{CodeObject, CodeStarts};
 use hotswap_families::Rewriter;
 use hotswap_isa::effects::Flow;
-use hotswap_isa::{Entry, Flag, Glance, Grade, Implicit, Inst, Isa, Name, Piece, Sieve};
+use hotswap_isa::{ClassRule, Classifier, Entry, Flag, Glance, Implicit, Inst, Isa, Name, Piece};
 use rayon::prelude::*;
 use std::hint::black_box;
 
@@ -60,7 +60,7 @@ const STRIP: usize = 256;
 /// Bytes of the longest instruction.
 const LONGEST: usize = 20;
 
-/// Bytes of code from which on the tables of a sieve are worth making (two milliseconds).
+/// Bytes of code from which on the tables of a classifier are worth making (two milliseconds).
 const MUCH: usize = 1 << 20;
 
 /// Class of instructions that nobody wants to see.
@@ -69,12 +69,12 @@ const PLAIN: u8 = 0;
 const LEADS: u8 = 1;
 
 /// Passes over instructions that concern nobody; those without a class may.
-fn sieve(isa: Isa, rewriter: &Rewriter) -> Glance {
-    Glance::new(Sieve::new(isa, |entry| {
+fn classifier(isa: Isa, rewriter: &Rewriter) -> Glance {
+    Glance::new(Classifier::new(isa, |entry| {
         let class = if entry.is(Flag::Salu) { scalar_class(entry) } else { Some(PLAIN) };
         match rewriter.passes(entry) {
-            Some(except) => Grade { class, except, without_scalars: false },
-            None => Grade::default(),
+            Some(except) => ClassRule { class, except, without_scalars: false },
+            None => ClassRule::default(),
         }
     }))
 }
@@ -101,9 +101,9 @@ fn sets_registers(entry: Entry) -> bool {
 
 /// Looks through the code of a file.
 pub(crate) fn suspects(object: &CodeObject<'_>, isa: Isa, rewriter: &Rewriter) -> Vec<Suspects> {
-    let sieve = || (size(object) >= MUCH).then(|| sieve(isa, rewriter));
-    let (code, sieve) = rayon::join(|| CodeStarts::of(object), sieve);
-    let search = Search { rewriter, isa, sieve: sieve.as_ref() };
+    let classifier = || (size(object) >= MUCH).then(|| classifier(isa, rewriter));
+    let (code, classifier) = rayon::join(|| CodeStarts::of(object), classifier);
+    let search = Search { rewriter, isa, classifier: classifier.as_ref() };
     code.into_iter()
         .map(|section| {
             let mut starts = section.starts;
@@ -165,7 +165,7 @@ fn pieces(starts: &[(usize, bool)], size: usize) -> Vec<Vec<Stretch>> {
 struct Search<'s> {
     rewriter: &'s Rewriter,
     isa: Isa,
-    sieve: Option<&'s Glance>,
+    classifier: Option<&'s Glance>,
 }
 
 fn stretches(bytes: &[u8], stretches: Vec<Stretch>, search: Search<'_>) -> Suspects {
@@ -276,15 +276,15 @@ impl<'s> Look<'s> {
     fn from(&mut self, bytes: &[u8], mut at: usize, found: &mut Suspects) {
         while at < self.range.1 && !self.is_start(at) {
             // Whether it was there before nobody asks at each instruction but when it comes again, which is rare.
-            at = match self.search.sieve.filter(|_| !self.quiet && !self.is_again) {
-                Some(sieve) => self.sift(sieve, bytes, at, found),
+            at = match self.search.classifier.filter(|_| !self.quiet && !self.is_again) {
+                Some(classifier) => self.sift(classifier, bytes, at, found),
                 None => self.one(bytes, at, found),
             };
         }
     }
 
     /// Looks at instructions until a strip of the stretch ends, or at one that is not plain; the offset behind them.
-    fn sift(&mut self, sieve: &Glance, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
+    fn sift(&mut self, classifier: &Glance, bytes: &[u8], at: usize, found: &mut Suspects) -> usize {
         let number = (at - self.range.0) / STRIP;
         let base = self.range.0 + number * STRIP;
         // Where the section ends, a strip and the longest instruction at its end are no longer there.
@@ -299,7 +299,7 @@ impl<'s> Look<'s> {
         let mut dword = (at - base) / 4;
         while dword < last {
             let chunk = &strip[4 * dword..];
-            let Some(seen) = chunk.first_chunk().and_then(|chunk| sieve.look(chunk)) else {
+            let Some(seen) = chunk.first_chunk().and_then(|chunk| classifier.look(chunk)) else {
                 self.starts[number] = starts;
                 return self.one(bytes, base + 4 * dword, found);
             };
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sieve_changes_nothing() {
+    fn the_classifier_changes_nothing() {
         let mut state = 1u64;
         let mut next = || {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -460,18 +460,18 @@ mod tests {
         };
         let isa = Isa::new(Target::find("gfx1250").unwrap());
         let rewriter = Registry::installed().rewriter().unwrap();
-        let sieve = sieve(isa, &rewriter);
+        let classifier = classifier(isa, &rewriter);
         let bytes = code(isa, &mut next);
         let mut all = Suspects::default();
         let mut start = 0;
         while start < bytes.len() {
             let end = (start + 4 * (1 + next() as usize % 500)).min(bytes.len());
             for kernel in [false, true] {
-                let look = |sieve| {
+                let look = |classifier| {
                     let stretch = vec![Stretch { start, end, kernel }];
-                    stretches(&bytes, stretch, Search { rewriter: &rewriter, isa, sieve })
+                    stretches(&bytes, stretch, Search { rewriter: &rewriter, isa, classifier })
                 };
-                let (with, without) = (look(Some(&sieve)), look(None));
+                let (with, without) = (look(Some(&classifier)), look(None));
                 assert_eq!(with, without, "{start:#x} to {end:#x}");
                 all.append(with);
             }

@@ -271,7 +271,7 @@ impl File {
     pub(crate) fn broken_plans(&self) -> Vec<Diagnostic> {
         let records = self.containers.iter().filter_map(|container| container.record.as_ref()).collect();
         let targets = self.containers.iter().flat_map(|container| &container.targets).map(String::as_str).collect();
-        kept_plans::Present { records, targets }.check(&self.manifests)
+        kept_plans::SourceEntry { records, targets }.check(&self.manifests)
     }
 
     fn text(&self) -> String {

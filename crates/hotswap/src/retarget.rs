@@ -20,7 +20,7 @@ use hotswap_code_object::{CodeObject, is_code_object};
 use hotswap_compat::Allow;
 use hotswap_compat::names::{Disagreement, HostPart};
 use hotswap_files::Input;
-use hotswap_pipeline::{Fate, Request};
+use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::{Plan, Policy, TextFindings};
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -252,7 +252,7 @@ impl Arguments {
     }
 }
 
-type Fates = Vec<(String, Fate)>;
+type Fates = Vec<(String, TargetResult)>;
 
 /// The code object was made, and its file has no record of it.
 fn unrecorded(work: &Work<'_, Fates>) -> Option<Diagnostic> {
@@ -286,7 +286,7 @@ fn relabel<'a>(bytes: &'a [u8], others: &[Input], request: &Request) -> Result<D
     };
     let sources: Vec<&[u8]> = iter::once(bytes).chain(others.iter().map(|other| &**other)).collect();
     let (new, fate) = hotswap_pipeline::relabel(&sources, target, request)?;
-    if !others.is_empty() && matches!(fate, Fate::There | Fate::Covered(_)) {
+    if !others.is_empty() && matches!(fate, TargetResult::There | TargetResult::Covered(_)) {
         let what = format!("one of the sources serves {target} as it is, so nothing is made");
         return Err(Diagnostic::error(codes::USAGE, what).advise("use that file"));
     }
@@ -345,7 +345,7 @@ fn not_followed(found: &Found<'_>, plan: &Plan, file: &[u8]) -> Result<Followed,
     let has_code = !fates.is_empty();
     let place = found.place.to_string();
     let reasons = fates.into_iter().filter_map(|(_, fate)| match fate {
-        Fate::Refused { reasons, .. } => Some(reasons),
+        TargetResult::Refused { reasons, .. } => Some(reasons),
         _ => None,
     });
     // One line for the container: the reason is the same for all targets.

@@ -23,7 +23,7 @@ use hotswap_code_object::{CodeMap, CodeObject, is_code_object};
 use hotswap_compat::names::HostPart;
 use hotswap_compat::{Allow, Strategy, Verdict, pair, verdict};
 use hotswap_files::{How, Input};
-use hotswap_pipeline::{Fate, Request};
+use hotswap_pipeline::{Request, TargetResult};
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Severity, codes};
 use hotswap_targets::TargetId;
@@ -203,7 +203,7 @@ fn container<'a>(
     host: &HostPart<'_>,
 ) -> Result<Done<'a, Vec<Object>>, Diagnostic> {
     let place = found.place.to_string();
-    let said = |fates: Vec<(String, Fate)>| -> Vec<Object> {
+    let said = |fates: Vec<(String, TargetResult)>| -> Vec<Object> {
         fates.into_iter().flat_map(|(_, fate)| Object::of_fate(&place, fate)).collect()
     };
     if !matches!(found.form, Form::Bundle | Form::CompressedBundle(_)) {

@@ -9,7 +9,7 @@
 use crate::survey;
 use hotswap_bundle::{EntryId, Form, Found, Image, ImageKind, Kind, linked};
 use hotswap_code_object::CodeObject;
-use hotswap_pipeline::Fate;
+use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, codes};
 use hotswap_targets::TargetId;
 
@@ -17,7 +17,11 @@ use hotswap_targets::TargetId;
 ///
 /// # Errors
 /// A damaged container.
-pub(crate) fn fates(found: &Found<'_>, targets: &[String], file: &[u8]) -> Result<Vec<(String, Fate)>, Diagnostic> {
+pub(crate) fn fates(
+    found: &Found<'_>,
+    targets: &[String],
+    file: &[u8],
+) -> Result<Vec<(String, TargetResult)>, Diagnostic> {
     if found.form == Form::Bare {
         // Damage is the more important reason.
         CodeObject::parse(found.bytes)?;
@@ -25,8 +29,8 @@ pub(crate) fn fates(found: &Found<'_>, targets: &[String], file: &[u8]) -> Resul
     let images = device_images(found, file)?;
     let fate = |target: &String| {
         let is_there = images.iter().any(|image| is_for(image, target));
-        let refused = || Fate::Refused { reasons: vec![reason(found.form, &images)], names: Vec::new() };
-        (target.clone(), if is_there { Fate::There } else { refused() })
+        let refused = || TargetResult::Refused { reasons: vec![reason(found.form, &images)], names: Vec::new() };
+        (target.clone(), if is_there { TargetResult::There } else { refused() })
     };
     Ok(if images.is_empty() { Vec::new() } else { targets.iter().map(fate).collect() })
 }

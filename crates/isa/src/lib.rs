@@ -18,21 +18,21 @@ pub mod regset;
 pub mod text;
 pub mod value;
 
+mod classify;
 mod decode;
 mod image;
 mod inst;
 mod isa;
-mod sieve;
 mod size;
 mod tables;
 mod target;
 mod walk;
 
+pub use classify::{ClassRule, Classifier, Glance, Glanced, Seen};
 pub use decode::Undecoded;
 pub use inst::Inst;
 pub use isa::{FeatureSet, Isa, Wave};
 pub use operand::{Access, Operand, Operands};
-pub use sieve::{Glance, Glanced, Grade, Seen, Sieve};
 pub use tables::{
     Class, Entry, Feature, Field, Flag, Image, ImageBase, Implicit, Name, Piece, Slot, Target, table_bytes,
 };

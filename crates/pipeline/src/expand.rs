@@ -1,7 +1,7 @@
 //! From a bundle and a plan to the bundle with all targets.
 
-use crate::beside::Luggage;
-use crate::{beside, check_plan, derive, record};
+use crate::companion::Companion;
+use crate::{check_plan, companion, derive, record};
 use hotswap_adapt::ObjectRecord;
 use hotswap_bundle::{Bundle, Bytes, Compression, Draft, Entry, EntryId, Summary};
 use hotswap_code_object::{CodeObject, is_code_object};
@@ -33,7 +33,7 @@ impl Expansion {
 }
 
 /// A code object of the bundle, with its own description of itself.
-pub(crate) struct Present<'a> {
+pub(crate) struct SourceEntry<'a> {
     pub(crate) id: EntryId,
     pub(crate) object: CodeObject<'a>,
     pub(crate) target: TargetId,
@@ -44,14 +44,14 @@ pub(crate) struct Present<'a> {
     pub(crate) recompiled: Option<(&'static Processor, &'a [u8])>,
 }
 
-impl Present<'_> {
+impl SourceEntry<'_> {
     pub(crate) fn available(&self) -> Available {
         Available { target: self.target, recompiled: self.recompiled.map(|(processor, _)| processor) }
     }
 }
 
 /// A code object to add.
-pub(crate) struct Derived {
+pub(crate) struct NewEntry {
     pub(crate) id: String,
     pub(crate) data: Vec<u8>,
     pub(crate) target: TargetId,
@@ -89,15 +89,15 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
         let what = "more bytes follow the bundle: several bundles where one was expected";
         return Err(Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(consumed as u64));
     }
-    let luggage = beside::take(&mut bundle)?;
-    let present = code_objects_with(&bundle, &luggage)?;
+    let companions = companion::take(&mut bundle)?;
+    let present = code_objects_with(&bundle, &companions)?;
     if present.is_empty() {
         return Ok(Expansion::kept("no code object"));
     }
     let (derived, refusals) = derive_all(&present, plan, findings)?;
     let warnings = if plan.policy == Policy::Warn { refusals.clone() } else { Vec::new() };
     let compiled = present.iter().any(|entry| is_compiled(findings, entry.target.processor.name));
-    if derived.is_empty() && refusals.is_empty() && luggage.is_empty() && !compiled {
+    if derived.is_empty() && refusals.is_empty() && companions.is_empty() && !compiled {
         return Ok(Expansion::kept(NOTHING_TO_ADD));
     }
     let mut record = record::build(&bundle, &present, &derived, &refusals, plan)?;
@@ -114,25 +114,28 @@ pub fn expand(bytes: &[u8], plan: &Plan, findings: &TextFindings, level: Option<
 }
 
 /// The bundle's HIP code objects; each must match its entry ID.
-pub(crate) fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<Present<'a>>, Diagnostic> {
+pub(crate) fn code_objects<'a>(bundle: &'a Bundle<'_>) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
     code_objects_with(bundle, &[])
 }
 
-fn code_objects_with<'a>(bundle: &'a Bundle<'_>, luggage: &'a [Luggage<'_>]) -> Result<Vec<Present<'a>>, Diagnostic> {
+fn code_objects_with<'a>(
+    bundle: &'a Bundle<'_>,
+    companions: &'a [Companion<'_>],
+) -> Result<Vec<SourceEntry<'a>>, Diagnostic> {
     let objects = bundle.entries().iter().filter(|entry| is_code_object(&entry.data));
     let one = |entry: &'a Entry<'_>| {
         let Some(mut present) = present(entry)? else { return Ok(None) };
-        luggage
+        companions
             .iter()
-            .filter(|luggage| luggage.entry == entry.id)
-            .try_for_each(|luggage| luggage.give(&mut present))?;
+            .filter(|companions| companions.entry == entry.id)
+            .try_for_each(|companions| companions.give(&mut present))?;
         Ok(Some(present))
     };
     objects.filter_map(|entry| one(entry).map_err(|error: Diagnostic| error.in_entry(&entry.id)).transpose()).collect()
 }
 
 /// `None` for code that is not HIP's (OpenMP entries look the same otherwise).
-fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> {
+fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<SourceEntry<'a>>, Diagnostic> {
     let id = EntryId::parse(&entry.id)?;
     let Some(name) = id.target().filter(|_| id.is_amdgpu()) else { return Ok(None) };
     let named: TargetId = name.parse()?;
@@ -142,13 +145,13 @@ fn present<'a>(entry: &'a Entry<'_>) -> Result<Option<Present<'a>>, Diagnostic> 
         let what = format!("the entry names {named}, its code object is for {target}");
         return Err(Diagnostic::error(codes::MALFORMED, what));
     }
-    Ok(Some(Present { id, object, target: named, data: &entry.data, relocatable: None, recompiled: None }))
+    Ok(Some(SourceEntry { id, object, target: named, data: &entry.data, relocatable: None, recompiled: None }))
 }
 
-type Derivation = (Vec<Derived>, Vec<Diagnostic>);
+type Derivation = (Vec<NewEntry>, Vec<Diagnostic>);
 
 /// Serves every requested target by its route; targets that cannot be made are handled by the plan's policy.
-fn derive_all(present: &[Present<'_>], plan: &Plan, findings: &TextFindings) -> Result<Derivation, Diagnostic> {
+fn derive_all(present: &[SourceEntry<'_>], plan: &Plan, findings: &TextFindings) -> Result<Derivation, Diagnostic> {
     let (mut derived, mut refusals) = (Vec::new(), Vec::new());
     for request in plan.targets() {
         match derive_one(present, plan, findings, request) {
@@ -169,12 +172,12 @@ pub(crate) fn is_refusal(diagnostic: &Diagnostic) -> bool {
 /// source. A source that fails the checks of its pair is reported with its findings if no other of the plan's sources
 /// passes its own checks.
 fn derive_one(
-    present: &[Present<'_>],
+    present: &[SourceEntry<'_>],
     plan: &Plan,
     findings: &TextFindings,
     request: &str,
-) -> Result<Vec<Derived>, Diagnostic> {
-    let available: Vec<Available> = present.iter().map(Present::available).collect();
+) -> Result<Vec<NewEntry>, Diagnostic> {
+    let available: Vec<Available> = present.iter().map(SourceEntry::available).collect();
     let mut pairs = pairs_for(plan, findings, request);
     let mut refused = Vec::new();
     loop {
@@ -231,7 +234,7 @@ impl Written<'_> {
 /// A compressed bundle is read back and compared here; a plain one when it is in its file.
 pub(crate) fn write<'a>(
     mut bundle: Bundle<'a>,
-    derived: Vec<Derived>,
+    derived: Vec<NewEntry>,
     sources: &[(String, Bytes<'a>)],
     record: &Record,
 ) -> Result<Option<Written<'a>>, Diagnostic> {

@@ -7,17 +7,17 @@
 //! Absent on purpose: files and printing (the interposer and the `hotswap` command do both), the layout of a bundle or
 //! a code object (`hotswap-bundle`, `hotswap-code-object`).
 
-pub mod beside;
-mod covered;
+pub mod companion;
 mod derive;
 mod expand;
 mod names;
 mod record;
 mod retarget;
+mod superseded;
 
 pub use expand::{Expansion, NOTHING_TO_ADD, expand};
 pub use names::disagreements_of_plan;
-pub use retarget::{Fate, Request, Retargeted, relabel, retarget};
+pub use retarget::{Request, Retargeted, TargetResult, relabel, retarget};
 
 use hotswap_compat::{Allow, EXPERIMENTAL_ADVICE, Status, Verdict};
 use hotswap_plan::{Pair, Plan, Policy};

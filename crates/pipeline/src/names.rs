@@ -4,7 +4,7 @@
 //! compiled for that one; a generic target must be right on every GPU that it would newly serve.
 
 use crate::Request;
-use crate::expand::{Present, code_objects};
+use crate::expand::{SourceEntry, code_objects};
 use crate::record::origins;
 use hotswap_bundle::{Bundle, EntryId};
 use hotswap_code_object::CodeObject;
@@ -60,7 +60,7 @@ impl<'n> Names<'n> {
 /// of their own in the resulting bundle.
 pub(crate) fn served(
     target: &Processor,
-    present: &[Present<'_>],
+    present: &[SourceEntry<'_>],
     dropped: &[String],
     request: &Request,
 ) -> Vec<&'static str> {
@@ -69,7 +69,7 @@ pub(crate) fn served(
     }
     let stays = |gpu: &str| {
         let stated = |id: &TargetId| id.xnack.is_some() || id.sramecc.is_some();
-        let is_own = |entry: &&Present<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
+        let is_own = |entry: &&SourceEntry<'_>| entry.target.processor.name == gpu && !stated(&entry.target);
         !request.drop_covered && present.iter().filter(is_own).any(|entry| !dropped.contains(&entry.id.to_string()))
     };
     target.covers.iter().copied().filter(|gpu| !stays(gpu)).collect()
@@ -89,7 +89,8 @@ pub fn disagreements_of_plan(bytes: &[u8], plan: &Plan, host: &HostPart<'_>) -> 
     let mut found = Vec::new();
     for pair in &plan.pairs {
         let Some(target) = find(&pair.target) else { continue };
-        let serves = |entry: &&Present<'_>| entry.target.processor == target || entry.target.processor.covers(target);
+        let serves =
+            |entry: &&SourceEntry<'_>| entry.target.processor == target || entry.target.processor.covers(target);
         if present.iter().any(|entry| serves(&entry)) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! The record of an expanded bundle.
 
-use crate::expand::{Derived, Present, route_of};
+use crate::expand::{NewEntry, SourceEntry, route_of};
 use hotswap_bundle::Bundle;
 use hotswap_plan::{IDENTITY, Plan, TextFindings, VERSION};
 use hotswap_report::{Diagnostic, EntryRecord, Record, Route, SourceText, codes};
@@ -47,8 +47,8 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
 /// An entry that an earlier run derived keeps its row, as long as its bytes are the same.
 pub(crate) fn build(
     bundle: &Bundle<'_>,
-    present: &[Present<'_>],
-    derived: &[Derived],
+    present: &[SourceEntry<'_>],
+    derived: &[NewEntry],
     refusals: &[Diagnostic],
     plan: &Plan,
 ) -> Result<Record, Diagnostic> {
@@ -90,7 +90,7 @@ pub(crate) fn origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diag
     Ok(rows.filter_map(|row| Some((row.id, row.source?))).collect())
 }
 
-fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
+fn row(entry: &SourceEntry<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRecord {
     let id = entry.id.to_string();
     if let Some(row) = earlier.iter().find(|row| row.id == id && row.sha256 == sha256) {
         return row.clone();
@@ -112,9 +112,9 @@ fn row(entry: &Present<'_>, sha256: String, earlier: &[EntryRecord]) -> EntryRec
 
 /// `present` and `rows` are the same entries.
 fn derived_row(
-    entry: &Derived,
+    entry: &NewEntry,
     sha256: String,
-    present: &[Present<'_>],
+    present: &[SourceEntry<'_>],
     rows: &[EntryRecord],
 ) -> Result<EntryRecord, Diagnostic> {
     let source = present.iter().zip(rows).find(|(source, _)| source.id == entry.source);

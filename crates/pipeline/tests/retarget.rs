@@ -8,7 +8,7 @@ use common::Sample;
 use hotswap_bundle::{Bundle, parse};
 use hotswap_compat::Allow;
 use hotswap_compat::names::HostPart;
-use hotswap_pipeline::{Fate, Request, expand};
+use hotswap_pipeline::{Request, TargetResult, expand};
 use hotswap_plan::{Plan, TextFindings};
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{EFlags, TargetId};
@@ -39,7 +39,7 @@ fn request(targets: &[&str]) -> Request {
 #[derive(Debug)]
 struct Done {
     bytes: Option<Vec<u8>>,
-    fates: Vec<(String, Fate)>,
+    fates: Vec<(String, TargetResult)>,
 }
 
 fn retarget(bytes: &[u8], request: &Request) -> Result<Done, Diagnostic> {
@@ -78,7 +78,7 @@ fn settings_that_the_target_lacks_become_one_entry() {
         let sources: Vec<&str> = present.split(' ').collect();
         let input = bundle(&sources);
         let done = retarget(&input, &request(&[target])).unwrap();
-        assert!(matches!(done.fates[..], [(_, Fate::Made { .. })]), "{present}: {:?}", done.fates);
+        assert!(matches!(done.fates[..], [(_, TargetResult::Made { .. })]), "{present}: {:?}", done.fates);
         let bytes = done.bytes.unwrap();
         let shown = show(&bytes);
         assert_eq!(shown, format!("{present} {expected}"));
@@ -95,7 +95,9 @@ fn settings_that_the_target_lacks_become_one_entry() {
 fn a_setting_that_is_on_and_absent_is_refused_by_name() {
     for (present, target) in [("gfx1010:xnack+", "gfx1030"), ("gfx906:sramecc+", "gfx900")] {
         let done = retarget(&bundle(&[present]), &request(&[target])).unwrap();
-        let [(_, Fate::Refused { reasons, .. })] = &done.fates[..] else { panic!("{present}: {:?}", done.fates) };
+        let [(_, TargetResult::Refused { reasons, .. })] = &done.fates[..] else {
+            panic!("{present}: {:?}", done.fates)
+        };
         assert_eq!((reasons.len(), reasons[0].code), (1, codes::PAIR_REFUSED));
         assert_eq!(reasons[0].place.entry, Some(id(present)));
         assert!(reasons[0].what.contains(present), "{}", reasons[0].what);

@@ -3,11 +3,11 @@
 //! Invariants: an answer says that both sides decode, before for the source and now for the target, to the same line of the
 //! tables and to the same bytes, but for the distance of branches; whatever is not that simple has no answer.
 
-use hotswap_isa::{Entry, Grade, Isa, Seen, Sieve};
+use hotswap_isa::{ClassRule, Classifier, Entry, Isa, Seen};
 
 /// What such instructions are, before and after.
 #[derive(Debug)]
-pub(crate) struct Plain(Sieve);
+pub(crate) struct Plain(Classifier);
 
 /// What is known of an instruction that stands there again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +25,14 @@ const PLAIN: u8 = 0;
 const BRANCH: u8 = 1;
 const MATRIX: u8 = 2;
 
-fn grade(entry: Entry) -> Grade {
+fn grade(entry: Entry) -> ClassRule {
     let class = match (entry.branch_distance(), entry.mnemonic()) {
         (Some([piece]), _) if (piece.at, piece.from, piece.width, entry.bytes()) == (0, 0, 16, 4) => Some(BRANCH),
         (Some(_), _) | (None, "s_clause" | "s_add_pc_i64") => None,
         (None, name) if is_matrix(name) => Some(MATRIX),
         (None, _) => Some(PLAIN),
     };
-    Grade { class, ..Grade::default() }
+    ClassRule { class, ..ClassRule::default() }
 }
 
 /// Whether what has that name may be a matrix instruction.
@@ -45,7 +45,7 @@ const KEEP: [u128; 5] = [0, 0xffff_ffff, u64::MAX as u128, u128::MAX >> 32, u128
 
 impl Plain {
     pub(crate) fn new(source: Isa, target: Isa) -> Self {
-        Self(Sieve::shared(&[source, target], grade))
+        Self(Classifier::shared(&[source, target], grade))
     }
 
     /// What is known of the instruction at the start of both.

@@ -7,7 +7,7 @@ use crate::text;
 use hotswap_bundle::Found;
 use hotswap_compat::names::Disagreement;
 use hotswap_compat::pair;
-use hotswap_pipeline::Fate;
+use hotswap_pipeline::TargetResult;
 use hotswap_plan::Policy;
 use hotswap_report::{Diagnostic, Route};
 use hotswap_targets::find;
@@ -22,14 +22,14 @@ struct Container<'a> {
     found: Found<'a>,
     /// Its size now.
     size: u64,
-    fates: Vec<(String, Fate)>,
+    fates: Vec<(String, TargetResult)>,
 }
 
 impl Container<'_> {
     /// The disagreements of the host part with the targets.
     fn disagreements(&self) -> Vec<Disagreement> {
         let names = self.fates.iter().filter_map(|(_, fate)| match fate {
-            Fate::Refused { names, .. } => Some(names),
+            TargetResult::Refused { names, .. } => Some(names),
             _ => None,
         });
         names.flatten().cloned().collect()
@@ -42,7 +42,7 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(work: &Work<'a, Vec<(String, Fate)>>) -> Self {
+    pub(super) fn new(work: &Work<'a, Vec<(String, TargetResult)>>) -> Self {
         let containers = work.done.iter().map(|handled| Container {
             found: handled.found.clone(),
             size: handled.size.unwrap_or(handled.found.bytes.len() as u64),
@@ -58,7 +58,7 @@ impl<'a> Report<'a> {
         for Container { found, fates, .. } in &self.containers {
             let place = found.place.to_string();
             let reasons = fates.iter().filter_map(|(_, fate)| match fate {
-                Fate::Refused { reasons, .. } => Some(reasons),
+                TargetResult::Refused { reasons, .. } => Some(reasons),
                 _ => None,
             });
             problems.extend(reasons.flatten().map(|reason| {
@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
     fn left_out(&self) -> String {
         let fates = self.containers.iter().flat_map(|container| &container.fates);
         let rows = fates.filter_map(|(target, fate)| match fate {
-            Fate::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
+            TargetResult::Made { left_out, .. } => Some(left_out.iter().map(move |(_, kernel)| (target, kernel))),
             _ => None,
         });
         let line = |(target, kernel): (&String, &String)| format!("left out for {target}: {}\n", text::plain(kernel));
@@ -153,11 +153,11 @@ impl<'a> Report<'a> {
     }
 }
 
-fn words(target: &str, fate: &Fate) -> String {
+fn words(target: &str, fate: &TargetResult) -> String {
     match fate {
-        Fate::There => "there already".to_owned(),
-        Fate::Covered(generic) => format!("covered by {generic}"),
-        Fate::Made { source, route, left_out, .. } => {
+        TargetResult::There => "there already".to_owned(),
+        TargetResult::Covered(generic) => format!("covered by {generic}"),
+        TargetResult::Made { source, route, left_out, .. } => {
             let verb = if *route == Route::Rewritten { "rewritten" } else { "made" };
             let without = match left_out.len() {
                 0 => String::new(),
@@ -166,12 +166,12 @@ fn words(target: &str, fate: &Fate) -> String {
             };
             format!("{verb} from {source}{}{without}", status(source, target).map_or("", |s| s.1))
         }
-        Fate::Dropped => "dropped".to_owned(),
-        Fate::Superseded(generic) => format!("dropped, covered by {generic}"),
-        Fate::Refused { reasons, names } if reasons.is_empty() && !names.is_empty() => {
+        TargetResult::Dropped => "dropped".to_owned(),
+        TargetResult::Superseded(generic) => format!("dropped, covered by {generic}"),
+        TargetResult::Refused { reasons, names } if reasons.is_empty() && !names.is_empty() => {
             "refused: the host part chooses by the GPU's name".to_owned()
         }
-        Fate::Refused { reasons, .. } => format!("refused ({} reasons)", reasons.len()),
+        TargetResult::Refused { reasons, .. } => format!("refused ({} reasons)", reasons.len()),
     }
 }
 
@@ -182,19 +182,19 @@ fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
     Some((pair.status.to_string(), word))
 }
 
-fn detail(target: &str, fate: &Fate) -> Value {
+fn detail(target: &str, fate: &TargetResult) -> Value {
     match fate {
-        Fate::There => json!({ "target": target, "how": "native" }),
-        Fate::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
-        Fate::Made { source, route, entries, code, left_out } => {
+        TargetResult::There => json!({ "target": target, "how": "native" }),
+        TargetResult::Covered(generic) => json!({ "target": target, "how": "generic", "generic": generic }),
+        TargetResult::Made { source, route, entries, code, left_out } => {
             let left_out: Vec<&str> = left_out.iter().map(|(_, kernel)| kernel.as_str()).collect();
             let status = status(source, target).map(|status| status.0);
             let how = "made";
             json!({ "target": target, "how": how, "source": source, "route": route, "status": status, "entries": entries, "code": code, "left_out": left_out })
         }
-        Fate::Dropped => json!({ "target": target, "how": "dropped" }),
-        Fate::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
-        Fate::Refused { reasons, names } => {
+        TargetResult::Dropped => json!({ "target": target, "how": "dropped" }),
+        TargetResult::Superseded(generic) => json!({ "target": target, "how": "dropped", "generic": generic }),
+        TargetResult::Refused { reasons, names } => {
             let reasons: Vec<Value> = reasons.iter().map(Diagnostic::to_json).collect();
             let name = |row: &Disagreement| json!({ "source": row.source, "gpu": row.gpu, "library": row.library, "kernel": row.kernel, "why": row.why });
             let names: Vec<Value> = names.iter().map(name).collect();

@@ -9,7 +9,7 @@ use crate::cli::Format;
 use crate::{functions, text};
 use hotswap_adapt::{FunctionRecord, ObjectRecord, Prepared};
 use hotswap_families::ALIAS_FAMILIES;
-use hotswap_pipeline::Fate;
+use hotswap_pipeline::TargetResult;
 use hotswap_report::{Diagnostic, Route, Severity, codes};
 use hotswap_targets::TargetId;
 use serde_json::{Value, json};
@@ -50,11 +50,11 @@ impl Object {
     }
 
     /// The outcome for the target in one container.
-    pub(super) fn of_fate(place: &str, fate: Fate) -> Vec<Self> {
+    pub(super) fn of_fate(place: &str, fate: TargetResult) -> Vec<Self> {
         let object =
             |state, source: String| Self { place: place.to_owned(), state, source, record: None, refused: Vec::new() };
         match fate {
-            Fate::Made { route: Route::Rewritten, code, entries, .. } => {
+            TargetResult::Made { route: Route::Rewritten, code, entries, .. } => {
                 let named = code.into_iter().zip(entries);
                 let one = |(record, entry): (ObjectRecord, String)| {
                     let object = object(state(&record), record.source.clone());
@@ -62,8 +62,8 @@ impl Object {
                 };
                 named.map(one).collect()
             }
-            Fate::Made { source, .. } => vec![object("made", source.to_owned())],
-            Fate::Refused { reasons, names } => {
+            TargetResult::Made { source, .. } => vec![object("made", source.to_owned())],
+            TargetResult::Refused { reasons, names } => {
                 let by_name = names.iter().map(|row| {
                     let mut error = Diagnostic::error(codes::CHOSEN_BY_NAME, row.to_string());
                     error.place.kernel = Some(row.kernel.clone());
@@ -72,9 +72,9 @@ impl Object {
                 let refused = reasons.into_iter().chain(by_name).collect();
                 vec![Self { refused, ..object("refused", String::new()) }]
             }
-            Fate::There => vec![object("there", String::new())],
-            Fate::Covered(generic) => vec![object("there", generic.to_owned())],
-            Fate::Dropped | Fate::Superseded(_) => Vec::new(),
+            TargetResult::There => vec![object("there", String::new())],
+            TargetResult::Covered(generic) => vec![object("there", generic.to_owned())],
+            TargetResult::Dropped | TargetResult::Superseded(_) => Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! requirement that, according to LLVM, the processor has and the generic target does not have.
 
 use crate::Request;
-use crate::expand::{Derived, Present};
+use crate::expand::{NewEntry, SourceEntry};
 use crate::names::Names;
 use hotswap_bundle::EntryId;
 use hotswap_code_object::CodeObject;
@@ -15,9 +15,9 @@ use hotswap_report::Diagnostic;
 use hotswap_targets::TargetId;
 
 /// IDs of such entries, each with the generic target that serves it. Entries in `dropped` do not serve any.
-pub(crate) fn covered(
-    present: &[Present<'_>],
-    derived: &[Derived],
+pub(crate) fn superseded(
+    present: &[SourceEntry<'_>],
+    derived: &[NewEntry],
     request: &Request,
     dropped: &[String],
     names: &Names<'_>,
@@ -35,7 +35,7 @@ pub(crate) fn covered(
         let wanted = request.targets.iter().any(|name| *name == entry.target.processor.name);
         !entry.target.processor.is_generic() && !wanted && !dropped.contains(&entry.id.to_string())
     });
-    let serving = |entry: &Present<'_>| {
+    let serving = |entry: &SourceEntry<'_>| {
         let agrees = |generic: &&Generic<'_>| {
             names.of(generic.origin, &generic.object, &[entry.target.processor.name]).is_empty()
         };

@@ -1,12 +1,12 @@
 //! Lengths and classes of instructions without full decoding, for passes that scan much code for few instructions.
 //!
-//! The caller that builds a sieve assigns a class to each table entry, with fields that must not hold a certain number
-//! or a scalar register. A sieve is the part of the tables that one target needs, laid out so that most instructions
+//! The caller that builds a classifier assigns a class to each table entry, with fields that must not hold a certain number
+//! or a scalar register. A classifier is the part of the tables that one target needs, laid out so that most instructions
 //! cost a few loads.
 //!
-//! A sieve for several targets answers where all of them agree.
+//! A classifier for several targets answers where all of them agree.
 //!
-//! Invariants: an answer of a sieve agrees with [`Isa::decode`] on the same bytes: an instruction of that class and
+//! Invariants: an answer of a classifier agrees with [`Isa::decode`] on the same bytes: an instruction of that class and
 //! length, with none of its fields holding its excluded number. Anything less simple has no answer.
 //! [`Inst`](crate::Inst) is never made.
 
@@ -23,7 +23,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The answer of a sieve for an instruction.
+/// The answer of a classifier for an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Length in bytes, literal included.
@@ -36,7 +36,7 @@ pub struct Seen {
 
 /// The caller's classification of one table entry.
 #[derive(Debug, Clone, Default)]
-pub struct Grade {
+pub struct ClassRule {
     /// The class of its instructions; `None` for entries whose instructions all need decoding.
     pub class: Option<u8>,
     /// Fields and numbers: instructions in which a field holds its number need decoding as well.
@@ -47,7 +47,7 @@ pub struct Grade {
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Sieve {
+pub struct Classifier {
     /// The decoder's nodes, but a leaf is the number of a line. The first 512 are indexed by the top nine bits of the
     /// first word.
     nodes: Vec<u32>,
@@ -95,15 +95,15 @@ const ROOT: u64 = 0xff80_0000;
 /// A table of the decoder that is indexed by the third word or the fourth.
 const HIGH: u32 = 1 << 30;
 
-impl Sieve {
-    /// The sieve for code of `isa`. `grade` is called for each table entry that it needs, perhaps more than once.
-    pub fn new(isa: Isa, grade: impl FnMut(Entry) -> Grade) -> Self {
+impl Classifier {
+    /// The classifier for code of `isa`. `grade` is called for each table entry that it needs, perhaps more than once.
+    pub fn new(isa: Isa, grade: impl FnMut(Entry) -> ClassRule) -> Self {
         Self::shared(&[isa], grade)
     }
 
-    /// The sieve for code that is scanned as code of several targets at once. There are no answers if their lookup tables
+    /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup tables
     /// differ.
-    pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> Grade) -> Self {
+    pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
         let ways = |isa: &Isa| (isa.setting().root, isa.setting().accept, isa.longest());
         match isas {
             [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
@@ -113,7 +113,7 @@ impl Sieve {
         }
     }
 
-    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(Entry) -> Grade) -> Self {
+    fn make(isa: Isa, others: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
         let mut making = Making {
             isa,
             others,
@@ -183,7 +183,7 @@ impl Sieve {
     }
 }
 
-/// A sieve under construction.
+/// A classifier under construction.
 struct Making<'i, G> {
     isa: Isa,
     /// Targets that must have the same lines.
@@ -202,7 +202,7 @@ struct Making<'i, G> {
     sets: BTreeMap<Field, Option<u16>>,
 }
 
-impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
+impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
     /// The node for one of the decoder's, below tables that tested the bits `decided`.
     fn node(&mut self, node: u32, decided: u64) -> u32 {
         if node & LEAF != 0 {
@@ -304,7 +304,7 @@ impl<G: FnMut(Entry) -> Grade> Making<'_, G> {
 
     /// The line with fields and lengths; `None` where instructions need decoding.
     fn line(&mut self, entry: &EntryData, mut line: Line) -> Option<Line> {
-        let Grade { class, except, without_scalars } = (self.grade)(line.entry);
+        let ClassRule { class, except, without_scalars } = (self.grade)(line.entry);
         let mut fields = Fields::of(entry)?;
         fields.except(&except)?;
         if without_scalars {

@@ -1,14 +1,14 @@
-//! A sieve for callers that want length and class alone, as fast as possible.
+//! A classifier for callers that want length and class alone, as fast as possible.
 //!
 //! The upper half of a first word determines the line, or a group of lines that the lower half distinguishes. For lines
 //! of four bytes, two parts of the lower half are then mapped to their *sorts*: parts of one sort are equivalent for
 //! all such lines. So the commonest instructions cost four loads from small tables, whatever their line and fields.
 //! Longer lines are grouped into kinds, which facts about parts of the first two words exclude ([`super::facts`]).
 //!
-//! Invariants: the answer of a glance is that of the sieve for the same bytes.
+//! Invariants: the answer of a glance is that of the classifier for the same bytes.
 
 use super::facts::{Asking, Facts};
-use super::{FIELDS, LEAF, Line, NOTHING, Seen, Sieve};
+use super::{Classifier, FIELDS, LEAF, Line, NOTHING, Seen};
 use crate::tables::meaning;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -52,12 +52,12 @@ impl Glanced {
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Glance {
-    sieve: Sieve,
+    classifier: Classifier,
     /// For each upper half: the start of a row of `short`, or [`LONG`] and the number of a kind of longer lines.
     upper: Box<[u32; HALVES]>,
     /// The sorts of the two parts of a lower half; those of the second one in steps of [`SORTS`].
     sorts: ([u8; LOW], [u16; HIGH]),
-    /// The answers; `None` falls back to the sieve.
+    /// The answers; `None` falls back to the classifier.
     short: Vec<Option<Glanced>>,
     facts: Facts,
     kinds: Vec<Kind>,
@@ -77,7 +77,7 @@ const HIGH: usize = 1 << 8;
 const LOW_MASK: u16 = 0x1ff;
 const HIGH_AT: u8 = 8;
 const LONG: u32 = 1 << 31;
-/// The sieve walks its nodes.
+/// The classifier walks its nodes.
 const UNKNOWN: u32 = u32::MAX;
 /// Sorts of the first part, at most.
 const SORTS: usize = 32;
@@ -88,19 +88,19 @@ const CLASS_AT: u8 = 5;
 const CLASSES: u8 = 8;
 
 impl Glance {
-    /// The same answers as `sieve`, and as many where its classes are below 8.
-    pub fn new(sieve: Sieve) -> Self {
-        let mut making = Making::new(&sieve);
+    /// The same answers as `classifier`, and as many where its classes are below 8.
+    pub fn new(classifier: Classifier) -> Self {
+        let mut making = Making::new(&classifier);
         let mut upper = halves(UNKNOWN);
         for (number, upper) in (0..=u16::MAX).zip(upper.iter_mut()) {
-            let node = sieve.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
+            let node = classifier.nodes.get(usize::from(number >> 7)).copied().unwrap_or(NOTHING);
             *upper = making.upper(node, number);
         }
         let Making { list: rows, asking, kinds, .. } = making;
         let facts = asking.finish();
         let differences: BTreeSet<Difference> = rows.iter().flat_map(Row::differences).collect();
-        let (low, like_low) = sorts(&differences, true, &sieve);
-        let (high, like_high) = sorts(&differences, false, &sieve);
+        let (low, like_low) = sorts(&differences, true, &classifier);
+        let (high, like_high) = sorts(&differences, false, &classifier);
         // There are no answers for targets whose lower halves are of too many sorts.
         if like_low.len() > SORTS {
             upper.fill(UNKNOWN);
@@ -111,11 +111,11 @@ impl Glance {
         let mut short = vec![None; rows.len() * row];
         let places = rows.iter().flat_map(|row| like_high.iter().map(move |high| (row, *high)));
         for ((row, high), short) in places.zip(short.chunks_exact_mut(SORTS)) {
-            let said = like_low.iter().map(|low| row.said(Parts { low: *low, high }, &sieve));
+            let said = like_low.iter().map(|low| row.said(Parts { low: *low, high }, &classifier));
             short.iter_mut().zip(said).for_each(|(short, said)| *short = said);
         }
         let sorts = (core::array::from_fn(|at| low[at] as u8), core::array::from_fn(|at| high[at] * SORTS as u16));
-        Self { sieve, upper, sorts, short, facts, kinds }
+        Self { classifier, upper, sorts, short, facts, kinds }
     }
 
     /// The instruction at the start of the bytes; `None` means that it has to be decoded.
@@ -147,7 +147,7 @@ impl Glance {
     /// Out of line, so that its register pressure does not affect the common paths.
     #[inline(never)]
     fn sift(&self, bytes: &[u8; 20]) -> Option<Glanced> {
-        self.sieve.look(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
+        self.classifier.look(bytes).and_then(|Seen { len, class, .. }| Glanced::new(len, class))
     }
 }
 
@@ -157,13 +157,13 @@ fn halves(value: u32) -> Box<[u32; HALVES]> {
 }
 
 /// The sort of each value of one part of a lower half, and one half of each sort.
-fn sorts(differences: &BTreeSet<Difference>, low: bool, sieve: &Sieve) -> (Vec<u16>, Vec<u16>) {
+fn sorts(differences: &BTreeSet<Difference>, low: bool, classifier: &Classifier) -> (Vec<u16>, Vec<u16>) {
     let own: Vec<&Difference> = differences.iter().filter(|difference| difference.is_low() == low).collect();
     let (values, at) = if low { (LOW, 0) } else { (HIGH, HIGH_AT) };
     let (mut known, mut like) = (BTreeMap::new(), Vec::new());
     let sort = |value: usize| {
         let half = (value << at) as u16;
-        let answers: Vec<u8> = own.iter().map(|difference| difference.of(half, sieve)).collect();
+        let answers: Vec<u8> = own.iter().map(|difference| difference.of(half, classifier)).collect();
         *known.entry(answers).or_insert_with(|| {
             like.push(half);
             (like.len() - 1) as u16
@@ -209,7 +209,7 @@ enum Test {
 }
 
 impl Test {
-    fn of(self, half: u16, sieve: &Sieve) -> u8 {
+    fn of(self, half: u16, classifier: &Classifier) -> u8 {
         match self {
             Self::Fixed { mask, value } => {
                 if (half ^ value) & mask == 0 {
@@ -220,7 +220,7 @@ impl Test {
             }
             Self::Field { at, bits, set } => {
                 let number = usize::from(set) + usize::from(half >> at & bits);
-                sieve.meanings.get(number).copied().unwrap_or(meaning::NONE)
+                classifier.meanings.get(number).copied().unwrap_or(meaning::NONE)
             }
         }
     }
@@ -259,14 +259,14 @@ impl Test {
 
 impl Short {
     /// The line, if it has four bytes and the upper half belongs to it.
-    fn of(line: &Line, upper: u16, sieve: &Sieve) -> Option<Self> {
+    fn of(line: &Line, upper: u16, classifier: &Classifier) -> Option<Self> {
         let [above, tests] = Test::all(line)?;
-        let fits = above.iter().all(|test| test.of(upper, sieve) == 0);
+        let fits = above.iter().all(|test| test.of(upper, classifier) == 0);
         fits.then_some(Self { tests, lengths: line.lengths, class: line.class })
     }
 
-    fn said(&self, parts: Parts, sieve: &Sieve) -> Option<Glanced> {
-        let answer = |test: &Test| test.of(parts.of(test.is_low()), sieve);
+    fn said(&self, parts: Parts, classifier: &Classifier) -> Option<Glanced> {
+        let answer = |test: &Test| test.of(parts.of(test.is_low()), classifier);
         let meaning = self.tests.iter().fold(0, |all, test| all | answer(test));
         said(&self.lengths, meaning, self.class)
     }
@@ -309,13 +309,13 @@ impl Bits {
 }
 
 impl Row {
-    fn said(&self, parts: Parts, sieve: &Sieve) -> Option<Glanced> {
+    fn said(&self, parts: Parts, classifier: &Classifier) -> Option<Glanced> {
         match self {
             Self::Nothing => None,
-            Self::Line(line) => line.said(parts, sieve),
+            Self::Line(line) => line.said(parts, classifier),
             Self::Node { bits, lines } => {
                 let line = lines.get(bits.of(parts.of(bits.is_low())));
-                line.and_then(Option::as_ref)?.said(parts, sieve)
+                line.and_then(Option::as_ref)?.said(parts, classifier)
             }
         }
     }
@@ -345,9 +345,9 @@ enum Difference {
 }
 
 impl Difference {
-    fn of(&self, half: u16, sieve: &Sieve) -> u8 {
+    fn of(&self, half: u16, classifier: &Classifier) -> u8 {
         match self {
-            Self::Test(test) => test.of(half, sieve),
+            Self::Test(test) => test.of(half, classifier),
             Self::Node { bits, kinds } => kinds.get(bits.of(half)).copied().unwrap_or(0),
         }
     }
@@ -373,7 +373,7 @@ fn kind(asking: &mut Asking<'_>, line: &Line, next: Option<&Line>, known: u64) -
 
 /// Rows under construction.
 struct Making<'s> {
-    sieve: &'s Sieve,
+    classifier: &'s Classifier,
     rows: BTreeMap<Row, u32>,
     list: Vec<Row>,
     /// The conditions on upper halves that reach a node.
@@ -387,14 +387,14 @@ struct Making<'s> {
 }
 
 impl<'s> Making<'s> {
-    fn new(sieve: &'s Sieve) -> Self {
+    fn new(classifier: &'s Classifier) -> Self {
         Self {
-            sieve,
+            classifier,
             rows: BTreeMap::new(),
             list: Vec::new(),
             asked: BTreeMap::new(),
             known: BTreeMap::new(),
-            asking: Asking::new(&sieve.meanings),
+            asking: Asking::new(&classifier.meanings),
             kinds: Vec::new(),
             known_kinds: BTreeMap::new(),
         }
@@ -411,7 +411,7 @@ impl<'s> Making<'s> {
             let index = match bits {
                 Bits { width: 0, .. } => 0,
                 Bits { at, width } if at + width <= 16 => {
-                    let leaves = self.sieve.nodes.get(first..first + (1 << width)).unwrap_or_default();
+                    let leaves = self.classifier.nodes.get(first..first + (1 << width)).unwrap_or_default();
                     let is_inside = bits.is_low() || at >= HIGH_AT;
                     let row = is_inside.then(|| self.row(node, leaves, Some(bits), upper));
                     return row.flatten().unwrap_or(UNKNOWN);
@@ -420,7 +420,7 @@ impl<'s> Making<'s> {
                 Bits { at, width } if at < 16 || at + width > 32 => return UNKNOWN,
                 Bits { at, width } => Bits { at: at - 16, width }.of(upper),
             };
-            node = self.sieve.nodes.get(first + index).copied().unwrap_or(NOTHING);
+            node = self.classifier.nodes.get(first + index).copied().unwrap_or(NOTHING);
         }
     }
 
@@ -429,7 +429,7 @@ impl<'s> Making<'s> {
         let below = 1usize << (16 - at);
         let above = usize::from(upper) & ((1 << (at + width - 16)) - 1);
         let start = first + above * below;
-        let leaves = self.sieve.nodes.get(start..start + below).unwrap_or_default();
+        let leaves = self.classifier.nodes.get(start..start + below).unwrap_or_default();
         let bits = (below as u16 - 1) << at;
         let mut kinds = (0..).zip(leaves).map(|(number, leaf)| match leaf & LEAF {
             0 => UNKNOWN,
@@ -446,11 +446,11 @@ impl<'s> Making<'s> {
             let word = u64::from(upper) << 16 | u64::from(lower);
             (word ^ line.value) & line.mask & known == 0 && line.lengths[0] != 4 && line.class < CLASSES
         };
-        let Some(line) = self.sieve.lines.get((leaf & 0xffff) as usize).filter(|line| is_own(line)) else {
+        let Some(line) = self.classifier.lines.get((leaf & 0xffff) as usize).filter(|line| is_own(line)) else {
             return UNKNOWN;
         };
         // Where only its fixed bits are tested, the next one is for words that do not match.
-        let next = self.sieve.lines.get(usize::from(line.next)).filter(|_| line.fields == 0);
+        let next = self.classifier.lines.get(usize::from(line.next)).filter(|_| line.fields == 0);
         if next.is_some_and(|next| !is_own(next)) {
             return UNKNOWN;
         }
@@ -466,8 +466,8 @@ impl<'s> Making<'s> {
 
     /// The row for the leaves that bits of a node select, if one of them is a line for which there are rows.
     fn row(&mut self, node: u32, leaves: &[u32], bits: Option<Bits>, upper: u16) -> Option<u32> {
-        let sieve = self.sieve;
-        let line = |leaf: &u32| sieve.lines.get((leaf & 0xffff) as usize);
+        let classifier = self.classifier;
+        let line = |leaf: &u32| classifier.lines.get((leaf & 0xffff) as usize);
         let asked = self.asked.entry(node).or_insert_with(|| {
             let tests = leaves.iter().filter_map(line).filter_map(Test::all);
             let tests: BTreeSet<Test> = tests.flat_map(|[above, _]| above).collect();
@@ -479,11 +479,11 @@ impl<'s> Making<'s> {
         }
         // Three bits hold a meaning.
         let fits = asked.len() <= 21;
-        let answers = asked.iter().fold(1u64, |all, test| all << 3 | u64::from(test.of(upper, sieve)));
+        let answers = asked.iter().fold(1u64, |all, test| all << 3 | u64::from(test.of(upper, classifier)));
         if let Some(known) = self.known.get(&(node, answers)).filter(|_| fits) {
             return Some(*known);
         }
-        let short = |leaf: &u32| Short::of(line(leaf)?, upper, sieve);
+        let short = |leaf: &u32| Short::of(line(leaf)?, upper, classifier);
         let mut lines: Vec<Option<Short>> = leaves.iter().map(short).collect();
         let row = match bits {
             Some(bits) => Row::Node { bits, lines },

@@ -16,7 +16,7 @@
 //! Invariants: removing the companion leaves the compiler's own bytes; a companion with relocations is compared with
 //! the code object that it belongs to, section by section.
 
-use crate::expand::Present;
+use crate::expand::SourceEntry;
 use hotswap_bundle::{Bundle, Bytes};
 use hotswap_code_object::{CodeMap, CodeObject, Section};
 use hotswap_families::Registry;
@@ -49,14 +49,14 @@ fn sizes(bytes: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// The companion of an entry.
-pub(crate) struct Luggage<'a> {
+pub(crate) struct Companion<'a> {
     /// Entry ID.
     pub(crate) entry: String,
     companion: Bytes<'a>,
 }
 
 /// Removes the companions from the bundle's entries.
-pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Luggage<'a>>, Diagnostic> {
+pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Companion<'a>>, Diagnostic> {
     let mut taken = Vec::new();
     for (id, data) in bundle.entries().iter().map(|entry| (entry.id.clone(), entry.data.clone())).collect::<Vec<_>>() {
         let Some((own, size)) = sizes(&data) else { continue };
@@ -65,14 +65,14 @@ pub(crate) fn take<'a>(bundle: &mut Bundle<'a>) -> Result<Vec<Luggage<'a>>, Diag
         let internal = || Diagnostic::error(codes::INTERNAL, "a companion leaves its entry").in_entry(&id);
         let (own, companion) = parts.ok_or_else(internal)?;
         bundle.set_data(&id, own);
-        taken.push(Luggage { entry: id, companion });
+        taken.push(Companion { entry: id, companion });
     }
     Ok(taken)
 }
 
-impl Luggage<'_> {
+impl Companion<'_> {
     /// Adds it to the code object that it came with.
-    pub(crate) fn give<'a>(&'a self, present: &mut Present<'a>) -> Result<(), Diagnostic> {
+    pub(crate) fn give<'a>(&'a self, present: &mut SourceEntry<'a>) -> Result<(), Diagnostic> {
         let target = CodeObject::parse(&self.companion)?.target_id();
         if target.processor == present.target.processor {
             present.relocatable = Some(&self.companion);

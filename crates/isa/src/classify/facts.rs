@@ -4,7 +4,7 @@
 //! Each part has a table of *facts*, one bit for every condition that some line has on it. Lines that need the same
 //! facts absent are one *kind*.
 //!
-//! Invariants: where none of the facts that a kind needs absent is present, the sieve gives the answer of the kind for
+//! Invariants: where none of the facts that a kind needs absent is present, the classifier gives the answer of the kind for
 //! the bytes, for instructions with and without a literal after them.
 
 use super::{FIELDS, Line};
