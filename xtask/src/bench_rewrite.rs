@@ -1,4 +1,5 @@
-//! `cargo xtask bench rewrite`: what making code objects for another stepping costs, from one to 26 million instructions.
+//! `cargo xtask bench rewrite`: the cost of making code objects for another stepping, from one to 26 million
+//! instructions.
 //!
 //! The objects are made of real kernels ([`object`]): with sites (LDS accesses at two addresses, matrix instructions that
 //! the target lacks), calls and plain code, in the three forms that users have; and of plain code alone. Contestants take
@@ -16,12 +17,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// As seen from inside; the one that knows the target.
+/// As a path inside; the one that knows the target.
 const LLVM: &str = "/usr/lib/llvm-24/bin";
 const TARGET: &str = "gfx1250-strict";
 /// Instructions of the objects, in millions: with the last one the code has more than 200 MB.
 const SIZES: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 22.0, 26.0];
-/// Seconds for the largest object: what is aimed at, and what must hold.
+/// Seconds for the largest object: the goal and the limit.
 const GOAL: f64 = 2.0;
 const FLOOR: f64 = 5.0;
 /// Memory over the size of the input.
@@ -31,7 +32,7 @@ const NOTHING: f64 = 4.0;
 /// Time an instruction of the largest object over that of the smallest.
 const LINEAR: f64 = 1.3;
 
-/// What is rewritten: a name, and whether the file has sites.
+/// The inputs: a name, and whether the file has sites.
 const FORMS: [(&str, bool); 4] = [
     ("relocatable", true),
     ("linked, --emit-relocs", true),

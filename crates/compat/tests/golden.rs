@@ -1,5 +1,5 @@
-//! The groups against real compilers: relabelling a member's code object must give, byte for byte,
-//! what the compiler makes for the other member; and the conditions must hold back what differs.
+//! The groups against real compilers: relabelling a member's code object must give, byte for byte, the compiler's
+//! output for the other member; and the conditions must reject code that differs.
 
 #[path = "../../targets/tests/toolchain/mod.rs"]
 mod toolchain;
@@ -73,14 +73,14 @@ KERNEL __attribute__((launch_bounds(1024))) gemm(const float *a, const float *b,
 }
 "#;
 
-/// A code object, and where the group's other members' lie.
+/// Code objects by target ID.
 type Objects = BTreeMap<String, Vec<u8>>;
 
 fn members() -> impl Iterator<Item = &'static Processor> {
     PROCESSORS.iter().filter(|processor| processor.group.is_some())
 }
 
-/// What runs for each target ID, `$id`, and makes `$id.co`.
+/// The commands for each target ID, `$id`, which make `$id.co`.
 fn hip(options: &str) -> String {
     format!(
         "\"$CLANG\" -x hip --offload-arch=$id --offload-device-only --no-gpu-bundle-output -fuse-cuid=none {options} -o $id.co"
@@ -112,7 +112,7 @@ fn relabel(source: &CodeObject<'_>, target: &Processor) -> Vec<u8> {
     edit.finish()
 }
 
-/// Compares every ordered pair of siblings; gives how many. Each object has so many kernels.
+/// Compares every ordered pair of siblings; returns their number. Each object has this many kernels.
 fn compare(clang: &Clang, objects: &Objects, kernels: usize) -> usize {
     let mut pairs = 0;
     for (name, bytes) in objects {
@@ -127,7 +127,7 @@ fn compare(clang: &Clang, objects: &Objects, kernels: usize) -> usize {
             if sibling && Some(target) == source.target_id().with_processor(target.processor) {
                 assert!(verdict(processor, target.processor).is_identical());
                 if let Err(found) = check(&source, &target) {
-                    // Only a pair with conditions may hold code back.
+                    // Only a pair with conditions may reject code.
                     let checks = verdict(processor, target.processor).checks().unwrap_or_default();
                     assert!(!checks.is_empty(), "{}: {name}=>{other}: {found:?}", clang.command);
                     continue;
@@ -166,20 +166,20 @@ fn relabelling_a_sibling_equals_compiling_for_it() {
     }
 }
 
-/// Where the kernels of the instruction set's exam are.
+/// Directory of the kernels of the instruction set's exam.
 const C_FILES: &str = "../../tests/isa-exam/kernels";
 const IMAGES: &str = include_str!("golden/images.ll");
 
-/// A part of the corpus: what compiles it, and how many kernels it has.
+/// A part of the corpus: its compile command, and its number of kernels.
 struct Part {
     name: &'static str,
     command: String,
     kernels: usize,
-    /// Pairs that are held back: all members, and the ends of the groups.
+    /// Pairs that are rejected: all members, and the ends of the groups.
     held: [usize; 2],
 }
 
-/// Copies the corpus, and gives its parts.
+/// Copies the corpus, and returns its parts.
 fn corpus(folder: &Path) -> Vec<Part> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(root.join(C_FILES)).unwrap().map(|entry| entry.unwrap().path());
@@ -192,7 +192,7 @@ fn corpus(folder: &Path) -> Vec<Part> {
     all_c.sort();
     std::fs::write(folder.join("all-c.c"), all_c.concat()).unwrap();
     std::fs::write(folder.join("images.ll"), IMAGES).unwrap();
-    // Where a kernel asks for the name of the processor it gets none: text that differs is no matter of the pair.
+    // A kernel that tests the name of the processor gets none: different text does not concern the pair.
     let bare = "\"$CLANG\" --target=amdgcn-amd-amdhsa -mcpu=$id -U__${id%%:*}__ -nogpulib -w -o $id.co";
     vec![
         Part {
@@ -273,7 +273,7 @@ define amdgpu_kernel void @k(<8 x i32> inreg %r, <4 x i32> inreg %s, float %x, f
 }
 ";
 
-/// `gfx1013` and `gfx1153` have instructions and rules of their own; the other direction is free.
+/// `gfx1013` and `gfx1153` have instructions and rules of their own; the other direction is unrestricted.
 #[test]
 fn code_with_instructions_of_one_member_only_is_held_back() {
     for clang in clangs("code_with_instructions_of_one_member_only_is_held_back") {

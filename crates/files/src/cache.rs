@@ -1,12 +1,12 @@
-//! Folders for what is kept between runs.
+//! Folders for files that are kept between runs.
 //!
-//! The content is believed, and programs are started by it, so a folder is used only where no other user can have put
-//! anything: it and every folder above it belong to this user or to root, and others cannot write to them (but to a folder
-//! like `/tmp`, where the sticky bit keeps them from renaming what is not theirs).
+//! The content is trusted, and programs are started according to it, so a folder is used only where no other user can
+//! have put anything: it and every folder above it belong to this user or to root, and others cannot write to them
+//! (except to a folder like `/tmp`, where the sticky bit keeps them from renaming files of other users).
 //!
-//! Invariant: [`own_folder`] is the one place that decides so.
+//! Invariant: [`own_folder`] is the one place that decides this.
 //!
-//! Absent on purpose: access control lists, and what root does.
+//! Absent on purpose: access control lists, and actions of root.
 
 use rustix::process::geteuid;
 use std::env;
@@ -22,39 +22,39 @@ pub fn cache_dir() -> Option<PathBuf> {
     Some(base.join("hotswap"))
 }
 
-/// Why a folder is not used.
+/// The reason why a folder is not used.
 #[derive(Debug, Error)]
 pub enum Untrusted {
-    /// It cannot be made or looked at.
+    /// It cannot be made or examined.
     #[error("{}: {error}", .folder.display())]
     Unusable {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
-        /// The system's reason.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// It belongs to another user.
     #[error("{} belongs to user {owner}", .folder.display())]
     Owner {
-        /// Which: the folder, or one above it.
+        /// The folder, or one above it.
         folder: PathBuf,
-        /// Its user.
+        /// Its owner.
         owner: u32,
     },
-    /// Others may put files there.
+    /// Other users may put files there.
     #[error("{} can be written by others (mode {:03o})", .folder.display(), .mode & 0o7777)]
     Open {
-        /// Which: the folder, or one above it.
+        /// The folder, or one above it.
         folder: PathBuf,
         /// Its permissions.
         mode: u32,
     },
 }
 
-/// Makes the folder, for this user alone, unless it is there, and says where it is without links.
+/// Makes the folder, for this user alone, unless it exists, and returns its path without links.
 ///
 /// # Errors
-/// [`Untrusted`], with the folder that is to blame; nothing in it may be believed then.
+/// [`Untrusted`], with the offending folder; nothing in it may be trusted then.
 pub fn own_folder(path: &Path) -> Result<PathBuf, Untrusted> {
     let unusable = |error| Untrusted::Unusable { folder: path.to_owned(), error };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
@@ -125,7 +125,7 @@ mod tests {
         let (above, cache) = (dir.path().join("a"), dir.path().join("a/cache"));
         own_folder(&cache).unwrap();
         if chown(&cache, Some(65534), None).is_err() {
-            // Past the capture of the test runner, so that it is counted.
+            // Bypasses the output capture of the test runner, so that it is counted.
             let line = "a_folder_of_another_user_is_not: skipped: only root can give folders away";
             let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), format!("{line}\n").as_bytes());
             return;
@@ -136,7 +136,7 @@ mod tests {
         assert!(
             matches!(own_folder(&cache), Err(Untrusted::Owner { folder, .. }) if folder == fs::canonicalize(&above).unwrap())
         );
-        // A link of theirs leads to a folder of theirs, too.
+        // A link of another user points to a folder of that user, too.
         let link = dir.path().join("link");
         symlink(&above, &link).unwrap();
         assert!(own_folder(&link.join("cache")).is_err());

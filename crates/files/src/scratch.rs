@@ -1,6 +1,6 @@
-//! Bytes that wait for their place in an output: in an unnamed file, so that they need no memory.
+//! Bytes kept for an output in an unnamed file, so that they need no memory.
 //!
-//! Invariants: threads may keep things at once; nothing is left behind when the process ends or is killed.
+//! Invariants: several threads may add bytes at once; nothing is left when the process ends or is killed.
 
 use crate::input::Input;
 use crate::write::folder_of;
@@ -21,18 +21,18 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// In the folder of that output, or where temporary files go.
+    /// Makes one in the folder of that output, or in that for temporary files.
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`].
     pub fn beside(output: &Path) -> Result<Self, Diagnostic> {
-        // Where the file system has no files without names (FUSE, NFS, 9P), it gets one that is taken away at once.
+        // On file systems without unnamed files (FUSE, NFS, 9P), it gets a name that is removed at once.
         let file = tempfile::tempfile_in(folder_of(output)).or_else(|_| tempfile::tempfile());
         let file = file.map_err(|error| cannot_write(output, &error))?;
         Ok(Self { file, end: AtomicU64::new(0), output: output.to_owned() })
     }
 
-    /// Keeps the bytes; says where in [`Scratch::read`] they are.
+    /// Keeps the bytes; returns their range in [`Scratch::read`].
     ///
     /// # Errors
     /// [`codes::CANNOT_WRITE`].

@@ -1,4 +1,4 @@
-//! The generator: the same rows give the same text, and what does not fit together is an error that says where.
+//! The generator: the same rows give the same text, and an inconsistency is an error that states its position.
 
 use hotswap_isa_meta::generate::expand::Expanded;
 use hotswap_isa_meta::generate::generate;

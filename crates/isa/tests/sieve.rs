@@ -6,7 +6,7 @@ use common::{Random, settings};
 use hotswap_isa::{Entry, Glance, Glanced, Grade, Implicit, Inst, Isa, Name, Sieve};
 
 const SOURCES: [Name; 4] = [Name::Src0, Name::Src1, Name::Src2, Name::Src0X];
-/// A number that sources of some targets know and of others do not.
+/// A number that is a valid source on some targets and not on others.
 const NUMBER: u64 = 230;
 
 fn class(entry: Entry) -> Option<u8> {
@@ -54,7 +54,7 @@ fn bytes_of(low: u128, last: u32) -> [u8; 20] {
     bytes
 }
 
-/// Values of fields that announce literals and further words, or that are something special.
+/// Values of fields that announce literals and further words, or have another special meaning.
 const SPECIAL: [u128; 8] = [0xff, 0xfe, 0xfa, 0xf9, 0xea, 0xe9, 0xe6, 0x7c];
 
 #[test]
@@ -80,7 +80,7 @@ fn every_entry_in_every_setting() {
             }
         }
     }
-    // Most lines are rare forms (lanes of others, images), which are for the decoder; of real code hardly any is.
+    // Most lines are rare forms (lane operations, images), which need the decoder; in real code hardly any is.
     assert!(plain > 500_000 && answers * 10 > plain * 4, "{answers} answers for {plain} instructions");
 }
 
@@ -136,7 +136,7 @@ fn two_targets_at_once() {
         }
     }
     assert!(shared > 5_000 && lost > 100, "{shared} shared, {lost} not");
-    // One finds its lines otherwise.
+    // One has other lookup tables.
     let bytes = bytes_of(0x7e00_0280, 0);
     assert!(
         Sieve::new(source, grade).look(&bytes).is_some() || class(source.decode(&bytes).unwrap().entry()).is_none()
@@ -167,7 +167,7 @@ fn a_glance_is_what_the_sieve_says() {
                 let bytes = bytes_of(low, 7);
                 let seen = sieve.look(&bytes).and_then(|seen| Glanced::new(seen.len, seen.class));
                 let glanced = glance.look(&bytes);
-                // Large classes have no place in the tables.
+                // Large classes do not fit in the tables.
                 if classes <= 8 || glanced.is_some() {
                     assert_eq!(glanced, seen, "{isa:?} {bytes:02x?}");
                 }
@@ -180,7 +180,7 @@ fn a_glance_is_what_the_sieve_says() {
                 for special in SPECIAL.into_iter().filter(|_| classes == 8) {
                     check(wild & !0xff | special);
                     check(wild & !0xff00 | special << 8);
-                    // Sources in the second word, beside others that are registers.
+                    // Sources in the second word, together with others that are registers.
                     let tame = wild & !(0x1ff | 0x7ff_ffff << 32) | 0x101 | 0x402_0101 << 32;
                     for at in [32, 41, 50] {
                         check(tame & !(0x1ff << at) | special << at);

@@ -1,5 +1,5 @@
-//! One derived code object: families change a copy, or the engine changes its code, or the link has compiled it; what
-//! comes of it is read again.
+//! One derived code object: families change a copy, or the engine changes its code, or the link has compiled it; the
+//! result is read back.
 
 use crate::beside::has_same_kernels;
 use crate::expand::{Derived, Present, is_refusal};
@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 
 /// The code objects for `request` of all entries of one source, in the order of these entries.
 ///
-/// Where the target lacks a feature that the entries differ in, several become one entry: code that was compiled with the
-/// feature off is taken before code with it on, because that is how the target runs.
+/// Where the target lacks a feature in which the entries differ, several become one entry: code that was compiled with
+/// the feature off is preferred to code with it on, because that is how the target runs.
 pub(crate) fn all(
     sources: &[&Present<'_>],
     request: &str,
@@ -48,13 +48,13 @@ pub(crate) fn all(
     Ok(made.into_iter().map(|(_, derived)| derived).collect())
 }
 
-/// Whether the entry that would be made of `source` was made of another one already. (The same ID twice is damage.)
+/// Whether the entry that would be made from `source` was made from another one already. (The same ID twice is damage.)
 fn is_made(made: &[(usize, Derived)], target: &TargetId, source: &EntryId) -> bool {
     let id = source.with_target(&target.to_string()).map(|id| id.to_string());
     made.iter().any(|(_, derived)| Some(&derived.id) == id.as_ref() && derived.source != *source)
 }
 
-/// What becomes of one code object for `request`; what forbids it are all findings, or one defect.
+/// The result of one code object for `request`; an error is all findings, or one defect.
 fn one(source: &Present<'_>, request: &str, selection: Selection, leave_out: bool) -> Result<Derived, Vec<Diagnostic>> {
     let in_entry = |found: Vec<Diagnostic>| found.into_iter().map(|error| place(error, source)).collect::<Vec<_>>();
     let single = |error: Diagnostic| in_entry(vec![error]);
@@ -78,7 +78,7 @@ fn one(source: &Present<'_>, request: &str, selection: Selection, leave_out: boo
     Ok(Derived { id, data: made.data, target, source, route, families, code, left_out })
 }
 
-/// The kernels that all findings are about, where there are others; `None` where one is about something else.
+/// The kernels that all findings concern, if there are others; `None` if one concerns something else.
 fn kernels_of(found: &[Diagnostic], source: &Present<'_>) -> Option<BTreeSet<String>> {
     let kernels = &source.object.note().kernels;
     let of = |finding: &Diagnostic| {
@@ -89,7 +89,7 @@ fn kernels_of(found: &[Diagnostic], source: &Present<'_>) -> Option<BTreeSet<Str
     (names.len() < kernels.len()).then_some(names)
 }
 
-/// What becomes of a code object without these kernels. The rest passes the checks of the pair as a whole object does.
+/// The result of a code object without these kernels. The rest passes the checks of the pair as a whole object does.
 fn without(
     source: &Present<'_>,
     kernels: &BTreeSet<String>,
@@ -106,7 +106,7 @@ fn without(
     Ok(Derived { left_out: kernels.iter().cloned().collect(), ..made })
 }
 
-/// In the entry; the engine names a section there already.
+/// Adds the entry to the place; the engine already names a section there.
 fn place(mut error: Diagnostic, source: &Present<'_>) -> Diagnostic {
     let entry = source.id.to_string();
     error.place.entry = Some(match error.place.entry.take() {
@@ -116,7 +116,7 @@ fn place(mut error: Diagnostic, source: &Present<'_>) -> Diagnostic {
     error
 }
 
-/// The bytes of a derived code object, and how they came to be.
+/// The bytes of a derived code object, and how they were made.
 struct Made {
     data: Vec<u8>,
     route: Route,
@@ -132,7 +132,7 @@ fn alias(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic
     Ok(Made { data, route: Route::Alias, families, code: None })
 }
 
-/// What the link has compiled.
+/// Takes the code object that the link has compiled.
 fn recompiled(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     let found = source.recompiled.filter(|(processor, _)| *processor == target.processor);
@@ -142,7 +142,7 @@ fn recompiled(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagn
     Ok(Made { data: data.to_vec(), route: Route::Recompiled, families: Vec::new(), code: None })
 }
 
-/// Changes the code: that with relocations, where the link has kept them.
+/// Rewrites the code: that with relocations, where the link has kept them.
 fn rewritten(source: &Present<'_>, target: &TargetId) -> Result<Made, Vec<Diagnostic>> {
     let failed = |what: String| vec![Diagnostic::error(codes::VERIFY_FAILED, what)];
     source.object.check_descriptors().map_err(|error| vec![error])?;
@@ -162,7 +162,7 @@ pub(crate) fn all_refusals(found: Vec<Diagnostic>) -> Result<Vec<Diagnostic>, Di
     }
 }
 
-/// The first finding stands for all of them; the others are told with it.
+/// The first finding represents all of them; the others are attached to it.
 pub(crate) fn first_of(found: Vec<Diagnostic>) -> Diagnostic {
     let others = found.len().saturating_sub(1);
     let internal = || Diagnostic::error(codes::INTERNAL, "a check refused without a reason");

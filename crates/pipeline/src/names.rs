@@ -1,7 +1,7 @@
-//! Whether the host part beside a bundle agrees with the code that is to be made, GPU by GPU.
+//! Whether the host part of a bundle's file agrees with the code that is to be made, GPU by GPU.
 //!
-//! Invariants: what an earlier run has made counts as code of the processor that it was made from, because that is what
-//! it was compiled for; a generic target must be right on every GPU that it would newly serve.
+//! Invariants: the output of an earlier run counts as code of the processor that it was made from, because it was
+//! compiled for that one; a generic target must be right on every GPU that it would newly serve.
 
 use crate::Request;
 use crate::expand::{Present, code_objects};
@@ -13,12 +13,12 @@ use hotswap_plan::Plan;
 use hotswap_report::Diagnostic;
 use hotswap_targets::{Processor, TargetId, find};
 
-/// What is asked about each code object to make.
+/// The check of the host part's names for each code object to make.
 pub(crate) struct Names<'n> {
     host: &'n HostPart<'n>,
     /// Entries that were made, and the targets that they were made from.
     origins: Vec<(String, String)>,
-    /// Whether nothing is asked.
+    /// Whether the check is disabled.
     unchecked: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'n> Names<'n> {
     fn origin(&self, entry: &EntryId) -> String {
         let processor = |target: &str| target.split(':').next().unwrap_or_default().to_owned();
         let (mut id, mut found) = (entry.to_string(), processor(entry.target().unwrap_or_default()));
-        // As many steps as there are entries: a record that leads in a circle ends, too.
+        // As many steps as there are entries, so that a cyclic record terminates, too.
         for _ in 0..self.origins.len() {
             let Some((_, source)) = self.origins.iter().find(|(made, _)| *made == id) else { break };
             found = processor(source);
@@ -46,7 +46,7 @@ impl<'n> Names<'n> {
         found
     }
 
-    /// Why an entry's code is wrong on these GPUs.
+    /// The reasons why an entry's code is wrong on these GPUs.
     pub(crate) fn of(&self, entry: &EntryId, object: &CodeObject<'_>, gpus: &[&'static str]) -> Vec<Disagreement> {
         if self.unchecked {
             return Vec::new();
@@ -57,7 +57,7 @@ impl<'n> Names<'n> {
 }
 
 /// The GPUs that would run code made for `target`: itself, or those that a generic target covers and that have no code
-/// of their own in the bundle as it will be.
+/// of their own in the resulting bundle.
 pub(crate) fn served(
     target: &Processor,
     present: &[Present<'_>],
@@ -75,7 +75,7 @@ pub(crate) fn served(
     target.covers.iter().copied().filter(|gpu| !stays(gpu)).collect()
 }
 
-/// Where a plan's pairs would make code for a finished file that disagrees with its host part.
+/// The GPUs for which a plan's pairs would make code in a finished file that disagrees with its host part.
 ///
 /// # Errors
 /// A damaged bundle or code object.

@@ -31,7 +31,7 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
             if threads == 1 {
                 work();
             } else {
-                // Where the system has no more threads, what is left empty is made below.
+                // Where the system provides no more threads, missing hashes are computed below.
                 let _ = thread::Builder::new().spawn_scoped(scope, work);
             }
         }
@@ -42,7 +42,7 @@ fn hash_all(objects: &[&[u8]]) -> Vec<String> {
     hashes
 }
 
-/// The record for the bundle as it will be: old entries first, then the derived ones.
+/// The record of the resulting bundle: old entries first, then the derived ones.
 ///
 /// An entry that an earlier run derived keeps its row, as long as its bytes are the same.
 pub(crate) fn build(
@@ -84,7 +84,7 @@ pub(crate) fn made_before(bundle: &Bundle<'_>) -> Result<Vec<String>, Diagnostic
 
 /// IDs of the entries that an earlier run has made by changing the code of another one, and the targets of these.
 pub(crate) fn origins(bundle: &Bundle<'_>) -> Result<Vec<(String, String)>, Diagnostic> {
-    // What the link has compiled again was compiled for its own target.
+    // Code that the link compiled again was compiled for its own target.
     let changed = |row: &EntryRecord| row.route.is_made() && row.route != Route::Recompiled;
     let rows = earlier_rows(bundle)?.into_iter().filter(changed);
     Ok(rows.filter_map(|row| Some((row.id, row.source?))).collect())
@@ -135,7 +135,7 @@ fn derived_row(
     })
 }
 
-/// Writes what the source's text says into the rows that it is about. Rows of earlier runs keep what they say.
+/// Writes the findings about the source's text into the rows concerned. Rows of earlier runs keep theirs.
 pub(crate) fn note_findings(record: &mut Record, findings: &TextFindings) {
     for row in &mut record.entries {
         let processor = row.target.split(':').next().unwrap_or_default();

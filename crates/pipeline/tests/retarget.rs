@@ -1,4 +1,5 @@
-//! Targets by name: which sources serve, where several would become one entry, and what generic targets supersede.
+//! Targets by name: the sources that serve, several entries that would become one, entries that generic targets
+//! supersede.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -58,7 +59,7 @@ fn show(bytes: &[u8]) -> String {
     targets.collect::<Vec<_>>().join(" ")
 }
 
-/// A target without a feature has one entry, whatever settings of the feature its source comes in.
+/// A target without a feature has one entry, whatever settings of the feature its source has.
 #[test]
 fn settings_that_the_target_lacks_become_one_entry() {
     for (present, target, expected) in [
@@ -101,7 +102,7 @@ fn a_setting_that_is_on_and_absent_is_refused_by_name() {
     }
 }
 
-/// A source that its checks refuse does not stand in the way of another one, with a plan and without.
+/// A source that its checks reject does not prevent the use of another one, with a plan and without.
 #[test]
 fn the_next_source_serves_where_the_first_is_refused() {
     let expansion = |present: &[&str], pairs: &[&str], findings: &TextFindings| {
@@ -114,11 +115,11 @@ fn the_next_source_serves_where_the_first_is_refused() {
     let expected = "gfx1010:xnack+ gfx1011 gfx1030<gfx1011";
     assert_eq!(show(&expansion(&present, &both, &nothing).unwrap().bytes.unwrap()), expected);
     assert_eq!(show(&retarget(&bundle(&present), &request(&["gfx1030"])).unwrap().bytes.unwrap()), expected);
-    // Where none will do, each says why, the first in front.
+    // Where none will do, each gives its reason, the first in front.
     let error = expansion(&["gfx1010:xnack+", "gfx1011:xnack+"], &both, &nothing).unwrap_err();
     assert_eq!((error.code, error.place.entry), (codes::PAIR_REFUSED, Some(id("gfx1010:xnack+"))));
     assert!(error.what.contains("and 1 more"), "{}", error.what);
-    // The plan has no pair for what would do, or the text of one source alone is known.
+    // The plan has no pair for the source that would do, or the text of one source alone is known.
     assert_eq!(expansion(&present, &both[..1], &nothing).unwrap_err().code, codes::PAIR_REFUSED);
     let asked = TextFindings::parse("gfx1030 same gfx1010\n").unwrap();
     assert_eq!(expansion(&present, &both, &asked).unwrap_err().code, codes::PAIR_REFUSED);
@@ -141,7 +142,7 @@ fn what_a_generic_target_covers_goes_on_request_only() {
     for (present, wish, expected) in [
         ("gfx1030 gfx1100", request(&["gfx10-3-generic"]), "gfx1030 gfx1100 gfx10-3-generic<gfx1030"),
         ("gfx1030 gfx1031 gfx1100", lean(&["gfx10-3-generic"]), "gfx1100 gfx10-3-generic<gfx1030"),
-        // What is asked for stays, and so does what nothing covers.
+        // A requested target stays, and so does one that nothing covers.
         ("gfx1030 gfx908", lean(&["gfx1030", "gfx10-3-generic"]), "gfx1030 gfx908 gfx10-3-generic<gfx1030"),
         // A generic target that was compiled covers, too.
         ("gfx1030 gfx10-3-generic", lean(&["gfx1031"]), "gfx10-3-generic"),

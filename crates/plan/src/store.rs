@@ -1,8 +1,8 @@
-//! Where plan files lie, and how they are found again.
+//! The locations of plan files, and the search for them.
 //!
-//! Order: `HOTSWAP_PLAN_DIR`; `.hotswap/plans` in the working folder or one above it (a build
-//! runs somewhere inside its build tree, so no absolute path has to stand in the command line and
-//! caches hit across checkouts); the user's cache folder (plans of bare command lines).
+//! Order: `HOTSWAP_PLAN_DIR`; `.hotswap/plans` in the working folder or one above it (a build runs somewhere inside its
+//! build tree, so the command line needs no absolute path and caches hit across checkouts); the user's cache folder
+//! (plans of bare command lines).
 
 use crate::{Plan, words};
 use hotswap_files::cache_dir;
@@ -33,11 +33,11 @@ pub fn save(plan: &Plan, folder: &Path) -> Result<PathBuf, Diagnostic> {
     Ok(path)
 }
 
-/// Finds the plan with that hash; `warn` gets the files of that name in nearer folders that are something else.
+/// Finds the plan with that hash; `warn` receives the files of that name in nearer folders that are something else.
 ///
 /// # Errors
-/// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap
-/// does not give that hash any more.
+/// [`codes::PLAN_MISSING`], or [`codes::PLAN_CHANGED`] where the file's content or this HotSwap no longer gives that
+/// hash.
 pub fn find(hash: &str, warn: &mut dyn FnMut(Diagnostic)) -> Result<Plan, Diagnostic> {
     let candidates = folders(env::var_os(words::ENV_PLAN_DIR).map(PathBuf::from), env::current_dir().ok(), cache_dir());
     find_in(hash, &candidates, warn)
@@ -48,8 +48,8 @@ fn folders(user: Option<PathBuf>, working: Option<PathBuf>, cache: Option<PathBu
     user.into_iter().chain(upwards).chain(cache.map(|dir| dir.join("plans"))).collect()
 }
 
-/// The folder for plans of a directory so many steps above the working directory. A path from the root that is longer than
-/// the system takes is replaced by a relative one.
+/// The plan folder of the directory this many steps above the working directory. A path from the root that exceeds the
+/// system's limit is replaced by a relative one.
 fn above(up: usize, dir: &Path) -> PathBuf {
     const MOST: usize = 4000; // of 4,096 bytes, with room for the file's name
     let path = dir.join(words::PLAN_FOLDER);
@@ -60,7 +60,7 @@ fn find_in(hash: &str, folders: &[PathBuf], warn: &mut dyn FnMut(Diagnostic)) ->
     if hash.is_empty() || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Diagnostic::error(codes::PLAN_SYNTAX, format!("`{hash}` is no plan hash")));
     }
-    // A file that is not the plan says nothing about those in folders further away: the hash tells which one is.
+    // A file that is not the plan does not rule out those in folders further away: the hash identifies the right one.
     let mut skipped = Vec::new();
     for path in folders.iter().map(|folder| folder.join(file_name(hash))).filter(|path| path.exists()) {
         match read(&path, hash) {
@@ -101,7 +101,8 @@ fn read(path: &Path, hash: &str) -> Result<Plan, Diagnostic> {
 /// A plan with every pair of the table has less than 100 KB.
 const LARGEST: u64 = 1 << 20;
 
-/// The file, or a little more than the largest plan has; nothing of what is no file, such as a pipe without a writer.
+/// The start of the file, a little more than the largest plan has; an error if it is not a regular file, such as a pipe
+/// without a writer.
 fn begin_of(path: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file"));
@@ -121,7 +122,7 @@ mod tests {
         plan
     }
 
-    /// What is found, and the files that were stepped over.
+    /// The plan found, and the files that were skipped.
     fn search(hash: &str, folders: &[PathBuf]) -> (Result<Plan, Diagnostic>, Vec<Diagnostic>) {
         let mut skipped = Vec::new();
         (find_in(hash, folders, &mut |file| skipped.push(file)), skipped)

@@ -1,8 +1,8 @@
 //! The text of the rows: one file for each part of the model, one line for each item.
 //!
-//! Invariants: [`parse`] of what [`texts`] wrote gives the same model; what is read is checked (names exist and
-//! are unique, bits do not overlap, opcodes fit); every error names file and line. A line that starts with
-//! white space continues the line before; `#` starts a comment line.
+//! Invariants: [`parse`] of the output of [`texts`] gives the same model. Everything read is checked (names exist and
+//! are unique, bits do not overlap, opcodes fit). Every error names file and line. A line that starts with white space
+//! continues the previous line; `#` starts a comment line.
 //!
 //! Absent on purpose: corrections (`overlay.isa` is the importer's input, its effect is in the rows).
 
@@ -40,10 +40,10 @@ pub const ROW_FILES: &[&str] = &[
     "exp.isa",
 ];
 
-/// Corrections that the importer applies; beside the rows, but not one of them.
+/// Corrections that the importer applies; in the directory of the rows, but not one of them.
 pub const OVERLAY: &str = "overlay.isa";
 
-/// Why rows could not be read or written.
+/// The reason why rows could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
     /// A file cannot be read or written.
@@ -51,17 +51,17 @@ pub enum RowError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// A line does not say what it should.
+    /// A malformed line.
     #[error("{file}:{line}: {what}")]
     Line {
         /// Name of the file.
         file: String,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// A file that no part of the model belongs to, or that is missing.
@@ -69,12 +69,12 @@ pub enum RowError {
     Unexpected {
         /// Name of the file.
         file: String,
-        /// What is wrong.
+        /// The error.
         what: &'static str,
     },
 }
 
-/// Names that are known so far, so that a reference to an unknown one is found where it stands.
+/// Names that are known so far, so that a reference to an unknown one is reported at its position.
 #[derive(Default)]
 struct Names {
     predicates: HashSet<String>,
@@ -101,7 +101,7 @@ const FACTS: &[(&str, Reader)] = &[
 /// Reads the rows of a folder.
 ///
 /// # Errors
-/// The first file or line that is not as it should be.
+/// The first invalid file or line.
 pub fn read(folder: &Path) -> Result<Model, RowError> {
     parse(&load(folder)?)
 }
@@ -131,7 +131,7 @@ pub fn load(folder: &Path) -> Result<Vec<(String, String)>, RowError> {
 /// Reads the rows from texts, each with the name of its file.
 ///
 /// # Errors
-/// The first line that is not as it should be.
+/// The first invalid line.
 pub fn parse(texts: &[(String, String)]) -> Result<Model, RowError> {
     let known = |name: &str| FACTS.iter().any(|(fact, _)| *fact == name) || ROW_FILES.contains(&name);
     if let Some((file, _)) = texts.iter().find(|(name, _)| !known(name)) {
@@ -151,7 +151,7 @@ pub fn parse(texts: &[(String, String)]) -> Result<Model, RowError> {
     Ok(model)
 }
 
-/// One row from the text of its line; names in it are not looked up.
+/// One row from the text of its line; names in it are not resolved.
 #[cfg(feature = "import")]
 pub(crate) fn parse_row(text: &str) -> Result<crate::model::Row, RowError> {
     let mut lines = Lines::new(OVERLAY, text);
@@ -197,7 +197,7 @@ pub fn write(folder: &Path, model: &Model) -> Result<(), RowError> {
     Ok(())
 }
 
-/// Which of [`ROW_FILES`] the rows of an encoding class are in.
+/// The index in [`ROW_FILES`] for the rows of an encoding class.
 #[must_use]
 pub fn family(class: &str) -> usize {
     let file = match class {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Behind the code of a seed: what a field is set to, and bytes of a next instruction.
+/// The bytes after the code of a seed: the value of a field, and bytes of a next instruction.
 const TAIL: [u8; 8] = [0x7f, 0x01, 0xff, 0, 0x80, 0, 0, 0];
 
 fn main() -> io::Result<()> {

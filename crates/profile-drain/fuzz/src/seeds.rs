@@ -11,7 +11,7 @@ use hotswap_profile_drain::layout::LAYOUTS;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// Where the table is in the memory: between the object's names and its counters.
+/// Offset of the table in the memory: between the object's names and its counters.
 const TABLE: u16 = 0x200;
 
 fn main() -> io::Result<()> {
@@ -32,7 +32,7 @@ fn put(folder: impl AsRef<Path>, name: &str, parts: &[&[u8]]) -> io::Result<()> 
     fs::write(folder.as_ref().join(name), parts.concat())
 }
 
-/// The table behind which its version follows.
+/// The table, followed by its version.
 fn with_table(mut memory: Vec<u8>, sections: &Sections, version: u32) -> Vec<u8> {
     let bounds = |span: Span| if span.size == 0 { [0, 0] } else { [BASE + span.address, BASE + span.address + span.size] };
     let spans = [sections.names, sections.counters, sections.data, sections.uniform];
