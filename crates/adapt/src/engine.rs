@@ -197,8 +197,8 @@ fn planned<'a>(
     Ok(work)
 }
 
-/// Writes the file with these changes, and its record. `free` gives the offset in a section from which on code may
-/// always move.
+/// Writes the file with these changes, and its record. `free` holds, for sections by number, the offset from which on
+/// code may always move.
 fn written(
     object: &CodeObject<'_>,
     (image, work): (&Image<'_>, &[Work<'_>]),

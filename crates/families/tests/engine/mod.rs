@@ -100,7 +100,7 @@ impl Surroundings for Around<'_> {
         })
     }
 
-    /// Straight on to the end. A branch may reach any reader.
+    /// Scans straight to the end. A branch may reach any reader.
     fn is_dead_after(&self, reg: Reg) -> bool {
         let branches =
             self.code.iter().any(|inst| inst.flow(0, self.isa) != Next::Next && inst.mnemonic() != "s_endpgm");
