@@ -1,6 +1,7 @@
-//! Registers beyond what kernels had: descriptors, notes, and what it costs.
+//! Registers beyond those that kernels had: descriptors, notes, and the cost in occupancy.
 //!
-//! Invariants: a kernel gets no fewer registers than any function that it gets to uses, and its note counts them all.
+//! Invariants: a kernel gets at least as many registers as any function that it reaches uses, and its note counts them
+//! all.
 
 use crate::order::{Change, KernelRecord};
 use crate::reach::Kernel;
@@ -18,17 +19,17 @@ use std::ops::Range;
 /// VCC, which the metadata counts as well.
 const VCC: u16 = 2;
 
-/// Sections, by number, with what they are to hold.
+/// New contents of sections, by section number.
 pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
 
-/// What a kernel is to have.
+/// The register counts that a kernel is to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) vgprs: u16,
     pub(crate) sgprs: u16,
 }
 
-/// What the kernels of a unit need for what was put into the functions that they get to.
+/// The register counts that the kernels of a unit need for the code put into the functions that they reach.
 pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
     let mut grants = vec![Grant::default(); kernels.len()];
     for outcome in outcomes {
@@ -46,7 +47,7 @@ pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
     grants
 }
 
-/// What the record says of a kernel.
+/// The record of a kernel.
 pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> KernelRecord {
     let vgprs = Change { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
     let sgprs = Change { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
@@ -59,7 +60,7 @@ pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> K
     KernelRecord { vgprs, sgprs, waves: waves.map(|(before, after)| Change { before, after }) }
 }
 
-/// The file, and sections with the new counts in them: the file is copied only where a descriptor lies among code.
+/// Returns the file, and the sections that hold the new counts. The file is copied only if a descriptor is within code.
 pub(crate) fn write<'a>(
     object: &CodeObject<'a>,
     image: &Image<'_>,
@@ -90,7 +91,7 @@ pub(crate) fn write<'a>(
     Ok((data, sections))
 }
 
-/// Where a descriptor is to be written: in a copy of the section that holds it, or of the file.
+/// The buffer to write a descriptor to: a copy of the section that holds it, or of the file.
 fn place<'d>(
     image: &Image<'_>,
     range: &Range<usize>,

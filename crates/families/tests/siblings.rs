@@ -1,5 +1,5 @@
-//! The oracle of the alias families: what they make of a sibling's code object is, byte for byte,
-//! what clang makes for the target itself.
+//! The oracle of the alias families: their output for a sibling's code object is, byte for byte, clang's output for the
+//! target itself.
 
 use hotswap_code_object::{CodeObject, same_but_for_label};
 use hotswap_families::Registry;
@@ -26,7 +26,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// `None`, with a line that says so, where the userland or the compiler is not there.
+    /// `None`, with a line that says so, if the userland or the compiler is missing.
     fn new(clang: &'static str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
             say(&format!("{clang}: skipped: {} is not set", hotswap_userland::ENV_ROOT));
@@ -41,7 +41,7 @@ impl Compiler {
         Some(Self { userland, folder, clang })
     }
 
-    /// The linked code object for that target; the message of clang where it does not know it.
+    /// The linked code object for that target, or clang's message if it does not support it.
     fn compile(&self, target: &TargetId) -> Result<Vec<u8>, String> {
         let inside = Path::new("/tmp").join(self.folder.path().file_name().unwrap());
         let words = "-x hip -nogpuinc -nogpulib -fuse-cuid=none --offload-device-only --no-gpu-bundle-output -O2";
@@ -73,7 +73,7 @@ fn settings(processor: &'static Processor) -> Vec<TargetId> {
     states(processor.xnack).into_iter().flat_map(of).collect()
 }
 
-/// Relabels `own` and compares with clang's object for the target; what differs.
+/// Relabels `own` and compares with clang's object for the target. Returns the difference.
 fn fault(own: &[u8], theirs: &[u8], target: &TargetId) -> Option<String> {
     let object = CodeObject::parse(own).unwrap();
     let (made, counts) = match Registry::installed().apply(&object, target) {
@@ -140,7 +140,7 @@ const GENERICS: &[(&str, &str)] = &[
     ("gfx1200", "gfx12-generic"),
 ];
 
-/// Everything that a loader takes from an object, places in the file left aside.
+/// All parts of an object that a loader uses, file offsets left aside.
 fn substance(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let object = CodeObject::parse(bytes).unwrap();
     let moves = [".note", ".dynamic", ".dynsym", ".symtab", ".rodata"];
@@ -188,7 +188,7 @@ fn an_object_for_a_generic_target_is_what_clang_makes_for_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// LLVM's tools read the object without a complaint and see the same symbols and code as in its source.
+/// LLVM's tools read the object without an error and see the same symbols and code as in its source.
 fn read_by_llvm(compiler: &Compiler, made: &[u8], source: &[u8]) {
     let version = &compiler.clang[6..];
     let folder = Path::new("/tmp").join(compiler.folder.path().file_name().unwrap());

@@ -1,4 +1,4 @@
-// Beyond 256 registers no work-group of 1024 work-items fits any more.
+// With more than 256 registers no work-group of 1024 work-items fits.
 // workgroup: 1024
 // vgprs: 256
 v_cvt_f32_fp8_e64 v5, v6 byte_sel:1 clamp

@@ -13,7 +13,7 @@ __attribute__((noinline)) int helper(int a) { return a * counter + numbers[a & 3
 kernel void k(global int *x) { for (int i = 0; i < x[3]; i++) *x += helper(x[i]); }
 ";
 
-/// Words for the compiler, and for the linker; none for a relocatable file.
+/// Arguments of the compiler, and of the linker; `None` for a relocatable file.
 const FORMS: &[(&str, Option<&str>)] = &[
     ("-O2", None),
     ("-O2 -g1", None),
