@@ -1,6 +1,6 @@
-# The self-test of add_hotswap_target: compiles a kernel with the plan and looks for its GPUs in the
-# object. A compiler or launcher that goes around HotSwap is seen now, not when a user starts the
-# program. Done once for each plan and compiler; HOTSWAP_SKIP_SELF_TEST leaves it out.
+# The self-test of add_hotswap_target: compiles a kernel with the plan and looks for its GPUs in the object. A compiler
+# or launcher that bypasses HotSwap is detected now, not when a user starts the program. Done once for each plan and
+# compiler; HOTSWAP_SKIP_SELF_TEST leaves it out.
 include_guard(GLOBAL)
 
 macro(_hotswap_self_test)
@@ -18,7 +18,7 @@ endmacro()
 function(_hotswap_run_self_test hash policy problem)
   get_property(prefix GLOBAL PROPERTY HOTSWAP_PREFIX)
   set(folder "${CMAKE_BINARY_DIR}/.hotswap/self-test")
-  # The declarations that clang looks for; without HIP's headers it takes a tenth of the time.
+  # The declarations that clang requires; without HIP's headers it takes a tenth of the time.
   file(WRITE "${folder}/probe.hip" [[
 struct dim3 { unsigned x, y, z; };
 extern "C" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, struct ihipStream_t *);
@@ -32,7 +32,7 @@ __attribute__((global)) void hotswap_probe(int *out) { *out = 1; }
     COMPILE_DEFINITIONS -nogpuinc -fno-gpu-rdc -Xoffload-linker --hotswap-plan=${hash}
     OUTPUT_VARIABLE said COPY_FILE "${folder}/probe.a")
   if(NOT compiled)
-    # Indented lines are shown as they are.
+    # Indented lines are shown unchanged.
     string(REPLACE "\n" "\n  " said "\n${said}")
     set(${problem} "a kernel could not be compiled with the plan.${said}" PARENT_SCOPE)
     return()

@@ -5,11 +5,10 @@
 //! `/opt/rocm/llvm/bin`; PATH, first `clang++` (or `clang`), then versioned names, highest first;
 //! `/usr/lib/llvm-NN/bin`, highest first.
 //!
-//! Invariant: never ourselves, by device and inode, whatever the name. A compiler whose path says
-//! that it is older than [`OLDEST`] is not taken unless it is named.
+//! Invariant: never this program itself, by device and inode, whatever the name. A compiler whose path shows that it is
+//! older than [`OLDEST`] is not taken unless it is named.
 //!
-//! Absent on purpose: which version a clang is when its path does not tell; clang judges the
-//! words itself.
+//! Absent on purpose: the version of a clang whose path does not show it; clang judges the arguments itself.
 
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsString;
@@ -19,13 +18,13 @@ use std::path::{Path, PathBuf};
 
 /// The oldest clang whose device link is known.
 pub const OLDEST: u32 = 22;
-/// The newest version that is looked for by name.
+/// The newest version that is searched by name.
 const NEWEST: u32 = 40;
 
 /// The compiler that is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clang {
-    /// As found, links not resolved: clang reads its configuration by this name.
+    /// As found, without resolving links: clang reads its configuration by this name.
     pub path: PathBuf,
     /// How it was found.
     pub origin: String,
@@ -33,12 +32,12 @@ pub struct Clang {
     pub mode: Option<&'static str>,
 }
 
-/// Where to look.
+/// Where to search.
 #[derive(Debug, Default)]
 pub struct Search<'a> {
-    /// The C++ driver is wanted.
+    /// Whether the C++ driver is requested.
     pub cxx: bool,
-    /// The compiler that somebody named, and who.
+    /// The compiler that was set explicitly, and where.
     pub named: Option<(PathBuf, String)>,
     /// `$ROCM_PATH`.
     pub rocm_path: Option<PathBuf>,
@@ -175,7 +174,7 @@ fn has_device_libraries(clang: &Path, version: u32) -> bool {
     prefix.is_some_and(|prefix| prefix.join(format!("lib/clang/{version}/amdgcn/bitcode")).is_dir())
 }
 
-/// The major version that the resolved path tells: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
+/// The major version in the resolved path: `/usr/lib/llvm-22/…`, `…/llvm/22/…`, `clang-22`.
 pub fn version_in_path(path: &Path) -> Option<u32> {
     let resolved = fs::canonicalize(path).ok()?;
     let parts: Vec<_> = resolved.components().map(|part| part.as_os_str().to_string_lossy()).collect();

@@ -1,11 +1,10 @@
-//! What only the real clang itself can tell: asked once for each compiler, then kept.
+//! Facts that only the real clang can report: queried once for each compiler, then cached.
 //!
-//! Usually nothing is asked: the tools of the device link lie beside the resolved clang. Where
-//! they do not (wrapper scripts as in Nix), or where the version or the default offload driver
-//! matters, clang is asked and the answers are kept in the cache folder under the compiler's
-//! path, modification time and size.
+//! Usually no query is needed: the tools of the device link are beside the resolved clang. Where they are not (wrapper
+//! scripts as in Nix), or where the version or the default offload driver matters, clang is queried and the answers are
+//! kept in the cache folder under the compiler's path, modification time and size.
 //!
-//! Invariant: clang is asked without `COMPILER_PATH`: with it, it would answer with our own shim.
+//! Invariant: clang is queried without `COMPILER_PATH`, which would make it report our own shim.
 
 use crate::store;
 use hotswap_report::{Diagnostic, codes};
@@ -27,7 +26,7 @@ pub struct Toolchain<'a> {
     answers: OnceCell<Result<Answers, Diagnostic>>,
 }
 
-/// What clang said.
+/// Clang's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Answers {
     folder: PathBuf,
@@ -36,12 +35,12 @@ struct Answers {
 }
 
 impl<'a> Toolchain<'a> {
-    /// `named`: the tool folder that somebody set.
+    /// `named`: the tool folder that was set explicitly.
     pub fn new(clang: &'a Path, named: Option<PathBuf>) -> Self {
         Self { clang, named, answers: OnceCell::new() }
     }
 
-    /// One that has answered.
+    /// A toolchain with known answers.
     #[cfg(test)]
     pub(crate) fn answered(clang: &'a Path, major: u32, new_driver: bool) -> Self {
         let answers = Answers { folder: PathBuf::new(), major, new_driver };
@@ -56,7 +55,7 @@ impl<'a> Toolchain<'a> {
     /// The folder with the real `lld` and the other tools of the device link.
     ///
     /// # Errors
-    /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if clang cannot be asked.
+    /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if the query fails.
     pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
         let missing =
             |folder: &Path| Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", folder.display())));
@@ -75,19 +74,19 @@ impl<'a> Toolchain<'a> {
     /// Clang's major version.
     ///
     /// # Errors
-    /// [`codes::NO_CLANG`] if clang cannot be asked.
+    /// [`codes::NO_CLANG`] if the query fails.
     pub fn major(&self) -> Result<u32, Diagnostic> {
         crate::find::version_in_path(self.clang).map_or_else(|| Ok(self.answers()?.major), Ok)
     }
 
-    /// Whether clang uses the new offload driver for HIP, given what the command says about it.
+    /// Whether clang uses the new offload driver for HIP, given the command's own setting.
     ///
     /// # Errors
-    /// [`codes::NO_CLANG`] if clang cannot be asked.
+    /// [`codes::NO_CLANG`] if the query fails.
     pub fn new_driver(&self, said: Option<bool>) -> Result<bool, Diagnostic> {
         match said {
             Some(true) => Ok(true),
-            // Clang 24 has the new driver only and warns about the word.
+            // Clang 24 has the new driver only and warns about the flag.
             Some(false) => Ok(self.major()? >= 24),
             None => Ok(self.answers()?.new_driver),
         }
@@ -107,7 +106,7 @@ fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
     }
     let answers = ask(clang)?;
     if let Some(file) = file {
-        // Only speed is lost if this cannot be kept.
+        // If this cannot be cached, only speed is lost.
         let _ = store::put(&file, print(&answers, &key).as_bytes());
     }
     Ok(answers)
@@ -147,7 +146,7 @@ fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
     let major = major.ok_or_else(|| {
         Diagnostic::error(codes::NO_CLANG, format!("-dumpversion says `{}`", version.trim())).in_file(clang)
     })?;
-    // The driver that a HIP link would use shows in the programs that it names.
+    // The driver that a HIP link would use is visible in the programs that it names.
     let link = run(clang, &["-###", "--hip-link", "/dev/null"])?;
     let new_driver = String::from_utf8_lossy(&link.stderr).contains("clang-linker-wrapper");
     let linker = PathBuf::from(String::from_utf8_lossy(&linker.stdout).trim());
@@ -160,7 +159,7 @@ fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
     command.args(words).env_remove("COMPILER_PATH").stdin(Stdio::null());
     let output =
         command.output().map_err(|error| Diagnostic::error(codes::NO_CLANG, error.to_string()).in_file(clang))?;
-    // A script that calls us again ends with this, and would look like a compiler without answers.
+    // A script that calls us again ends with this error, and would look like a compiler without answers.
     let again = format!("[{}]", codes::RECURSION.id);
     if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(&again) {
         let what = format!("{} starts hotswap-clang again", clang.display());

@@ -1,14 +1,14 @@
-//! What the fat binary needs of a device link besides its code object, for pairs whose code must change.
+//! Additional data of a device link for the fat binary, for pairs whose code must change.
 //!
-//! The best is what the same bitcode compiles to for the pair's target, where the inputs are bitcode of an LLVM that knows
-//! the target; else the same code with relocations, from a second link. Either is sent along behind the code object
+//! The best is the same bitcode compiled for the pair's target, where the inputs are bitcode of an LLVM that knows the
+//! target; otherwise the same code with relocations, from a second link. Either is appended to the code object
 //! (`hotswap_pipeline::beside`).
 //!
-//! Invariants: the compiler's own link is not changed but for one word that saves what LTO made; a second link that
-//! fails, or gives other code, is no error: then there is less to go by, the reason is in the trace, and the next step
-//! decides. Files are in one folder, which goes.
+//! Invariants: the compiler's own link is not changed except for one argument that saves the output of LTO. A second
+//! link that fails, or gives other code, is no error: less information is available then, the reason is in the trace,
+//! and the next step decides. Files are in one folder, which is removed.
 //!
-//! Absent on purpose: whether the target was compiled after all, and changing code (`hotswap-pipeline`).
+//! Absent on purpose: whether the target was also compiled, and changing code (`hotswap-pipeline`).
 
 use crate::child;
 use crate::device_link::Linker;
@@ -32,13 +32,13 @@ use std::{fs, thread};
 /// Source and target of a pair whose code must change.
 pub(crate) type Wanted = (&'static Processor, &'static Processor);
 
-/// What comes along.
+/// The companion data of a code object.
 #[derive(Default)]
 pub(crate) struct Companion {
     pub(crate) bytes: Option<Vec<u8>>,
     /// For the trace: `relocations` or `recompiled`.
     pub(crate) kind: Option<&'static str>,
-    /// For the trace: what was tried before, and why it was not taken.
+    /// For the trace: earlier attempts, and why they were not used.
     pub(crate) failed: Vec<Value>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
         .collect()
 }
 
-/// The compiler's link, and what is to be had besides; the exit code of the first.
+/// Runs the compiler's link and obtains the companion; returns the exit code of the first.
 pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Companion), Diagnostic> {
     let folder = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker);
@@ -70,13 +70,13 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Compan
     let recompile = || bitcode.map(|pair| second.recompiled(*pair));
     let relocate = || second.with_relocations(Lto::Again);
     thread::scope(|scope| {
-        // What can be known before the first link runs beside it.
+        // Links that do not depend on the first one run in parallel.
         let recompiled = bitcode.map(|_| BackgroundTask::start(scope, &recompile));
         let relocated = objects.then(|| BackgroundTask::start(scope, &relocate));
         let own_path = ["--lto-obj-path", "-plugin-opt=obj-path"];
         let saves = !inputs.bitcode.is_empty() && linker.line.value_of(&own_path).is_none();
         let code = linker.link(saves.then(|| second.saved()))?;
-        // Tasks that have no thread of their own run now; after a link that failed nobody asks for them.
+        // Tasks without a thread of their own run now; after a failed link they are not needed.
         let (recompiled, relocated) = if code == 0 { (recompiled, relocated) } else { (None, None) };
         let lost = |_| Err("a thread failed".to_owned());
         let recompiled = recompiled.and_then(|task| task.finish().unwrap_or_else(|cause| Some(lost(cause))));
@@ -87,14 +87,14 @@ pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Compan
     })
 }
 
-/// What became of a link that was tried.
+/// The outcome of a link attempt.
 type Tried = Result<Vec<u8>, String>;
 
-/// The files that a link reads, by what they are.
+/// The files that a link reads, by kind.
 struct Inputs {
     bitcode: Vec<PathBuf>,
     objects: Vec<PathBuf>,
-    /// Archives, scripts and what else there is.
+    /// Archives, scripts and others.
     others: bool,
 }
 
@@ -116,14 +116,14 @@ impl Inputs {
         inputs
     }
 
-    /// Nothing but bitcode, of an LLVM whose triples name the processor.
+    /// Whether all inputs are bitcode, of an LLVM whose triples name the processor.
     fn is_bitcode_for(&self, source: &Processor) -> bool {
         let [_, triple] = source.triples();
         let names_it = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| contains(&bytes, triple.as_bytes()));
         !self.bitcode.is_empty() && self.objects.is_empty() && !self.others && self.bitcode.iter().all(names_it)
     }
 
-    /// Objects for that processor, and no bitcode.
+    /// Whether the inputs are objects for that processor, without bitcode.
     fn are_objects_for(&self, source: &Processor) -> bool {
         let is_for = |file: &PathBuf| {
             let mut header = [0; 64];
@@ -136,7 +136,7 @@ impl Inputs {
     }
 }
 
-/// Libraries named by a word.
+/// Flags that name libraries.
 const LIBRARY: [&[u8]; 2] = [b"-l", b"--library"];
 
 /// First bytes of bitcode, bare and in a wrapper.
@@ -151,16 +151,16 @@ fn magic(file: &Path) -> Option<[u8; 4]> {
     Some(magic)
 }
 
-/// The triple stands in the table of symbols as plain text.
+/// The triple is plain text in the symbol table.
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == text[0]).map(|(at, _)| at);
     starts.into_iter().any(|at| bytes[at..].starts_with(text))
 }
 
-/// Where a second link takes the code that bitcode becomes.
+/// The source of the compiled bitcode in a second link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lto {
-    /// From what the first link has saved.
+    /// The files that the first link has saved.
     Saved,
     /// LTO runs again.
     Again,
@@ -174,14 +174,14 @@ struct Second<'s> {
 }
 
 impl Second<'_> {
-    /// The word with which the first link saves what LTO made.
+    /// The argument with which the first link saves the output of LTO.
     fn saved(&self) -> OsString {
         let mut word = OsString::from("--lto-obj-path=");
         word.push(self.folder.join(SAVED));
         word
     }
 
-    /// The best of what there is for the code object that the first link has made.
+    /// The best companion for the code object that the first link has made.
     fn choose(
         &self,
         wanted: &[Wanted],
@@ -206,7 +206,7 @@ impl Second<'_> {
             companion.take("relocations", tried.and_then(is_same));
             return Ok(companion);
         }
-        // What LTO made may link otherwise than its bitcode where archives are about; then LTO runs again.
+        // The output of LTO may link differently from its bitcode where archives are involved; then LTO runs again.
         let ways = [Some(Lto::Saved).filter(|_| saved), Some(Lto::Again)];
         for lto in ways.into_iter().flatten() {
             if companion.bytes.is_none() {
@@ -227,7 +227,7 @@ impl Second<'_> {
         self.run(words.collect(), "relocated")
     }
 
-    /// What LTO has made, in order.
+    /// The saved output of LTO, in order.
     fn saved_objects(&self) -> Result<Vec<OsString>, String> {
         let entries = fs::read_dir(self.folder).map_err(|error| error.to_string())?;
         let mut saved: Vec<(usize, OsString)> = Vec::new();
@@ -305,7 +305,7 @@ impl Second<'_> {
         child::attempt(self.linker.context, clang, &words)
     }
 
-    /// The words of the link but for ours, for the output and for files that it writes besides.
+    /// The arguments of the link except for HotSwap's, the output and other files that it writes.
     fn words(&self, change: impl Fn(&OsStr) -> Option<OsString>) -> Vec<OsString> {
         let mut words = Vec::new();
         let mut old = self.linker.line.words();
@@ -320,7 +320,7 @@ impl Second<'_> {
         words
     }
 
-    /// Runs the linker; its output.
+    /// Runs the linker; returns its output.
     fn run(&self, words: Vec<OsString>, name: &str) -> Tried {
         let output = self.folder.join(name);
         let flavor = usize::from(words.first().is_some_and(|word| word == "-flavor")) * 2;
@@ -335,7 +335,7 @@ impl Second<'_> {
     }
 }
 
-/// Name of the file that LTO's object is saved in; of further ones a number follows.
+/// Name of the file with LTO's saved object; the names of further ones have a number appended.
 const SAVED: &str = "lto.o";
 
 /// Options with a file that the link writes.
@@ -351,7 +351,7 @@ const WRITES: &[&str] = &[
     "--lto-obj-path",
 ];
 
-/// Whether the word alone makes the link write a file, or print.
+/// Whether the argument alone makes the link write a file, or print.
 fn writes(word: &OsStr) -> bool {
     const ALONE: &[&str] =
         &["-M", "--print-map", "--cref", "-save-temps", "--save-temps", "--time-trace", "--verbose", "-t", "--trace"];

@@ -1,4 +1,4 @@
-//! The tools that this binary stands in for, by name.
+//! The tools that this binary replaces, by name.
 
 use hotswap_report::{Diagnostic, codes};
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ pub(crate) enum Tool {
     OffloadBinary,
     /// The older name of the same tool.
     OffloadPackager,
-    /// Ours alone: what `clang-linker-wrapper` runs as its host linker.
+    /// HotSwap's own: the host linker of `clang-linker-wrapper`.
     HostLinker,
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What a tool below the interposer sees in `SigIgn`, after `setup` in the shell that starts it.
+/// The `SigIgn` of a tool below the interposer, after `setup` in the shell that starts it.
 fn ignored_below(folder: &Path, setup: &str) -> u64 {
     let mut plan = Plan::default();
     plan.add_pairs("gfx1030=>gfx1031").unwrap();
@@ -63,7 +63,7 @@ fn the_tool_ends_with_a_killed_interposer() {
     interposer.kill().unwrap();
     interposer.wait().unwrap();
     assert_ne!(id.trim(), own, "the interposer became the tool");
-    // Who adopts it may leave it a zombie.
+    // Its new parent may leave it a zombie.
     let is_gone = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
         stat.is_empty() || stat.contains(") Z ")

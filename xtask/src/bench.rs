@@ -1,8 +1,9 @@
-//! The task `bench`: what HotSwap costs, measured side by side with doing without it.
+//! The task `bench`: the cost of HotSwap, measured side by side with builds without it.
 //!
 //! The task starts itself again inside the mount namespace and enters the root folder there, so
 //! that nothing but the commands themselves is timed.
 
+use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::timer::{Contest, Contestant, Limit};
@@ -49,13 +50,13 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the contests need clang 22 in {LLVM}: run them in the userland of `setup --userland`"));
     }
-    install::install(&prefix, true, session.clang().as_deref())?;
+    install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     let program = std::env::current_exe()?;
-    let mut command = session.beside(&program.display().to_string());
+    let mut command = session.beside(program);
     command.args(["bench", "--inside"]).arg(session.userland.root());
     command.args([&session.prefix, &session.source, &session.work]).args(options.filter);
     command.args(options.rounds.map(|rounds| format!("--rounds={rounds}")));
-    // The inner process has said which contest did not hold.
+    // The inner process has reported the failed contest.
     let status = command.status().during("start", "unshare".as_ref())?;
     if status.success() { Ok(()) } else { fail("the contests did not end well") }
 }
@@ -79,7 +80,7 @@ impl Inside {
         std::env::set_current_dir(&folder).during("enter", &folder)?;
         let path = format!("{}/bin:{PATH}", prefix.display());
         let env = [("PATH", path), ("HOME", "/tmp".into()), ("LANG", "C.UTF-8".into())].into_iter();
-        // The real compiler, and the folder where the shims find the real linkers.
+        // The real compiler, and the folder in which the shims find the real linkers.
         let env = env.chain([("HOTSWAP_CLANG", format!("{LLVM}/clang++")), ("HOTSWAP_LLVM_BIN", LLVM.into())]);
         Ok(Self { prefix: prefix.to_owned(), source: source.to_owned(), env: env.collect(), folder })
     }

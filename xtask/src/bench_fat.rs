@@ -1,10 +1,11 @@
-//! `cargo xtask bench fat`: what changing whole libraries costs, beside `cp`, zstd and clang's own tools.
+//! `cargo xtask bench fat`: the cost of changing whole libraries, compared with `cp`, zstd and clang's own tools.
 //!
 //! The libraries are Debian's: GGML with 1.27 GB in 140 bundles, and rocRAND. Contestants take turns, and medians are
-//! compared, as in [`timer`](crate::timer); peak memory is what `/proc` says while they run (`VmHWM`: pages of mapped files
-//! count, too), with anonymous memory beside it. Outputs of the round before are deleted first: `cp` would write over its
-//! own, and every other one beside the old file.
+//! compared, as in [`timer`](crate::timer). Peak memory is read from `/proc` while they run (`VmHWM`: pages of mapped
+//! files count, too), together with anonymous memory. Outputs of the round before are deleted first: `cp` would
+//! overwrite its own, and every other one would write next to the old file.
 
+use crate::built::Profile;
 use crate::library::{GGML, ROCRAND, library};
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
@@ -15,14 +16,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// GPUs that GGML's ten targets can serve beside themselves.
+/// GPUs that GGML's ten targets can serve in addition to themselves.
 const ALIASES: &str = "gfx902,gfx909,gfx90c,gfx1011,gfx1012,gfx1013,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036,\
                        gfx1103,gfx1150,gfx1151,gfx1152,gfx1153";
 /// The generic targets that serve them, and make seven entries superfluous: 28 GPUs with 7 entries.
 const GENERICS: &str = "gfx9-generic,gfx10-1-generic,gfx10-3-generic,gfx11-generic";
 /// For the smallest package; the default is clang's level 3.
 const SMALL_LEVEL: &str = "9";
-/// What contestants write.
+/// The outputs of the contestants.
 const OUTPUTS: [&str; 6] = ["copy.so", "to.so", "less.so", "small.so", "small-to.so", "plain.zst"];
 /// MiB of memory that changing a library may take.
 const MEMORY: f64 = 200.0;
@@ -34,7 +35,7 @@ const POLL: Duration = Duration::from_millis(1);
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Run {
     pub(crate) milliseconds: f64,
-    /// Seconds of all processors, as far as was seen while it ran.
+    /// Seconds of all processors, as far as observed while it ran.
     pub(crate) processor: f64,
     /// Peaks in KiB.
     pub(crate) anonymous: u64,
@@ -54,7 +55,7 @@ struct Bench {
 pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;
-    install::install(&prefix, true, session.clang().as_deref())?;
+    install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     let folder = work.join("bench-fat");
     remove::delete(&folder)?;
     fs::create_dir_all(&folder).during("create", &folder)?;
@@ -86,7 +87,7 @@ impl Bench {
         command
     }
 
-    /// Runs the contestants in turns and prints a line for each; the first is what the others are compared with.
+    /// Runs the contestants in turns and prints a line for each; the others are compared with the first.
     fn race(&self, question: &str, contestants: &[Contestant<'_>]) -> Outcome<Vec<Run>> {
         println!("\n{question} ({} rounds)", self.rounds);
         let mut runs = vec![Vec::new(); contestants.len()];
@@ -94,7 +95,7 @@ impl Bench {
         for round in 0..=self.rounds {
             for turn in 0..contestants.len() {
                 let index = (round + turn) % contestants.len();
-                // Most of them are other contestants' and not there.
+                // Most of them belong to other contestants and do not exist.
                 OUTPUTS.iter().for_each(|name| drop(fs::remove_file(self.folder.join(name))));
                 let run = measure(&mut contestants[index].1())?;
                 if round > 0 {
@@ -168,7 +169,7 @@ impl Bench {
         self.whole_packed(&path)
     }
 
-    /// The same where the bundles are compressed: there libzstd sets the pace, on as many cores as there are.
+    /// The same where the bundles are compressed: there libzstd dominates, on all cores.
     fn whole_packed(&mut self, path: &str) -> Outcome {
         run::output(&mut self.hotswap(&["compress", path, "-o", "packed.so"]))?;
         let threads = format!("-T{}", std::thread::available_parallelism().map_or(1, usize::from));
@@ -244,11 +245,11 @@ impl Bench {
         Ok(())
     }
 
-    /// What more targets cost in bytes where the library is compressed, and what generic ones save.
+    /// The size of more targets where the library is compressed, and the savings of generic ones.
     fn sizes(&mut self, name: &str, library: &Path) -> Outcome {
         let path = library.display().to_string();
         println!("\nsizes of {name}: the file, and its device code");
-        // Sizes are measured: that rocRAND's host part chooses by name is no matter here.
+        // Sizes are measured: rocRAND's choice by name in its host part does not matter here.
         let common = ["--compress", "--allow", "experimental,names", "--policy", "keep"];
         let retarget = |to: &[&str]| run::output(&mut self.hotswap(&[&["retarget", &path], to, &common].concat()));
         run::output(&mut self.hotswap(&["compress", &path, "-o", "packed.so"]))?;
@@ -286,7 +287,7 @@ impl Bench {
 impl Bench {
     /// Megabytes of the fat binaries of a file.
     fn device_bytes(&self, name: &str) -> Outcome<f64> {
-        // The first line ends with `BYTES bytes in PACKED`, without the last two words where nothing is packed.
+        // The first line ends with `BYTES bytes in PACKED`, without the last two tokens where nothing is packed.
         let listed = run::output(&mut self.hotswap(&["list", name]))?;
         let last = listed.lines().next().and_then(|line| line.rsplit(' ').find_map(|word| word.parse::<f64>().ok()));
         last.map_or_else(|| fail(format!("{name} is listed without a size")), |bytes| Ok(bytes / 1e6))

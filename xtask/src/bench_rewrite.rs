@@ -1,4 +1,5 @@
-//! `cargo xtask bench rewrite`: what making code objects for another stepping costs, from one to 26 million instructions.
+//! `cargo xtask bench rewrite`: the cost of making code objects for another stepping, from one to 26 million
+//! instructions.
 //!
 //! The objects are made of real kernels ([`object`]): with sites (LDS accesses at two addresses, matrix instructions that
 //! the target lacks), calls and plain code, in the three forms that users have; and of plain code alone. Contestants take
@@ -7,6 +8,7 @@
 mod object;
 
 use crate::bench_fat::{Run, measure, middle};
+use crate::built::Profile;
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
 use crate::{install, paths, remove};
@@ -15,12 +17,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// As seen from inside; the one that knows the target.
+/// As a path inside; the one that knows the target.
 const LLVM: &str = "/usr/lib/llvm-24/bin";
 const TARGET: &str = "gfx1250-strict";
 /// Instructions of the objects, in millions: with the last one the code has more than 200 MB.
 const SIZES: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 22.0, 26.0];
-/// Seconds for the largest object: what is aimed at, and what must hold.
+/// Seconds for the largest object: the goal and the limit.
 const GOAL: f64 = 2.0;
 const FLOOR: f64 = 5.0;
 /// Memory over the size of the input.
@@ -30,7 +32,7 @@ const NOTHING: f64 = 4.0;
 /// Time an instruction of the largest object over that of the smallest.
 const LINEAR: f64 = 1.3;
 
-/// What is rewritten: a name, and whether the file has sites.
+/// The inputs: a name, and whether the file has sites.
 const FORMS: [(&str, bool); 4] = [
     ("relocatable", true),
     ("linked, --emit-relocs", true),
@@ -59,7 +61,7 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     if !session.userland.outside(LLVM).is_dir() {
         return fail(format!("the objects are made by LLVM 24 in {LLVM}: run in the userland of `setup --userland`"));
     }
-    install::install(&prefix, true, session.clang().as_deref())?;
+    install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
     let folder = work.join("bench-rewrite");
     remove::delete(&folder)?;
     fs::create_dir_all(&folder).during("create", &folder)?;

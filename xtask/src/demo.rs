@@ -1,5 +1,6 @@
-//! The task `demo`: HotSwap's main job from nothing, with every command shown.
+//! The task `demo`: HotSwap's main function from scratch, with every command shown.
 
+use crate::built::Profile;
 use crate::outcome::{Outcome, fail};
 use crate::run::{self, Times};
 use crate::session::Session;
@@ -16,7 +17,7 @@ struct Options {
     retarget: String,
 }
 
-/// What HIP says on a machine without an AMD GPU.
+/// HIP's message on a machine without an AMD GPU.
 const NO_GPU: &str = "no ROCm-capable device is detected";
 
 pub(crate) fn main(words: Vec<String>) -> Outcome {
@@ -24,7 +25,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let mut times = Times::default();
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = times.time("set-up", || Session::open(&prefix, &work))?;
-    times.time("build and install HotSwap", || install::install(&prefix, true, session.clang().as_deref()))?;
+    times.time("build and install HotSwap", || install::install(&prefix, Profile::Dist, session.clang().as_deref()))?;
     if !session.userland.is_machine() {
         println!("\nThe following runs inside {}.", session.userland.root().display());
     }
@@ -46,7 +47,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 struct Demo {
     session: Session,
-    /// The build folder, as seen from inside.
+    /// The build folder, as a path inside.
     build: String,
 }
 
@@ -65,7 +66,7 @@ impl Demo {
         self.show(&["cmake", "-G", "Ninja", "-S", &source, "-B", &self.build, &prefix, compiler, gpu, &plan])
     }
 
-    /// Lists the program, and checks that every GPU of the plan is there.
+    /// Lists the program, and checks that every GPU of the plan is present.
     fn list(&self, program: &str, retarget: &str) -> Outcome {
         println!("\n$ hotswap list {program}");
         let text = run::output(self.session.inside(Path::new("/"), "hotswap").args(["list", program]))?;
@@ -78,7 +79,7 @@ impl Demo {
         }
     }
 
-    /// Either the kernel runs, or HIP says that there is no GPU. Anything else is a failure.
+    /// Either the kernel runs, or HIP reports that there is no GPU. Anything else is a failure.
     fn run_program(&self, program: &str) -> Outcome {
         println!("\n$ {program}");
         let output = self.session.inside(Path::new("/"), program).output()?;

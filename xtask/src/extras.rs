@@ -1,4 +1,4 @@
-//! What the userland gets beside Debian's packages: CMake of other versions and a ROCm folder.
+//! Additions to the userland besides Debian's packages: CMake of other versions and a ROCm folder.
 
 use crate::outcome::{During, Outcome};
 use crate::recipe::{CMAKE, ROCM_LINKS};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Adds everything, then builds the probe inside. Returns what could not be had.
+/// Adds everything, then builds the probe inside. Returns the missing parts.
 pub(crate) fn add(userland: &Userland, downloads: &Path) -> Outcome<Vec<String>> {
     let mut without = Vec::new();
     for version in CMAKE {
@@ -23,7 +23,7 @@ pub(crate) fn add(userland: &Userland, downloads: &Path) -> Outcome<Vec<String>>
     Ok(without)
 }
 
-/// Whether pip can be asked for wheels.
+/// Whether pip is available for downloading wheels.
 pub(crate) fn has_pip() -> bool {
     run::output(Command::new("python3").args(["-m", "pip", "--version"])).is_ok()
 }
@@ -39,7 +39,7 @@ fn add_cmake(userland: &Userland, downloads: &Path, version: &str) -> Outcome {
     let unpacked = wheels.join("unpacked");
     run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
     let target = userland.outside(CMAKE_FOLDER).join(format!("cmake-{version}"));
-    // The wheels lie in the cache folder, as the userland does: one file system.
+    // The wheels are in the cache folder, as the userland is: one file system.
     fs::rename(unpacked.join("cmake/data"), &target).during("place", &target)?;
     for program in fs::read_dir(target.join("bin")).during("read", &target)?.flatten() {
         fs::set_permissions(program.path(), Permissions::from_mode(0o755)).during("change", &program.path())?;
@@ -60,7 +60,7 @@ fn add_rocm_folder(userland: &Userland) -> Outcome {
     Ok(())
 }
 
-/// Builds a HIP program inside, so that a userland which cannot is never called complete.
+/// Builds a HIP program inside, so that a userland that cannot do that is never marked complete.
 fn probe(userland: &Userland) -> Outcome {
     let source = Mount::ReadOnly { source: paths::workspace().to_owned(), target: userland.outside(SOURCE) };
     let mut command = userland.command("/tmp", "/usr/bin/clang++-22");

@@ -1,4 +1,4 @@
-//! Fuzzing with libFuzzer through cargo-fuzz: what all campaigns share, and `cargo xtask fuzz`.
+//! Fuzzing with libFuzzer through cargo-fuzz: the common parts of all campaigns, and `cargo xtask fuzz`.
 //!
 //! cargo-fuzz needs a nightly compiler; it runs without a sanitizer where the crate has no unsafe code. It is
 //! installed into the cache folder if the machine has none.
@@ -15,14 +15,14 @@ use std::process::{Child, Command, Stdio};
 pub(crate) struct Campaign {
     /// Folder of the crate with the targets, from the workspace's root.
     pub(crate) folder: &'static str,
-    /// Folder for what it leaves behind.
+    /// Folder for its outputs.
     pub(crate) work: PathBuf,
     pub(crate) targets: &'static [&'static str],
-    /// What an input has at most.
+    /// The maximum length of an input.
     pub(crate) length: usize,
     /// Whether each target has a folder of seeds of its own.
     pub(crate) own_seeds: bool,
-    /// `none`, or what finds errors of unsafe code.
+    /// `none`, or the sanitizer that finds errors of unsafe code.
     pub(crate) sanitizer: &'static str,
 }
 
@@ -38,9 +38,9 @@ struct Words {
 
 const CONTAINERS: &[&str] =
     &["bundle", "compressed", "offload_binary", "host_object", "linked", "archive", "coff", "code_object"];
-/// What the profile drain takes from GPUs and from files in memory.
+/// The profile drain's readers of data from GPUs and from files in memory.
 const DRAIN: &[&str] = &["drained_file", "drained_table"];
-/// The parts of code objects, and what is written with other instructions; their seeds need the userland.
+/// The parts of code objects, and the rewriting of instructions; their seeds need the userland.
 const CODE: &[&str] = &["image", "rewrite"];
 /// More memory is a finding. [`Campaign::length`] bytes of zstd may honestly expand to 512 MB, and a change holds
 /// them twice.
@@ -92,7 +92,7 @@ impl Campaign {
         self.work.join("seeds")
     }
 
-    /// Makes the seeds; the words stand before their folder.
+    /// Makes the seeds; `words` precede their folder.
     pub(crate) fn seeds(&self, words: &[&Path]) -> Outcome {
         let seeds = self.seeds_folder();
         remove::delete(&seeds)?;
@@ -114,7 +114,7 @@ impl Campaign {
             return fail(format!("there are the targets {}", self.targets.join(", ")));
         }
         let bin = tools()?;
-        // Building twice at the same time would only wait for the lock.
+        // Concurrent builds would only wait for the lock.
         run::show(self.cargo_fuzz(&bin, "build").arg("--target-dir").arg(self.work.join("target")))?;
         let mut failed = Vec::new();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -137,7 +137,7 @@ impl Campaign {
         let mut command = Command::new("cargo");
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:{}", bin.display())).env("RUSTUP_TOOLCHAIN", "nightly");
-        // The nightly compiler must be that of cargo, too.
+        // cargo must also use the nightly compiler.
         command.env_remove("CARGO").env_remove("RUSTC");
         command.current_dir(paths::workspace().join(self.folder)).args(["fuzz", action, "--sanitizer", self.sanitizer]);
         command

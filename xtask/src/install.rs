@@ -1,19 +1,18 @@
 //! The task `install`: build HotSwap and lay out its installation.
 //!
-//! Invariants: what lies in the prefix after a run does not depend on what lay there before; links
-//! are relative, so that the folder can be moved; the tools find each other by their own place.
+//! Invariants: The contents of the prefix after a run do not depend on its previous contents. Links are relative, so
+//! that the folder can be moved. The tools find each other by their own path.
 
+use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
-use crate::{paths, rocm, run};
-use cargo_metadata::Message;
+use crate::{paths, rocm};
 use clap::Parser;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::BufReader;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Builds HotSwap and installs it below a folder. DESTDIR is honoured.
 #[derive(Parser)]
@@ -34,12 +33,12 @@ struct Options {
     debug: bool,
 }
 
-/// Packages that have something to install.
+/// Packages with installed files.
 #[rustfmt::skip]
 const PACKAGES: &[&str] = &["hotswap", "hotswap-driver-wrapper", "hotswap-linker-plugin", "hotswap-families",
                             "hotswap-profile-drain"];
 
-/// What cargo built, and where each goes.
+/// Cargo's outputs, and their installed paths.
 #[rustfmt::skip]
 const PROGRAMS: &[(&str, &str)] = &[
     ("hotswap", "bin/hotswap"),
@@ -47,7 +46,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("hotswap-lld", "libexec/hotswap/lld"),
 ];
 
-/// Other names of programs: place, and what the link says.
+/// Other names of programs: path, and the link's content.
 #[rustfmt::skip]
 const LINKS: &[(&str, &str)] = &[
     ("bin/hotswap-clang++", "hotswap-clang"),
@@ -62,7 +61,7 @@ const LINKS: &[(&str, &str)] = &[
 /// Archives for the programs of users, which build scripts make: of `hotswap-families` and `hotswap-profile-drain`.
 const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a"];
 
-/// Files and folders of the workspace, and where each goes. A folder's files keep their names.
+/// Files and folders of the workspace, and their installed paths. A folder's files keep their names.
 const FILES: &[(&str, &str)] = &[
     ("crates/families/patches.def", "share/hotswap/patches.def"),
     ("crates/family-abi/include", "include/hotswap"),
@@ -83,7 +82,8 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
         None => options.prefix,
     };
     let families = family_libraries(&options.family)?;
-    install_with(&place, !options.debug, clang.as_deref(), &families)?;
+    let profile = if options.debug { Profile::Dev } else { Profile::Dist };
+    lay_out(&place, clang.as_deref(), &build(profile, &families)?)?;
     println!("Installed in {}", place.display());
     match clang {
         Some(clang) => println!("Default compiler: {}", clang.display()),
@@ -93,13 +93,12 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 }
 
 /// Builds and installs below `place`; `clang` becomes the default compiler.
-pub(crate) fn install(place: &Path, release: bool, clang: Option<&Path>) -> Outcome {
-    install_with(place, release, clang, OsStr::new(""))
+pub(crate) fn install(place: &Path, profile: Profile, clang: Option<&Path>) -> Outcome {
+    lay_out(place, clang, &build(profile, OsStr::new(""))?)
 }
 
-/// As [`install`], with these libraries of patch families in the tools.
-fn install_with(place: &Path, release: bool, clang: Option<&Path>, families: &OsStr) -> Outcome {
-    let built = build(release, families)?;
+/// Installs what was built.
+pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outcome {
     for (name, target) in PROGRAMS {
         let program = built.programs.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
         copy(program.ok_or_else(|| missing(name))?, &place.join(target))?;
@@ -108,8 +107,8 @@ fn install_with(place: &Path, release: bool, clang: Option<&Path>, families: &Os
         link(target, &place.join(name))?;
     }
     for name in ARCHIVES {
-        let archive = built.archives.iter().find(|path| path.ends_with(name));
-        copy(archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
+        let archive = built.folders.iter().map(|folder| folder.join(name)).find(|path| path.exists());
+        copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
     }
     for (source, target) in FILES {
         copy_all(&paths::workspace().join(source), &place.join(target))?;
@@ -117,7 +116,7 @@ fn install_with(place: &Path, release: bool, clang: Option<&Path>, families: &Os
     write_defaults(&place.join("lib/hotswap/defaults.toml"), clang)
 }
 
-/// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of libraries that are there.
+/// The value of `HOTSWAP_FAMILIES` for these `NAME=LIBRARY`: absolute paths of existing libraries.
 fn family_libraries(families: &[String]) -> Outcome<OsString> {
     let absolute = |family: &String| {
         let Some((name, library)) = family.split_once('=') else {
@@ -130,7 +129,7 @@ fn family_libraries(families: &[String]) -> Outcome<OsString> {
     env::join_paths(all).or_else(|_| fail("--family: the path of a library has a colon"))
 }
 
-/// The configuration that every other one goes before.
+/// The configuration with the lowest precedence.
 fn write_defaults(file: &Path, clang: Option<&Path>) -> Outcome {
     let Some(clang) = clang.map(|clang| clang.display().to_string()) else {
         let _ = fs::remove_file(file); // of an earlier installation
@@ -146,39 +145,18 @@ fn missing(name: &str) -> Failure {
     std::io::Error::other(format!("cargo built no {name}")).into()
 }
 
-#[derive(Default)]
-struct Built {
-    programs: Vec<PathBuf>,
-    archives: Vec<PathBuf>,
-}
-
-/// Runs cargo and reads from its messages what it made and where.
-fn build(release: bool, families: &OsStr) -> Outcome<Built> {
+/// Builds what has something to install, with these libraries of patch families in the tools.
+pub(crate) fn build(profile: Profile, families: &OsStr) -> Outcome<Built> {
     let mut command = Command::new(paths::cargo());
-    // Without the option, the environment's own value holds: cargo would build again for an empty one.
+    // Without the option, the environment's own value applies: cargo would build again for an empty one.
     if !families.is_empty() {
         command.env("HOTSWAP_FAMILIES", families);
     }
-    command.current_dir(paths::workspace()).args(["build", "--message-format=json-render-diagnostics"]);
-    command.args(release.then_some("--release")).args(PACKAGES.iter().flat_map(|name| ["-p", name]));
-    println!("$ {}", run::line(run::words(&command)));
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-    let mut built = Built::default();
-    for message in child.stdout.take().into_iter().flat_map(|pipe| Message::parse_stream(BufReader::new(pipe))) {
-        match message? {
-            Message::CompilerArtifact(artifact) => built.programs.extend(artifact.executable.map(PathBuf::from)),
-            Message::BuildScriptExecuted(script) => {
-                let paths = ARCHIVES.iter().map(|name| PathBuf::from(&script.out_dir).join(name));
-                built.archives.extend(paths.filter(|path| path.exists()));
-            }
-            _ => {}
-        }
-    }
-    let status = child.wait()?;
-    if status.success() { Ok(built) } else { fail(format!("cargo build failed: {status}")) }
+    let packages = PACKAGES.iter().flat_map(|name| ["-p", name]);
+    Built::new(command, &["build", "--profile", profile.name()].into_iter().chain(packages).collect::<Vec<_>>())
 }
 
-/// Copies a file beside its place and renames it: a program that runs just now is not disturbed.
+/// Copies a file next to its destination and renames it: a running program is not disturbed.
 fn copy(source: &Path, target: &Path) -> Outcome {
     replace(target, |temporary| fs::copy(source, temporary).map(drop))
 }
@@ -201,7 +179,7 @@ fn copy_all(source: &Path, target: &Path) -> Outcome {
     if !source.is_dir() {
         return copy(source, target);
     }
-    // What an older version had here must not stay: CMake reads every file of its folder.
+    // Files of an older version must not stay: CMake reads every file of its folder.
     let _ = fs::remove_dir_all(target);
     for entry in fs::read_dir(source).during("read", source)?.flatten() {
         copy_all(&entry.path(), &target.join(entry.file_name()))?;

@@ -1,4 +1,4 @@
-//! The task `isa`: where the rows of the instruction set come from, and whether they are what they should be.
+//! The task `isa`: imports the rows of the instruction set, and checks whether they are correct.
 //!
 //! LLVM's sources are downloaded once into the cache folder ([`isa_source`](crate::isa_source)); the importer is
 //! a program of `hotswap-isa-meta` and is built when it is needed, so that `xtask` stays small.
@@ -104,7 +104,7 @@ fn check(json: &Json) -> Outcome {
 /// How many lines of a difference are shown.
 const SHOWN: usize = 6;
 
-/// What differs between the committed rows and the new ones, file by file.
+/// The differences between the committed rows and the new ones, file by file.
 fn differences(committed: &Path, new: &Path) -> Outcome<Vec<String>> {
     let mut names = names(committed)?;
     names.extend(self::names(new)?);
@@ -124,7 +124,7 @@ fn names(folder: &Path) -> Outcome<BTreeSet<String>> {
     Ok(names)
 }
 
-/// A summary of one file's difference; lines that only moved are said to have moved.
+/// A summary of one file's difference; lines that only moved are reported as moved.
 fn difference(name: &str, old: &str, new: &str) -> Option<String> {
     if old == new {
         return None;

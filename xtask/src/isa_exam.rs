@@ -1,7 +1,7 @@
 //! `cargo xtask isa exam`: the exams of the instruction set at full size.
 //!
-//! The exams are a program of `tests/isa-exam`; here is what they stand on: the userland, LLVM's test files, a
-//! library of a distribution, a digest of LLVM's records, and folders for what is kept.
+//! The exams are a program of `tests/isa-exam`; this task provides the userland, LLVM's test files, a library of a
+//! distribution, a digest of LLVM's records, and folders for kept data.
 
 use crate::isa_source::{self, llvm_source};
 use crate::library::{ROCRAND, library};
@@ -16,7 +16,7 @@ use std::process::Command;
 /// Counts up when the form of the digest of LLVM's records changes.
 const FORM: u32 = 1;
 
-/// The exam's own words; without any, everything is run.
+/// The exam's own arguments; without any, everything is run.
 #[derive(clap::Args)]
 pub(crate) struct Words {
     /// `vectors`, `sweep`, `code` or `effects` with its options (`-- --help` lists them); everything without it.
@@ -27,7 +27,7 @@ pub(crate) struct Words {
 pub(crate) fn main(words: &Words) -> Outcome {
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
     let reports = paths::scratch("isa-exam");
-    let mut command = session.beside(&paths::cargo());
+    let mut command = session.beside(paths::cargo());
     provide(&mut command)?;
     if words.words.first().is_none_or(|word| ["all", "effects"].contains(&word.as_str())) {
         command.env(ENV_RECORDS, records()?);
@@ -41,14 +41,14 @@ pub(crate) fn main(words: &Words) -> Outcome {
     run::show(&mut command)
 }
 
-/// Makes a command of cargo the exams' program.
+/// Makes a command of cargo run the exams' program.
 fn program(command: &mut Command) {
     command.current_dir(paths::workspace());
     command.args(["run", "--quiet", "--release", "--package", "hotswap-isa-exam", "--"]);
 }
 
-/// What matters of LLVM's records, made now if it is not there: 40 of the 570 MB. It is not a part of
-/// `cargo xtask test`, where dumping the records would take longer than all tests of the instruction set.
+/// The relevant part of LLVM's records, made now if it does not exist: 40 of the 570 MB. It is not a part of `cargo
+/// xtask test`, where dumping the records would take longer than all tests of the instruction set.
 fn records() -> Outcome<PathBuf> {
     let version = isa_source::version()?;
     let file = folder()?.join(format!("records-{FORM}-{version}.json"));
@@ -66,13 +66,13 @@ fn records() -> Outcome<PathBuf> {
     Ok(file)
 }
 
-/// Tells a command where LLVM's test files are, downloading them if needed, and where it may keep things.
+/// Sets the variables of a command for LLVM's test files, downloading them if needed, and for the folder of kept data.
 pub(crate) fn provide(command: &mut Command) -> Outcome {
     command.env(ENV_LLVM, llvm_source()?).env(ENV_CACHE, folder()?);
     Ok(())
 }
 
-/// What the exams keep between runs.
+/// The folder that the exams keep between runs.
 fn folder() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join("isa-exam"))
 }

@@ -1,7 +1,7 @@
 //! LLVM's sources for AMDGPU: records, C++ facts and tests, from Debian's source package.
 //!
-//! Invariants: the folder in the cache gets its name only when complete; the package comes from the machine's
-//! own mirror and is verified by apt; nothing of LLVM's enters the repository but the facts in the rows.
+//! Invariants: The folder in the cache gets its name only when complete. The package comes from the machine's own
+//! mirror and is verified by apt. Only the facts in the rows enter the repository.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, remove, run, setup, userland};
@@ -13,7 +13,7 @@ use std::process::Command;
 
 /// The source package; the rows are those of this version of LLVM.
 const PACKAGE: &str = "llvm-toolchain-23";
-/// What is unpacked of it.
+/// The parts that are unpacked.
 const PARTS: &[&str] = &[
     "llvm/lib/Target/AMDGPU",
     "llvm/include",
@@ -21,9 +21,9 @@ const PARTS: &[&str] = &[
     "llvm/test/MC/Disassembler/AMDGPU",
     "llvm/test/CodeGen/AMDGPU",
 ];
-/// Where the sources are seen inside the userland.
+/// The path of the sources inside the userland.
 const INSIDE: &str = "/mnt/llvm";
-/// Where the folder for the JSON is seen inside the userland.
+/// The path of the folder for the JSON inside the userland.
 const OUTPUT: &str = "/mnt/output";
 
 /// The folder of the sources, whether it exists or not.
@@ -31,7 +31,7 @@ pub(crate) fn folder() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join("llvm-source-23"))
 }
 
-/// The folder that holds `llvm/lib/Target/AMDGPU` and the tests of machine code; downloaded now if it is not there.
+/// The folder with `llvm/lib/Target/AMDGPU` and the tests of machine code; downloaded now if it does not exist.
 pub(crate) fn llvm_source() -> Outcome<PathBuf> {
     with_part(PARTS[0])
 }
@@ -61,7 +61,7 @@ fn with_part(part: &str) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// Fills the folder with the parts of the newest version that the mirror really has.
+/// Fills the folder with the parts of the newest version that the mirror actually has.
 fn download(folder: &Path) -> Outcome {
     let apt = Apt::new(folder, "deb-src")?;
     run::output(&mut apt.command("apt-get", &["update", "-q"]))?;
@@ -125,7 +125,7 @@ fn unpack(folder: &Path) -> Outcome {
     fs::remove_file(archive).during("delete", archive)
 }
 
-/// apt with lists and configuration of its own: the machine's know other packages, and stay as they are.
+/// apt with lists and configuration of its own: the machine's know other packages, and stay unchanged.
 pub(crate) struct Apt {
     folder: PathBuf,
 }

@@ -1,8 +1,8 @@
 //! Development tasks: `cargo xtask TASK`. Everything a fresh machine needs starts here.
 //!
-//! Invariants: a task says each command that it runs; it works without a terminal and without
-//! standard input; nothing outside the target folder and HotSwap's cache folder is changed, except
-//! that `setup` installs two Debian packages where they are missing.
+//! Invariants: A task prints each command that it runs. It works without a terminal and without standard input. Nothing
+//! outside the target folder and HotSwap's cache folder is changed, except that `setup` installs two Debian packages
+//! where they are missing.
 //!
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
 
@@ -10,6 +10,7 @@ mod arrows;
 mod bench;
 mod bench_fat;
 mod bench_rewrite;
+mod built;
 mod console;
 mod corpus;
 mod demo;
@@ -26,6 +27,7 @@ mod new_family;
 mod outcome;
 mod packages;
 mod paths;
+mod programs;
 mod progress;
 mod readme;
 mod recipe;
@@ -48,7 +50,7 @@ use std::process::ExitCode;
 struct Task {
     name: &'static str,
     help: &'static str,
-    /// Gets the words after the task's name, led by a program name for the parser.
+    /// Gets the arguments after the task's name, preceded by a program name for the parser.
     run: fn(Vec<String>) -> Outcome,
 }
 

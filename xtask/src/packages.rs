@@ -1,9 +1,9 @@
 //! Packages of the registries as real input: Debian's by apt, wheels by pip, unpacked in the cache folder.
 //!
-//! Invariants: a package's folder gets its name only when complete; what is downloaded comes through the machine's own
-//! apt and pip, which verify it; nothing of it enters the repository.
+//! Invariants: A package's folder gets its name only when complete. Downloads use the machine's own apt and pip, which
+//! verify them. No part of them enters the repository.
 //!
-//! Absent on purpose: dependencies. Device code is looked at, never run, so a package is wanted for its files only.
+//! Absent on purpose: dependencies. Device code is read, never run, so only the files of a package are needed.
 
 use crate::isa_source::Apt;
 use crate::outcome::{During, Outcome, fail};
@@ -14,14 +14,14 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where a package comes from.
+/// The origin of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Debian's sid.
     Sid,
     /// Debian's experimental.
     Experimental,
-    /// A wheel: its version, and the version of CPython that it is for.
+    /// A wheel: its version, and its version of CPython.
     Wheel { version: &'static str, python: &'static str },
 }
 
@@ -54,7 +54,7 @@ const PLATFORMS: &[&str] = &[
 const CONTENT: &str = "content";
 const VERSION: &str = "VERSION";
 
-/// The store of packages in the cache folder. apt's lists are brought up to date once, when the first package is missing.
+/// The store of packages in the cache folder. apt's lists are updated once, when the first package is missing.
 pub(crate) struct Packages {
     folder: PathBuf,
     apt: OnceCell<Apt>,
@@ -67,7 +67,7 @@ impl Packages {
         Ok(Self { folder, apt: OnceCell::new() })
     }
 
-    /// The package, downloaded and unpacked now if it is not there.
+    /// The package, downloaded and unpacked now if it does not exist.
     pub(crate) fn get(&self, package: &Package) -> Outcome<Unpacked> {
         let folder = self.folder.join(key(package));
         let _lock = self.lock()?;

@@ -1,4 +1,4 @@
-//! Folders of the workspace and of the machine. The only place that decides where things lie.
+//! Folders of the workspace and of the machine. No other file decides about locations.
 
 use crate::outcome::{Outcome, fail};
 use std::env;
@@ -23,7 +23,7 @@ pub(crate) fn target() -> &'static Path {
     })
 }
 
-/// Folder for what tasks leave behind: installations for tests, the demo's build.
+/// Folder for outputs of tasks: installations for tests, the demo's build.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     target().join("xtask").join(name)
 }

@@ -1,4 +1,4 @@
-//! What a long step is doing: a moving line on a terminal, plain lines in a pipe.
+//! The progress of a long step: a moving line on a terminal, plain lines in a pipe.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins; on a terminal the line also shows how much lies in the folder `downloads`.
+    /// Begins; on a terminal the line also shows the size of the folder `downloads`.
     pub(crate) fn start(downloads: PathBuf) -> Self {
         let plain = !std::io::stderr().is_terminal();
         let target = if plain { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

@@ -19,7 +19,7 @@ pub(crate) fn delete(folder: &Path) -> Outcome {
     }
     let folder = folder.canonicalize().during("resolve", folder)?;
     for mount in mounts_below(&folder)?.iter().rev() {
-        // Whether it worked is asked of the kernel below, not of the tool.
+        // Whether it worked is checked in the kernel's table below, not by the tool.
         let _ = run::output(Command::new("umount").arg("--").arg(mount));
     }
     if let Some(mount) = mounts_below(&folder)?.first() {

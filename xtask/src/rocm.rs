@@ -1,7 +1,7 @@
-//! Finding a ROCm that the machine has already: a clang that can build a HIP program.
+//! Finds a ROCm that is installed on the machine: a clang that can build a HIP program.
 //!
-//! A ROCm is usable when its clang, version 22 or later, compiles and links `probe.hip`; where it
-//! lies or what it calls itself is not asked.
+//! A ROCm is usable when its clang, version 22 or later, compiles and links `probe.hip`; its location and its name do
+//! not matter.
 
 use crate::{paths, run};
 use std::env;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// The first version of clang that is supported.
 const FIRST: u32 = 22;
-/// The last version for which Debian's folder is looked for.
+/// The last version for which Debian's folder is searched.
 const LAST: u32 = 30;
 
 /// A usable ROCm.
@@ -19,13 +19,13 @@ pub(crate) struct Native {
     pub(crate) version: u32,
 }
 
-/// What the search ended with; the notes say why each candidate was not taken.
+/// The result of the search; the notes have the reason against each rejected candidate.
 pub(crate) struct Search {
     pub(crate) found: Option<Native>,
     pub(crate) notes: Vec<String>,
 }
 
-/// Looks in `HOTSWAP_CLANG`, `ROCM_PATH`, `/opt/rocm`, Debian's folders and `PATH`, in this order.
+/// Searches `HOTSWAP_CLANG`, `ROCM_PATH`, `/opt/rocm`, Debian's folders and `PATH`, in this order.
 pub(crate) fn search() -> Search {
     let mut notes = Vec::new();
     for clang in candidates() {
@@ -67,7 +67,7 @@ fn judge(clang: &Path) -> Result<u32, String> {
 /// The probe's source in the workspace.
 pub(crate) const PROBE: &str = "xtask/src/probe.hip";
 
-/// Words that build the probe, without source and output.
+/// Arguments that build the probe, without source and output.
 pub(crate) fn probe_words() -> [&'static str; 4] {
     ["--offload-arch=gfx1030", "-lamdhip64", "-x", "hip"]
 }

@@ -1,4 +1,4 @@
-//! Running commands: say the line, run it, judge the exit.
+//! Runs commands: prints the line, runs it, checks the exit code.
 
 use crate::outcome::{Failure, Outcome, fail};
 use crate::paths;
@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The command as one could type it.
+/// The command in a shell's syntax.
 pub(crate) fn line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
     shell_words::join(words.into_iter().map(OsStr::to_string_lossy))
 }
 
-/// The words of a command, program first; cargo without the folder of its toolchain.
+/// The program and arguments of a command; cargo without the folder of its toolchain.
 pub(crate) fn words(command: &Command) -> impl Iterator<Item = &OsStr> {
     let program = command.get_program();
     let cargo = *program == *paths::cargo();
@@ -46,25 +46,34 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
 }
 
 /// How long parts of a task took.
-#[derive(Default)]
-pub(crate) struct Times(Vec<(String, Duration)>);
+pub(crate) struct Times {
+    start: Instant,
+    parts: Vec<(String, Duration)>,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { start: Instant::now(), parts: Vec::new() }
+    }
+}
 
 impl Times {
     /// Runs a part and notes its time, also when it fails.
     pub(crate) fn time<T>(&mut self, name: &str, part: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = part();
-        self.0.push((name.to_owned(), start.elapsed()));
+        let took = start.elapsed();
+        println!("[{name}: {:.1} s]", took.as_secs_f64());
+        self.parts.push((name.to_owned(), took));
         result
     }
 
-    /// One line for each part, and the sum.
+    /// One line for each part, and the time since the first one began.
     pub(crate) fn print(&self) {
         println!("\nTimes:");
-        for (name, time) in &self.0 {
-            println!("  {name:<28} {:>8.1} s", time.as_secs_f64());
+        for (name, time) in &self.parts {
+            println!("  {name:<32} {:>8.1} s", time.as_secs_f64());
         }
-        let sum: Duration = self.0.iter().map(|(_, time)| *time).sum();
-        println!("  {:<28} {:>8.1} s", "together", sum.as_secs_f64());
+        println!("  {:<32} {:>8.1} s", "together", self.start.elapsed().as_secs_f64());
     }
 }

@@ -1,26 +1,27 @@
-//! A userland in use: what is mounted where, and running commands inside.
+//! A userland in use: its mounts, and commands inside.
 //!
-//! `HOTSWAP_TEST_ROOT` chooses a root folder by hand; otherwise it is what `setup` finds or builds.
+//! `HOTSWAP_TEST_ROOT` sets a root folder by hand; otherwise it is the one that `setup` finds or builds.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::{paths, recipe, rocm, setup};
 use hotswap_userland::{ENV_PREFIX, ENV_ROCM, ENV_ROOT, Mount, Namespace, PREFIX, ROCM_FOLDER, SOURCE, Userland};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where the session's own folder is seen inside.
+/// The path of the session's own folder inside.
 const WORK: &str = "/mnt/work";
 
-/// A userland with its mounts. Holds a shared lock: nobody removes the folder meanwhile.
+/// A userland with its mounts. Holds a shared lock: no other task removes the folder meanwhile.
 pub(crate) struct Session {
     pub(crate) userland: Userland,
     namespace: Namespace,
-    /// HotSwap's installation, as seen from inside.
+    /// HotSwap's installation, as a path inside.
     pub(crate) prefix: PathBuf,
-    /// The workspace, as seen from inside.
+    /// The workspace, as a path inside.
     pub(crate) source: PathBuf,
-    /// A folder to write to, kept after the session, as seen from inside.
+    /// A writable folder, kept after the session, as a path inside.
     pub(crate) work: PathBuf,
     _lock: File,
 }
@@ -52,7 +53,7 @@ impl Session {
         })
     }
 
-    /// The clang that builds HIP programs here without further words, as seen from inside.
+    /// The clang that builds HIP programs here without further arguments, as a path inside.
     pub(crate) fn clang(&self) -> Option<PathBuf> {
         if self.userland.is_machine() {
             return rocm::search().found.map(|native| native.clang);
@@ -78,7 +79,7 @@ impl Session {
     }
 
     /// A command of the machine which sees the mounts and is told where the userland is.
-    pub(crate) fn beside(&self, program: &str) -> Command {
+    pub(crate) fn beside(&self, program: impl Into<OsString>) -> Command {
         let mut command = self.namespace.command(program);
         command.env(ENV_ROOT, self.userland.root()).env(ENV_PREFIX, &self.prefix);
         let rocm = if self.userland.outside(ROCM_FOLDER).exists() { ROCM_FOLDER } else { "" };

@@ -1,4 +1,4 @@
-//! The task `setup`: find a usable ROCm on the machine, or build the userland; say what is there.
+//! The task `setup`: finds a usable ROCm on the machine, or builds the userland; reports the result.
 
 use crate::outcome::{During, Outcome, fail};
 use crate::session::Session;
@@ -21,7 +21,7 @@ struct Options {
     userland: bool,
 }
 
-/// What a report lists, by the name of the program.
+/// The tools in a report, by the name of the program.
 const TOOLS: &[&str] = &[
     "clang++-22",
     "clang++-23",
@@ -130,7 +130,7 @@ fn remove_all() -> Outcome {
     Ok(())
 }
 
-/// Says which userland is used and what is in it.
+/// Prints the userland in use and its contents.
 fn report() -> Outcome {
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
     println!("ROCm root folder: {}", session.userland.root().display());

@@ -1,12 +1,17 @@
 //! The task `test`: every check and every test, on a bare machine as on a developer's.
 
-use crate::outcome::{During, Outcome, fail};
+use crate::built::{Built, Profile};
+use crate::outcome::{Outcome, fail};
+use crate::programs::{self, Ended};
 use crate::run::Times;
 use crate::session::Session;
 use crate::{install, isa_exam, library, paths, readme, run, tidy};
 use clap::Parser;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
 
 /// Runs every check and test; sets up what is missing.
 #[derive(Parser)]
@@ -17,7 +22,7 @@ struct Options {
     /// Run only tests of this package, without format, clippy and the other checks; may be repeated.
     #[arg(long, short, value_name = "NAME")]
     package: Vec<String>,
-    /// Install a build that is not optimised: sooner there, for work on one test.
+    /// Build tests and installation without optimisation: sooner there, for work on one test.
     #[arg(long)]
     debug: bool,
     /// Run only tests whose name contains this.
@@ -25,7 +30,7 @@ struct Options {
 }
 
 impl Options {
-    /// Whether nothing is left out: then the checks that are no tests belong to it.
+    /// Whether nothing is left out: then the checks that are no tests are included.
     fn everything(&self) -> bool {
         self.filter.is_none() && self.package.is_empty()
     }
@@ -41,9 +46,9 @@ impl Options {
 struct Count {
     passed: usize,
     failed: usize,
-    /// Tests, or parts of them, that said that they could not run here.
+    /// Tests, or parts of them, that reported that they could not run here.
     skipped: usize,
-    /// Their lines, as far as the list of allowed skips has none of them.
+    /// Their lines that are not in the list of allowed skips.
     unlisted: Vec<String>,
 }
 
@@ -63,6 +68,23 @@ impl Count {
         }
     }
 
+    /// Counts what a test program said.
+    fn see_program(&mut self, ended: &Ended) {
+        let before = self.failed;
+        let Ended { name, output, status, seconds, .. } = ended;
+        for line in String::from_utf8_lossy(output).lines() {
+            self.see_skip(line);
+            if let Some((passed, failed)) = result_line(line) {
+                self.passed += passed;
+                self.failed += failed;
+            }
+        }
+        // One that crashed has no result line.
+        if !status.success() && self.failed == before {
+            self.add(name, fail(format!("{status} after {seconds:.1} s")));
+        }
+    }
+
     fn add(&mut self, name: &str, result: Outcome) {
         match result {
             Ok(()) => self.passed += 1,
@@ -78,9 +100,6 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     let options = Options::parse_from(words);
     let mut times = Times::default();
     let mut count = Count::default();
-    if options.everything() {
-        checks(&options, &mut times, &mut count);
-    }
     let result =
         if options.quick { quick(&options, &mut times, &mut count) } else { full(&options, &mut times, &mut count) };
     count.add("tests", result);
@@ -93,49 +112,110 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if count.failed == 0 { Ok(()) } else { fail("not everything passed") }
 }
 
-fn checks(options: &Options, times: &mut Times, count: &mut Count) {
-    count.add("format", times.time("format", || run::show(&mut cargo(&["fmt", "--all", "--check"]))));
-    count.add("tidy", times.time("tidy", tidy::check));
-    if !options.quick {
-        let words = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-        count.add("clippy", times.time("clippy", || run::show(&mut cargo(&words))));
-    }
-    if count.failed > 0 {
-        println!("{} of the checks failed; the tests are run all the same", count.failed);
-    }
-}
-
-/// Unit tests only.
+/// Format and tidy, unit tests.
 fn quick(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
-    let command = cargo_test(Command::new(paths::cargo()), &["--lib", "--bins"], options);
-    times.time("unit tests", || count_tests(command, count))
+    short_checks(options, times, count);
+    let built = times.time("build", || build_tests(options, Profile::Dev, &["--lib", "--bins"]))?;
+    times.time("unit tests", || run_tests(&built, options, |path| Command::new(path), count))
 }
 
-/// Everything, against an optimised installation inside the userland.
+/// Everything, against an installation inside the userland. It and the tests come from one build.
 fn full(options: &Options, times: &mut Times, count: &mut Count) -> Outcome {
+    let profile = if options.debug { Profile::Dev } else { Profile::Checked };
     let prefix = paths::scratch("prefix");
-    let session = times.time("set-up", || Session::open(&prefix, &paths::scratch("work")))?;
-    times.time("install", || install::install(&prefix, !options.debug, session.clang().as_deref()))?;
-    if options.everything() {
-        count.add("readme", times.time("README commands", || readme::check(&session, false)));
-    }
-    let mut command = cargo_test(session.beside(&paths::cargo()), &[], options);
-    times.time("LLVM's tests", || isa_exam::provide(&mut command))?;
-    // A mirror without a package fails the test that needs it, and no other.
-    if (options.covers("hotswap-tests") || options.covers("hotswap-rewrite"))
-        && let Err(failure) = times.time("libraries", || library::provide(&mut command))
-    {
-        println!("The tests of real libraries will fail: {failure}");
-    }
-    if options.covers("hotswap")
-        && let Err(failure) = times.time("headers", || library::provide_headers(&mut command))
-    {
-        println!("The tests that compile with a distribution's headers are skipped: {failure}");
-    }
-    times.time("tests", || count_tests(command, count))
+    short_checks(options, times, count);
+    // One of them waits for mirrors, the other one computes.
+    let (ground, built) = thread::scope(|scope| {
+        let ground = scope.spawn(|| Ground::prepare(options));
+        if options.everything() {
+            count.add("clippy", times.time("clippy", || clippy(profile)));
+        }
+        let built = times.time("build", || build(options, profile));
+        (times.time("set-up and downloads, after that", || ground.join()), built)
+    });
+    let (ground, built) = (ground.unwrap_or_else(|_| fail("the set-up panicked"))?, built?);
+    times.time("install", || install::lay_out(&prefix, ground.session.clang().as_deref(), &built))?;
+    times.time("tests and README commands", || {
+        thread::scope(|scope| {
+            let readme = options.everything().then(|| scope.spawn(|| readme::check(&ground.session, false)));
+            let result = run_tests(&built, options, |path| ground.command(path), count);
+            if let Some(readme) = readme {
+                count.add("readme", readme.join().unwrap_or_else(|_| fail("the check panicked")));
+            }
+            result
+        })
+    })
 }
 
-/// In a full run everything that the tests need is there: a skip hides something, unless a list says why it may be.
+/// Checks that need no compiler.
+fn short_checks(options: &Options, times: &mut Times, count: &mut Count) {
+    if options.everything() {
+        count.add("format", times.time("format", || run::show(&mut cargo(&["fmt", "--all", "--check"]))));
+        count.add("tidy", times.time("tidy", tidy::check));
+    }
+}
+
+/// With the profile of the tests: build scripts, and the C code that they compile, serve both.
+fn clippy(profile: Profile) -> Outcome {
+    let words =
+        ["clippy", "--profile", profile.name(), "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+    run::show(&mut cargo(&words))
+}
+
+/// Where the tests run: the userland, and what was downloaded for them.
+struct Ground {
+    session: Session,
+    /// What tells the tests where it is.
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Ground {
+    fn prepare(options: &Options) -> Outcome<Self> {
+        let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
+        let mut command = Command::new(paths::cargo());
+        isa_exam::provide(&mut command)?;
+        // A mirror without a package fails the test that needs it, and no other.
+        if (options.covers("hotswap-tests") || options.covers("hotswap-rewrite"))
+            && let Err(failure) = library::provide(&mut command)
+        {
+            println!("The tests of real libraries will fail: {failure}");
+        }
+        if options.covers("hotswap")
+            && let Err(failure) = library::provide_headers(&mut command)
+        {
+            println!("The tests that compile with a distribution's headers are skipped: {failure}");
+        }
+        let own = |word: &OsStr| word.to_owned();
+        let variables = command.get_envs().filter_map(|(name, value)| Some((own(name), own(value?)))).collect();
+        Ok(Self { session, variables })
+    }
+
+    /// A test program with all of it.
+    fn command(&self, program: &PathBuf) -> Command {
+        let mut command = self.session.beside(program);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// The tests, and what is installed: by one run of cargo where that builds both.
+fn build(options: &Options, profile: Profile) -> Outcome<Built> {
+    let mut built = build_tests(options, profile, &[])?;
+    if !options.package.is_empty() {
+        let installed = install::build(profile, OsStr::new(""))?;
+        (built.programs, built.folders) = (installed.programs, installed.folders);
+    }
+    Ok(built)
+}
+
+fn build_tests(options: &Options, profile: Profile, words: &[&str]) -> Outcome<Built> {
+    let packages = options.package.iter().flat_map(|name| ["--package", name]);
+    let workspace = options.package.is_empty().then_some("--workspace");
+    let all = ["test", "--no-run", "--profile", profile.name()].into_iter().chain(workspace).chain(packages);
+    Built::new(Command::new(paths::cargo()), &all.chain(words.iter().copied()).collect::<Vec<_>>())
+}
+
+/// In a full run all requirements of the tests are met: a skip hides something, unless a list has a reason for it.
 fn no_unlisted_skip(lines: &[String]) -> Outcome {
     if lines.is_empty() {
         return Ok(());
@@ -149,71 +229,35 @@ fn cargo(words: &[&str]) -> Command {
     command
 }
 
-fn cargo_test(mut command: Command, words: &[&str], options: &Options) -> Command {
-    let packages = options.package.iter().flat_map(|name| ["--package", name]);
-    let workspace = options.package.is_empty().then_some("--workspace");
-    let words: Vec<&str> =
-        ["test", "--no-fail-fast"].into_iter().chain(workspace).chain(packages).chain(words.iter().copied()).collect();
-    command.current_dir(paths::workspace()).args(&words).args(&options.filter);
-    println!("$ cargo {}", words.join(" "));
-    command
+/// Runs the test programs, adds up their result lines, and tells which took longest.
+fn run_tests(
+    built: &Built,
+    options: &Options,
+    start: impl Fn(&PathBuf) -> Command + Sync,
+    count: &mut Count,
+) -> Outcome {
+    let mut times = Vec::new();
+    programs::run_all(&built.tests, options.filter.as_deref(), start, |ended| {
+        let shown =
+            [format!("\n     Ran {} in {:.1} s\n", ended.name, ended.seconds).as_bytes(), &ended.output].concat();
+        // Who closes standard output still gets the exit code.
+        let _ = std::io::stdout().lock().write_all(&shown);
+        count.see_program(&ended);
+        times.push(ended);
+    })?;
+    print_longest(times);
+    Ok(())
 }
 
-/// Runs cargo test with its output shown, adds up its result lines, and tells which test programs took longest.
-fn count_tests(mut command: Command, count: &mut Count) -> Outcome {
-    // One pipe for both: cargo names the program on standard error, its result is on standard output.
-    let (reader, writer) = std::io::pipe()?;
-    let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    drop(command); // it holds the pipe open
-    let before = count.failed;
-    let mut programs = Programs::default();
-    for line in BufReader::new(reader).split(b'\n') {
-        let line = line?;
-        let mut out = std::io::stdout().lock();
-        out.write_all(&line).and_then(|()| out.write_all(b"\n")).during("write", "standard output".as_ref())?;
-        let text = String::from_utf8_lossy(&line);
-        count.see_skip(&text);
-        programs.see(&text);
-        if let Some((passed, failed)) = result_line(&text) {
-            count.passed += passed;
-            count.failed += failed;
-        }
+fn print_longest(mut times: Vec<Ended>) {
+    const SHOWN: usize = 25;
+    times.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    println!("\nTest programs that took longest, and their time of processors:");
+    for Ended { name, seconds, processor, .. } in times.iter().take(SHOWN) {
+        println!("  {seconds:>8.1} s {processor:>8.1} s  {name}");
     }
-    programs.print();
-    let status = child.wait()?;
-    if status.success() || count.failed > before { Ok(()) } else { fail(format!("cargo test failed: {status}")) }
-}
-
-/// The time of each test program, from the lines of cargo and of the test harness.
-#[derive(Default)]
-struct Programs {
-    /// The program that runs.
-    name: String,
-    times: Vec<(f64, String)>,
-}
-
-impl Programs {
-    /// `Running tests/cases.rs (target/debug/deps/cases-0a1b)`, and the seconds at the end of a result line.
-    fn see(&mut self, line: &str) {
-        let line = line.trim();
-        if let Some(name) = line.strip_prefix("Running ").or_else(|| line.strip_prefix("Doc-tests ")) {
-            name.clone_into(&mut self.name);
-        } else if let Some((_, time)) =
-            line.strip_prefix("test result: ").and_then(|rest| rest.split_once("finished in "))
-            && let Ok(seconds) = time.trim_end_matches('s').parse()
-        {
-            self.times.push((seconds, self.name.clone()));
-        }
-    }
-
-    fn print(&mut self) {
-        const SHOWN: usize = 25;
-        self.times.sort_by(|one, other| other.0.total_cmp(&one.0));
-        println!("\nTest programs that took longest:");
-        for (seconds, name) in self.times.iter().take(SHOWN) {
-            println!("  {seconds:>8.1} s  {name}");
-        }
-    }
+    let sum: f64 = times.iter().map(|ended| ended.processor).sum();
+    println!("  {:>10} {sum:>8.1} s  all {} programs", "", times.len());
 }
 
 /// `test result: ok. 3 passed; 1 failed; …`
@@ -231,11 +275,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_belong_to_programs() {
-        let mut programs = Programs::default();
-        programs.see("     Running tests/cases.rs (target/debug/deps/cases-0a1b)");
-        programs.see("test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.50s");
-        assert_eq!(programs.times, [(2.5, "tests/cases.rs (target/debug/deps/cases-0a1b)".to_owned())]);
+    fn a_program_that_crashes_is_a_failure() {
+        use std::os::unix::process::ExitStatusExt;
+        use std::process::ExitStatus;
+        let ended = |output: &str, status: i32| Ended {
+            name: "tests/x y".to_owned(),
+            output: output.into(),
+            status: ExitStatus::from_raw(status),
+            seconds: 1.0,
+            processor: 1.0,
+        };
+        let mut count = Count::default();
+        count.see_program(&ended("test result: ok. 2 passed; 0 failed; 0 ignored\n", 0));
+        count.see_program(&ended("test result: FAILED. 1 passed; 2 failed; 0 ignored\n", 101 << 8));
+        assert_eq!((count.passed, count.failed), (3, 2));
+        count.see_program(&ended("running 2 tests\n", 11));
+        count.see_program(&ended("test result: ok. 2 passed; 0 failed; 0 ignored\n", 1 << 8));
+        assert_eq!((count.passed, count.failed), (5, 4));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The task `tidy`: rules of the house that the compiler does not know.
+//! The task `tidy`: rules of this project that the compiler does not check.
 //!
 //! Function lengths rely on rustfmt's indentation, which `test` checks beside this.
 
@@ -19,8 +19,8 @@ const CMAKE_VERSION: &str = "cmake/HotSwapConfigVersion.cmake";
 /// Files that may be long, with the reason.
 const LONG_FILES: &[(&str, &str)] = &[];
 
-/// What no file may hold, in two halves so that this table does not: registry hosts come from the
-/// machine's configuration, and paths of one machine mean nothing on another.
+/// Text that no file may contain, in two halves so that this table does not: registry hosts come from the machine's
+/// configuration, and paths of one machine are meaningless on another.
 #[rustfmt::skip]
 const BANNED: &[(&str, &str)] = &[
     ("deb.", "debian.org"), ("snapshot.", "debian.org"), ("files.", "pythonhosted.org"), ("pypi", ".org"),
@@ -28,7 +28,7 @@ const BANNED: &[(&str, &str)] = &[
     ("/tm", "p/w/"),
 ];
 
-/// Files that tools write.
+/// Generated files.
 const GENERATED: &[&str] = &["Cargo.lock"];
 
 pub(crate) fn main(_: Vec<String>) -> Outcome {
@@ -67,7 +67,7 @@ fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
         if package.license.as_deref() != Some(LICENSE) {
             complaints.push(format!("{}: the licence is not `{LICENSE}`", package.name));
         }
-        // Tests look at everything.
+        // Tests may use every package.
         if package.manifest_path.starts_with(metadata.workspace_root.join("tests")) {
             continue;
         }
@@ -86,7 +86,7 @@ fn check_packages(metadata: &Metadata, complaints: &mut Vec<String>) {
     }
 }
 
-/// CMake files are installed as they are, so the version stands in them.
+/// CMake files are installed unchanged, so the version is written in them.
 fn check_cmake_version(metadata: &Metadata, complaints: &mut Vec<String>) -> Outcome {
     let file = paths::workspace().join(CMAKE_VERSION);
     let text = fs::read_to_string(&file).during("read", &file)?;
@@ -120,7 +120,7 @@ fn check_text(name: &str, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Whether the line holds the text as the beginning of a word or path.
+/// Whether the line contains the text at the beginning of a word or path.
 fn holds(line: &str, banned: &str) -> bool {
     line.match_indices(banned).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -132,6 +132,8 @@ fn check_rust(name: &str, text: &str, complaints: &mut Vec<String>) {
     if !text.starts_with("//!") {
         complaints.push(format!("{name}: does not open with its purpose (`//!`)"));
     }
+    complaints
+        .extend(examples(text).map(|line| format!("{name}:{line}: an example in documentation, which no test runs")));
     if name.contains("tests/") || name.contains("benches/") {
         return;
     }
@@ -144,6 +146,21 @@ fn check_rust(name: &str, text: &str, complaints: &mut Vec<String>) {
             complaints.push(format!("{name}:{start}: `{function}` has {lines} lines, more than {FUNCTION_LINES}"));
         }
     }
+}
+
+/// Lines that open a code block in documentation which is not marked as text. `cargo xtask test` runs programs only.
+fn examples(text: &str) -> impl Iterator<Item = usize> {
+    let mut open = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        let line = line.trim_start();
+        let fence = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?.trim_start().strip_prefix("```")?;
+        // Otherwise it is code within a line.
+        if fence.contains('`') {
+            return None;
+        }
+        open = !open;
+        (open && fence.trim() != "text").then_some(number + 1)
+    })
 }
 
 /// Name, first line and number of lines of each function.
@@ -188,6 +205,17 @@ mod tests {
         assert_eq!(functions(&code), [("a", 2, 3), ("c", 7, 2)]);
         assert_eq!(function_name("    let f = |fn_name| 1;"), None);
         assert_eq!(function_name("/// the fn of"), None);
+    }
+
+    #[test]
+    fn examples_in_documentation_are_found() {
+        let fence = "`".repeat(3);
+        let text =
+            |mark: &str| format!("//! Purpose.\n//!\n//! {fence}{mark}\n//! let a = 1;\n//! {fence}\nfn a() {{}}\n");
+        assert_eq!(examples(&text("")).collect::<Vec<_>>(), [3]);
+        assert_eq!(examples(&text("rust")).collect::<Vec<_>>(), [3]);
+        assert_eq!(examples(&text("text")).count(), 0);
+        assert_eq!(examples(&format!("//! {fence}` {fence}console {fence}` a line\n")).count(), 0);
     }
 
     #[test]

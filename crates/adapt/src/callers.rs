@@ -159,7 +159,10 @@ fn clobbered() -> impl Iterator<Item = Reg> {
     let special = special.into_iter().map(|(special, dwords)| Reg::special(special, dwords));
     // Of s40 and more LLVM 22 lets callees change none, 24 some. Results take the first of these, as far as they are scalar.
     let scalar = (16..30).map(|index| Reg::new(RegFile::Sgpr, index, 1));
-    // Callees save v40 to v47, v56 to v63 and so on.
-    let vector = (32..256).filter(|index| index / 8 % 2 == 0).map(|index| Reg::new(RegFile::Vgpr, index, 1));
-    special.chain(scalar).chain(vector)
+    special.chain(scalar).chain(caller_saved_vectors())
+}
+
+/// The vector registers among these: callees save v40 to v47, v56 to v63 and so on.
+pub(crate) fn caller_saved_vectors() -> impl Iterator<Item = Reg> {
+    (32..256).filter(|index| index / 8 % 2 == 0).map(|index| Reg::new(RegFile::Vgpr, index, 1))
 }

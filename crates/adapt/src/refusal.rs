@@ -42,7 +42,6 @@ fn advice(reason: Reason) -> &'static str {
 const OLD_SPELLINGS: &[(u32, u32, &str)] = &[
     (0xd031_0000, 0xffff_fffe, "an old spelling of tensor_load_to_lds"),
     (0xd031_4000, 0xffff_fffe, "an old spelling of tensor_store_from_lds"),
-    (0xbe80_01e7, 0xff80_ffff, "s_mov_b64 of src_flat_scratch_base_hi"),
 ];
 
 impl Refused {

@@ -64,6 +64,10 @@ const CONVENTION: &str = "functions that are called keep LLVM's calling conventi
                           0 and the usual rounding and denormals of 16-bit floats, take arguments where it says and wait for their loads before they return, and callers who \
                           are not known keep nothing in registers that it lets callees change";
 
+/// What holds of a place if registers are used that a function called by pointer does not use itself.
+const POINTERS: &str = "functions that are called by pointer are called by kernels of this code object alone, as LLVM takes it when \
+                        it counts registers and stack";
+
 /// Offsets in one function; each list rises.
 pub(crate) struct Places<'p> {
     /// What concerns a family of scope `Instruction`.
@@ -225,7 +229,12 @@ fn replaced(outcome: &mut Outcome, offset: u32, inst: Inst, family: &Family, new
     for reg in &new.scratch {
         let end = reg.index + u16::from(reg.count);
         match reg.file {
-            RegFile::Vgpr => outcome.vgprs = outcome.vgprs.max(end),
+            RegFile::Vgpr => {
+                outcome.vgprs = outcome.vgprs.max(end);
+                if outcome.room.by_pointer.is_some_and(|own| end > own) {
+                    assume(outcome, POINTERS);
+                }
+            }
             RegFile::Sgpr => outcome.sgprs = outcome.sgprs.max(end),
             _ => {}
         }

@@ -30,6 +30,7 @@ pub(crate) struct Unit<'a> {
     returns: OnceLock<Returns>,
     callers: OnceLock<Callers>,
     open: OnceLock<Vec<bool>>,
+    callers_by_pointer: OnceLock<Option<Vec<u32>>>,
 }
 
 /// Functions have many small parts, which all cores give back.
@@ -65,8 +66,20 @@ impl<'a> Unit<'a> {
             let banks = BankMap::by_convention(&program);
             let name = image.sections[number].name;
             let (proven, summaries, returns) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-            let (callers, open) = (OnceLock::new(), OnceLock::new());
-            units.push(Self { number, name, program, coverage, banks, proven, summaries, returns, callers, open });
+            let (callers, open, callers_by_pointer) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+            units.push(Self {
+                number,
+                name,
+                program,
+                coverage,
+                banks,
+                proven,
+                summaries,
+                returns,
+                callers,
+                open,
+                callers_by_pointer,
+            });
         }
         units
     }
@@ -96,6 +109,11 @@ impl<'a> Unit<'a> {
     /// Whether code that is not in this program may call a function, or one that calls it.
     pub(crate) fn is_open(&self, function: usize) -> bool {
         self.open.get_or_init(|| reach::open(self))[function]
+    }
+
+    /// The kernels that may get to a function by a call of what is not known, rising; nothing if others may.
+    pub(crate) fn callers_by_pointer(&self) -> Option<&[u32]> {
+        self.callers_by_pointer.get_or_init(|| reach::callers_by_pointer(self)).as_deref()
     }
 
     /// Whether functions in other sections of a relocatable file may call a function.

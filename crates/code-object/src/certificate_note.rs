@@ -1,13 +1,13 @@
 //! The note with the certificate of a rewrite, in a section of its own at the end of a code object.
 //!
-//! Why a note in the file and not bytes behind it or a field of the record of a bundle: a note goes with the code object
-//! through `hotswap extract`, archives and bundles, LLVM's tools list it, and no loader loads it (the section has no
-//! `SHF_ALLOC` and no segment). The section shares the name `.note` with the metadata, so that the string table of section
-//! names stays as it is.
+//! Why a note in the file and not bytes after it or a field of the record of a bundle: a note stays with the code
+//! object through `hotswap extract`, archives and bundles, LLVM's tools list it, and no loader loads it (the section
+//! has no `SHF_ALLOC` and no segment). The section shares the name `.note` with the metadata, so that the string table
+//! of section names is unchanged.
 //!
-//! Invariants: nothing but the section, its row and the two numbers of the header that say where the rows are changes. Where
-//! the section table is not the last part of the file, the note and a new table go behind everything, and the old table stays
-//! as bytes that nothing names: what follows it keeps its place.
+//! Invariants: only the section, its row and the two header fields for the position and size of the section table
+//! change. Where the section table is not the last part of the file, the note and a new table are appended, and the old
+//! table stays as unreferenced bytes: the parts after it keep their positions.
 
 use crate::elf::header;
 use object::LittleEndian as LE;
@@ -22,7 +22,7 @@ const OWNER: &[u8; 8] = b"HotSwap\0";
 const CERTIFICATE: u32 = 1;
 const HEADER: usize = 12 + OWNER.len();
 const ROW: usize = size_of::<SectionHeader64<LE>>();
-/// Where the header says where the section table begins, and how many rows it has.
+/// Header fields for the offset of the section table, and for its number of rows.
 const TABLE_AT: Range<usize> = 40..48;
 const ROWS: Range<usize> = 60..62;
 
@@ -32,7 +32,7 @@ pub fn certificate_note(data: &[u8]) -> Option<&[u8]> {
     rows(data)?.iter().rev().find_map(|row| content(data, row))
 }
 
-/// The file with that certificate as its last section, in the place of the one that it had; `None` where there is no section
+/// The file with that certificate as its last section, replacing an existing one; `None` where there is no section
 /// table, or one with more rows than the header counts.
 #[must_use]
 pub fn with_certificate(data: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
@@ -41,7 +41,7 @@ pub fn with_certificate(data: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
     let keep = if had { rows.len() - 1 } else { rows.len() };
     let end = end_of_content(data, rows, had);
     let name = rows[..keep].iter().find(|row| row.sh_type.get(LE) == elf::SHT_NOTE);
-    // Without another note, the empty name at the begin of every string table.
+    // Without another note, the empty name at the start of every string table.
     let name = name.map_or(U32::new(LE, 0), |row| row.sh_name);
     let mut out = data[..end].to_vec();
     out.resize(end.next_multiple_of(4), 0);
@@ -83,15 +83,15 @@ fn rows(data: &[u8]) -> Option<&[SectionHeader64<LE>]> {
     slice_from_bytes::<SectionHeader64<LE>>(table, count).ok().map(|(rows, _)| rows)
 }
 
-/// Up to where the file stays as it is: to its note, if it `had` one, or to its section table, if that is the last part;
-/// otherwise all of it.
+/// The end of the unchanged part of the file: up to its note, if it `had` one, or to its section table, if that is the
+/// last part; otherwise all of it.
 fn end_of_content(data: &[u8], rows: &[SectionHeader64<LE>], had: bool) -> usize {
     let table = data.len() - rows.len() * ROW;
     let is_last = header(data).is_some_and(|header| header.e_shoff.get(LE) == table as u64);
     let own = rows.last().filter(|_| had).map(|row| row.sh_offset.get(LE) as usize);
     match own {
         _ if !is_last => data.len(),
-        // Something else may have been put behind the note.
+        // Something else may have been appended after the note.
         Some(own) if end_of_sections(&rows[..rows.len() - 1], own).is_some() => own,
         _ => end_of_sections(rows, table).unwrap_or(data.len()),
     }
@@ -108,7 +108,7 @@ fn content<'a>(data: &'a [u8], row: &SectionHeader64<LE>) -> Option<&'a [u8]> {
     bytes.get(HEADER..HEADER.checked_add(word(4)? as usize)?).filter(|_| is_ours)
 }
 
-/// Behind the last byte of the sections, if all of them lie before the table.
+/// The end of the last section, if all of them precede the table.
 fn end_of_sections(rows: &[SectionHeader64<LE>], table: usize) -> Option<usize> {
     let in_file = rows.iter().filter(|row| !matches!(row.sh_type.get(LE), elf::SHT_NULL | elf::SHT_NOBITS));
     let end = in_file.filter_map(|row| row.sh_offset.get(LE).checked_add(row.sh_size.get(LE))).max()?;

@@ -1,10 +1,10 @@
-//! How many kernels a code object has, read from as few pages as possible.
+//! The number of kernels of a code object, read from as few pages as possible.
 //!
-//! A list of a library with thousands of code objects wants one number of each. The note names the number of
-//! kernels in front of the first of them, so that a page of the file is touched where [`crate::CodeObject::parse`]
-//! reads all of the note and the symbols.
+//! A listing of a library with thousands of code objects needs one number of each. The note has the number of kernels
+//! in front of the first of them, so that one page of the file is touched where [`crate::CodeObject::parse`] reads all
+//! of the note and the symbols.
 //!
-//! Absent on purpose: any check. What is damaged has no number.
+//! Absent on purpose: any check. Damaged files have no number.
 
 use crate::elf::{self, Elf, Kind};
 use crate::msgpack::{Fault, Reader};
@@ -12,7 +12,7 @@ use crate::note;
 use object::LittleEndian as LE;
 use std::ops::Range;
 
-/// The number of kernels that the metadata of an AMDGPU ELF file names; `None` where none can be read.
+/// The number of kernels in the metadata of an AMDGPU ELF file; `None` where none can be read.
 pub fn kernel_count(file: &[u8]) -> Option<usize> {
     let in_segments = note::contents(&segments(file)?).ok()?;
     let contents = if in_segments.is_empty() { note::contents(&Elf::parse_any(file).ok()?).ok()? } else { in_segments };
@@ -22,7 +22,7 @@ pub fn kernel_count(file: &[u8]) -> Option<usize> {
     contents.into_iter().map(|range| kernels(file, range).ok()).sum()
 }
 
-/// The file without its section headers, which stand at its end, on pages of their own.
+/// The file without its section headers, which are at its end, on pages of their own.
 fn segments(file: &[u8]) -> Option<Elf<'_>> {
     let header = elf::header(file)?;
     let segments = elf::segments(file, header).ok()?;
@@ -37,7 +37,7 @@ fn kernels(file: &[u8], range: Range<usize>) -> Result<usize, Fault> {
         // LLVM sorts the keys, and this one is the first.
         if reader.text()? == Some(b"amdhsa.kernels") {
             let count = reader.array("`amdhsa.kernels` is no list")?;
-            // Each of them is a map of some bytes: more than one for each byte of the note are not there.
+            // Each of them is a map of some bytes: there cannot be more than one for each byte of the note.
             return if count <= size { Ok(count) } else { Err((end, "`amdhsa.kernels` names more than there are")) };
         }
         reader.skip()?;

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// Kernels from which on all cores look: so many take about a millisecond.
+/// Minimum number of kernels for a search on all cores: that many take about a millisecond.
 pub(crate) const MANY: usize = 4096;
 
 /// Size of a descriptor.
@@ -26,7 +26,7 @@ const SIZE: u64 = 64;
 /// Bit 10 of the code properties: the kernel runs in waves of 32 lanes.
 const WAVE32: u16 = 1 << 10;
 
-/// Where a kernel's descriptor is, and what it says.
+/// Position and address of a kernel's descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
     /// Its 64 bytes in the file.
@@ -45,7 +45,7 @@ pub(crate) struct Place {
     is_local: bool,
 }
 
-/// Where the symbols are that descriptors have, by name.
+/// The symbols of descriptors, by name.
 pub(crate) type Places<'a> = HashMap<&'a str, Place>;
 
 /// The descriptor of each kernel, in the order of the note.
@@ -90,13 +90,13 @@ pub(crate) fn find(
     Ok(all)
 }
 
-/// Whether `elf` has all bytes and places that the descriptors of `model` follow from, kernels and target aside.
+/// Whether `elf` has all bytes and positions from which the descriptors of `model` follow, kernels and target aside.
 pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
     let old = model.elf();
     let pairs = || old.sections.iter().zip(&elf.sections);
     let is_like = |(one, other): (&Section<'_>, &Section<'_>)| {
         let is_there = elf.kind == Kind::Linked || one.range == other.range;
-        // Where a section of code is empty, kernels without instructions begin.
+        // At an empty section of code, kernels without instructions begin.
         let code = |section: &Section<'_>| section.is_code().then_some((section.address, section.range.len()));
         one.kind == other.kind && one.link == other.link && is_there && code(one) == code(other)
     };
@@ -106,7 +106,7 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
         content(one, other) && strings.is_some_and(|(one, other)| content(one, other))
     };
     let is_table = |(one, _): &(&Section<'_>, &Section<'_>)| [SHT_DYNSYM, SHT_SYMTAB].contains(&one.kind);
-    // Nothing can be in segments of notes.
+    // Segments of notes can hold nothing relevant.
     let counts = |segment: &&Segment| segment.kind != PT_NOTE || segment.flags & PF_X != 0;
     let descriptor = |place: &Descriptor| elf.data.get(place.range.clone()) == Some(&old.data[place.range.clone()]);
     old.kind == elf.kind
@@ -118,7 +118,7 @@ pub(crate) fn are_those(elf: &Elf<'_>, model: &CodeObject<'_>) -> bool {
 }
 
 pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<Places<'a>, Diagnostic> {
-    // Half of the symbols of a table are descriptors where nothing but kernels has a name.
+    // Half of the symbols of a table are descriptors if only kernels have names.
     let tables = elf.sections.iter().filter(|section| [SHT_DYNSYM, SHT_SYMTAB].contains(&section.kind));
     let most = tables.map(|table| table.range.len() / size_of::<Sym64<LE>>()).max().unwrap_or(0);
     let mut places = HashMap::with_capacity(most / 2);
@@ -127,7 +127,7 @@ pub(crate) fn places<'a>(elf: &Elf<'a>) -> Result<Places<'a>, Diagnostic> {
     Ok(places)
 }
 
-/// Both symbol tables name the descriptor; a local symbol never hides a global one.
+/// Both symbol tables have the descriptor; a local symbol never hides a global one.
 fn add<'a>(places: &mut Places<'a>, symbol: Symbol<'a>) -> Result<(), Diagnostic> {
     let Symbol { name, offset, value, section, is_local } = symbol;
     let place = Place { symbol: offset, value, section, is_local };
@@ -162,7 +162,7 @@ fn read(elf: &Elf<'_>, place: &Place) -> Option<Descriptor> {
     Some(Descriptor { range, address, entry })
 }
 
-/// Header, note and descriptor must agree on how many lanes a wave has.
+/// Header, note and descriptor must agree on the number of lanes of a wave.
 fn check_wave(
     elf: &Elf<'_>,
     descriptor: &Descriptor,

@@ -1,8 +1,8 @@
 //! Changes to the label of a code object: header flags, ABI version, the target's name in the note, its number in the
-//! constant of ROCm's device library, user SGPRs that it needs.
+//! constant of ROCm's device library, required user SGPRs.
 //!
-//! Everything else stays; the caller reads the result again with [`CodeObject::parse`], which checks
-//! that header and note agree, and compares by [`crate::same_but_for_label`].
+//! Everything else is unchanged; the caller reads the result again with [`CodeObject::parse`], which checks that header
+//! and note agree, and compares with [`crate::same_but_for_label`].
 
 use crate::CodeObject;
 use crate::isa_version;
@@ -21,9 +21,9 @@ pub struct Edit<'o, 'a> {
     flags: u32,
     abi_version: u8,
     note: Patch,
-    /// Where the constants of the device library are, and their new number.
+    /// Positions of the constants of the device library, and their new number.
     isa_versions: Vec<(usize, u32)>,
-    /// Where COMPUTE_PGM_RSRC2 of kernels is that get more user SGPRs, and its new value.
+    /// Positions of COMPUTE_PGM_RSRC2 of kernels that get more user SGPRs, and its new value.
     user_sgprs: Vec<(usize, u32)>,
 }
 
@@ -45,12 +45,12 @@ impl<'o, 'a> Edit<'o, 'a> {
         self.abi_version = version;
     }
 
-    /// Replaces `amdhsa.target` in the note by `text` (see [`crate::Note::spell`]), whatever its
-    /// length. A note without it wants an empty text, and nothing changes.
+    /// Replaces `amdhsa.target` in the note by `text` (see [`crate::Note::spell`]), whatever its length. For a note
+    /// without it the text must be empty, and nothing changes.
     ///
     /// # Errors
-    /// [`codes::NO_ROUTE`] when the text is no triple with a target ID, or when the notes lie in several
-    /// places and would have to grow; the copy is unchanged then.
+    /// [`codes::NO_ROUTE`] when the text is no triple with a target ID, or when the notes are in several places and
+    /// would have to grow; the copy is unchanged then.
     pub fn set_note_target(&mut self, text: &str) -> Result<(), Diagnostic> {
         let note = self.object.note();
         let refuse = |what: String| Diagnostic::error(codes::NO_ROUTE, what).at(note.target_start() as u64);
@@ -64,11 +64,11 @@ impl<'o, 'a> Edit<'o, 'a> {
         Ok(())
     }
 
-    /// Puts the number of `target` into every `__oclc_ISA_version`; how many there are. None has to change where both
+    /// Puts the number of `target` into every `__oclc_ISA_version`; returns their count. None has to change where both
     /// processors have the same number.
     ///
     /// # Errors
-    /// [`codes::NOT_SAFE`] where something may be the constant and nothing proves it; the copy is unchanged then.
+    /// [`codes::NOT_SAFE`] where something may be the constant without proof; the copy is unchanged then.
     pub fn set_isa_version(&mut self, target: &Processor) -> Result<usize, Diagnostic> {
         let places = isa_version::places(self.object, target)?;
         let number = target.isa_version().unwrap_or_default();
@@ -77,8 +77,8 @@ impl<'o, 'a> Edit<'o, 'a> {
     }
 
     /// Adds unused user SGPRs to kernels in waves of 32 lanes that set up fewer than 16 registers, if `target`, or a
-    /// processor that it covers, needs them; how many kernels. Their work-group IDs move: that the code reads none of them is
-    /// for the caller to know.
+    /// processor that it covers, needs them; returns the number of kernels. Their work-group IDs move: the caller must
+    /// know that the code reads none of them.
     pub fn raise_user_sgprs(&mut self, target: &Processor) -> usize {
         self.user_sgprs = user_sgprs::raised(self.object, target);
         self.user_sgprs.len()
@@ -90,7 +90,7 @@ impl<'o, 'a> Edit<'o, 'a> {
         self.patch().apply(old)
     }
 
-    /// What is new in the changed file.
+    /// The changes to the file.
     pub fn patch(self) -> Patch {
         let mut patch = self.note;
         for (at, word) in self.isa_versions.into_iter().chain(self.user_sgprs) {

@@ -89,7 +89,7 @@ pub(crate) struct Symbol<'a> {
     pub(crate) is_local: bool,
 }
 
-/// `offset..offset + size` as a range of the file; `at` is where the two numbers stand.
+/// `offset..offset + size` as a range of the file; `at` is the position of the two numbers.
 fn range(data: &[u8], offset: u64, size: u64, at: usize, what: &str) -> Result<Range<usize>, Diagnostic> {
     let outside = || malformed(at, format!("{what} ({offset:#x}, {size:#x} bytes) leaves the file"));
     let end = offset.checked_add(size).ok_or_else(outside)?;
@@ -118,11 +118,11 @@ pub(crate) fn string(strings: &[u8], offset: u32) -> Option<&[u8]> {
     Some(CStr::from_bytes_until_nul(strings.get(offset as usize..)?).ok()?.to_bytes())
 }
 
-/// Tells whether there are strings, without looking for their ends.
+/// Checks whether there are strings, without searching for their ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Strings<'a> {
     bytes: &'a [u8],
-    /// Offset of the last NUL: a string that begins behind it has no end.
+    /// Offset of the last NUL: a string that begins after it has no end.
     last: Option<usize>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Strings<'a> {
         Self { bytes, last: bytes.iter().rposition(|byte| *byte == 0) }
     }
 
-    /// Whether [`string`] is one that is not empty.
+    /// Whether [`string`] returns a string that is not empty.
     pub(crate) fn has(&self, offset: u32) -> bool {
         let offset = offset as usize;
         self.last.is_some_and(|last| offset < last) && self.bytes[offset] != 0
@@ -155,7 +155,7 @@ impl<'a> Elf<'a> {
         Self::parse_any(data)
     }
 
-    /// As [`Elf::parse`], for any OS ABI: what an assembler makes without one, and code of Mesa and PAL.
+    /// As [`Elf::parse`], for any OS ABI: objects assembled without one, and code of Mesa and PAL.
     pub(crate) fn parse_any(data: &'a [u8]) -> Result<Self, Diagnostic> {
         let header = header(data).ok_or_else(|| not_code_object(data))?;
         let ident = &header.e_ident;
@@ -209,14 +209,14 @@ impl<'a> Elf<'a> {
         Ok(())
     }
 
-    /// Where in the file `size` bytes at that address are; linked files only.
+    /// The range in the file of `size` bytes at that address; linked files only.
     pub(crate) fn file_range(&self, address: u64, size: u64) -> Option<Range<usize>> {
         let loads = self.segments.iter().filter(|segment| segment.kind == elf::PT_LOAD);
         let ranges = loads.map(|segment| (segment.address, &segment.range));
         ranges.filter_map(|(start, range)| within(range, address.checked_sub(start)?, size)).next()
     }
 
-    /// Where in the file `size` bytes at `offset` of a section are.
+    /// The range in the file of `size` bytes at `offset` of a section.
     pub(crate) fn section_range(&self, section: usize, offset: u64, size: u64) -> Option<Range<usize>> {
         within(&self.sections.get(section)?.range, offset, size)
     }

@@ -1,13 +1,13 @@
 //! A code object as parts that can change their size: headers, sections, symbols, relocations.
 //!
-//! [`Image::parse`] takes the file apart and proves that nothing but the parts is in it: header, program headers,
-//! sections and the section table lie one after the other, and what is between them is kept. [`Layout`] puts parts of
-//! any size together again, by the rules of linkers and assemblers that the file itself shows it was made by.
+//! [`Image::parse`] takes the file apart and proves that it consists of these parts only: header, program headers,
+//! sections and the section table are consecutive, and the bytes between them are kept. [`Layout`] puts parts of any
+//! size together again, by the rules of linkers and assemblers that the file itself shows it was made by.
 //!
-//! Invariants: parsing copies no section; parts of the old sizes give the file back byte for byte; every number of the
-//! file is checked before it is used, and none of them makes this code panic.
+//! Invariants: parsing copies no section. Parts of the old sizes give the same file byte for byte. Every number of the
+//! file is checked before it is used, and none of them causes a panic.
 //!
-//! Absent on purpose: what the bytes of a section mean (but for symbols and relocations), and changes to the number or
+//! Absent on purpose: the meaning of a section's bytes (except symbols and relocations), and changes to the number or
 //! the order of sections, segments, symbols and relocations.
 
 mod layout;
@@ -38,9 +38,9 @@ pub struct Image<'a> {
     pub sections: Vec<Part<'a>>,
     /// Program headers in the order of their table.
     pub segments: Vec<SegmentRow>,
-    /// Where the program headers begin; 0 without any.
+    /// Offset of the program headers; 0 without any.
     pub(crate) segments_at: u64,
-    /// Where the section table begins.
+    /// Offset of the section table.
     pub(crate) sections_at: u64,
     /// Parts of the file in its order.
     pub(crate) order: Vec<Item>,
@@ -92,7 +92,7 @@ pub struct SegmentRow {
     pub align: u64,
 }
 
-/// Something that takes room in the file.
+/// A part that occupies bytes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
     /// A section, by number.
@@ -143,7 +143,7 @@ impl<'a> Image<'a> {
         self.sections.iter().position(|section| section.name == name)
     }
 
-    /// The number of the section that has an address of a linked file; the end of a section belongs to it where no
+    /// The number of the section that contains an address of a linked file; the end of a section belongs to it where no
     /// other begins.
     pub fn section_at(&self, address: u64) -> Option<usize> {
         let loaded = || self.sections.iter().enumerate().filter(|(_, section)| section.is_loaded() && section.size > 0);

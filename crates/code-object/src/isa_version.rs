@@ -1,12 +1,12 @@
-//! `__oclc_ISA_version`: the constant with the number of the GPU ([`Processor::isa_version`]), which ROCm's device library
-//! defines in each unit that uses it.
+//! `__oclc_ISA_version`: the constant with the number of the GPU ([`Processor::isa_version`]), which ROCm's device
+//! library defines in each unit that uses it.
 //!
-//! Optimised code has no trace of it, because each question about it has its answer in the code by then. Code of -O0 loads
-//! it while it runs. Clang emits it as a local symbol of 4 bytes in read-only data; units that are linked as bitcode have
-//! one each, with a suffix in the name.
+//! Optimised code has no trace of it, because each comparison with it is folded by then. Code of -O0 loads it at run
+//! time. Clang emits it as a local symbol of 4 bytes in read-only data; units that are linked as bitcode have one each,
+//! with a suffix in the name.
 //!
-//! A symbol alone proves nothing: files are stripped, and a linker that merges constants gives one place to several. So each
-//! aligned word of read-only data that holds the source's number counts, and must be one of these:
+//! A symbol alone proves nothing: files are stripped, and a linker that merges constants gives one address to several.
+//! So each aligned word of read-only data that holds the source's number counts, and must be one of these:
 //!
 //! | the word | is |
 //! |---|---|
@@ -16,8 +16,8 @@
 //! | has no symbol, and no instruction has its address | data of the program: code reads the constant by its own address |
 //! | has no symbol, and code may have its address | refused: it may be the constant of a stripped file |
 //!
-//! Absent on purpose: numbers that the compiler computed with. The library compares its constant and does nothing else with
-//! it (a test reads the library's bitcode), and answers depend on bounds that no instruction tells.
+//! Absent on purpose: numbers that the compiler computed with. The library compares its constant and does nothing else
+//! with it (a test reads the library's bitcode), and the results depend on bounds that no instruction shows.
 
 use crate::elf::{Elf, Kind, Section};
 use crate::object_file::CodeObject;
@@ -30,7 +30,7 @@ use std::ops::Range;
 
 const NAME: &str = "__oclc_ISA_version";
 const SIZE: usize = 4;
-/// From the literal with the distance back to the program counter that it is added to: `s_add_u32` directly behind
+/// Distance from the literal back to the program counter to which it is added: `s_add_u32` directly after
 /// `s_getpc_b64`, or with one or two instructions between them (sign extension, waits).
 const BACK: [u64; 3] = [4, 8, 12];
 
@@ -39,8 +39,8 @@ fn is_constant(name: &str) -> bool {
     name.strip_prefix(NAME).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('.'))
 }
 
-/// Offsets in the file of the constants to change, so that code for the processor of `object` becomes code for `target`;
-/// none where both have the same number.
+/// Offsets in the file of the constants to change, so that code for the processor of `object` becomes code for
+/// `target`; none where both have the same number.
 ///
 /// # Errors
 /// `NOT_SAFE`, with the offset: see the module.
@@ -72,7 +72,7 @@ pub(crate) fn places(object: &CodeObject<'_>, target: &Processor) -> Result<Vec<
     alone(object, &places, own).map(|()| places)
 }
 
-/// Places of the symbols of that name, each once.
+/// Positions of the symbols of that name, each once.
 fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
     let elf = object.elf();
     let mut found = Vec::new();
@@ -99,11 +99,11 @@ fn constants(object: &CodeObject<'_>) -> Result<Vec<usize>, Diagnostic> {
     Ok(found)
 }
 
-/// No word that is or may be the constant is anything else or left out.
+/// Checks that no word that is or may be the constant is anything else or omitted.
 fn alone(object: &CodeObject<'_>, places: &[usize], own: u32) -> Result<(), Diagnostic> {
     let elf = object.elf();
     if elf.kind == Kind::Relocatable {
-        // Nothing is merged and nothing is stripped before the link, and relocations hold the addresses.
+        // Nothing is merged or stripped before the link, and relocations hold the addresses.
         return Ok(());
     }
     let words: Vec<(usize, u64)> = words(elf, own).collect();
@@ -143,7 +143,7 @@ fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// Address and place of what is read-only data; without sections, the segments that cannot be written or executed.
+/// Addresses and ranges of read-only data; without sections, the segments that cannot be written or executed.
 fn data<'e>(elf: &'e Elf<'_>) -> Box<dyn Iterator<Item = (u64, Range<usize>)> + 'e> {
     let changing = u64::from(elf::SHF_WRITE | elf::SHF_EXECINSTR);
     let is_data = move |section: &&Section<'_>| {
@@ -169,7 +169,7 @@ fn words<'e>(elf: &'e Elf<'_>, value: u32) -> impl Iterator<Item = (usize, u64)>
     })
 }
 
-/// The place of the first of these words (address and offset, sorted) whose address code may have.
+/// The position of the first of these words (address and offset, sorted) whose address code may have.
 fn referred(elf: &Elf<'_>, words: &[(u64, usize)]) -> Option<usize> {
     if words.is_empty() {
         return None;

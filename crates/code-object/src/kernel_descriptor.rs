@@ -13,16 +13,16 @@ use std::ops::RangeInclusive;
 /// Bytes of a descriptor.
 pub const SIZE: usize = 64;
 
-/// A field: where it is, and which families have it.
+/// A field: its position, and the families that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name, as in assembly where that has one.
+    /// Its name, as in assembly if it has one there.
     pub name: &'static str,
-    /// Byte at which its word begins.
+    /// Byte offset of its word.
     pub byte: u8,
     /// Its lowest bit in the word.
     pub bit: u8,
-    /// How many bits.
+    /// Its number of bits.
     pub width: u8,
     /// Families that have it.
     pub families: RangeInclusive<Family>,
@@ -34,7 +34,7 @@ macro_rules! fields {
     ($($(#[doc = $doc:literal])* $name:ident = $text:literal $byte:literal $bit:literal $width:literal $families:expr;)*) => {
         $($(#[doc = $doc])* pub const $name: &Field =
             &Field { name: $text, byte: $byte, bit: $bit, width: $width, families: $families };)*
-        /// All fields, in the order of their places.
+        /// All fields, in the order of their positions.
         pub const FIELDS: &[&Field] = &[$($name),*];
     };
 }
@@ -47,7 +47,7 @@ fields! {
     SCRATCH = "private_segment_fixed_size" 4 0 32 Gfx6..=Gfx13;
     /// Kernel arguments, bytes.
     KERNARG = "kernarg_size" 8 0 32 Gfx6..=Gfx13;
-    /// From the descriptor to the first instruction, bytes, with a sign.
+    /// Distance from the descriptor to the first instruction, bytes, signed.
     ENTRY = "kernel_code_entry_byte_offset" 16 0 64 Gfx6..=Gfx13;
     /// First AGPR in the file that VGPRs and AGPRs share, in steps of 4, less 1.
     ACCUM_OFFSET = "accum_offset" 44 0 6 Cdna2..=Cdna4;
@@ -55,19 +55,19 @@ fields! {
     TG_SPLIT = "tg_split" 44 16 1 Cdna2..=Cdna4;
     /// VGPRs that the lanes of both halves share, in steps of 8.
     SHARED_VGPRS = "shared_vgpr_count" 44 0 4 Rdna1..=Gfx117;
-    /// Instructions to fetch before the kernel begins, in steps of 128 bytes.
+    /// Instructions to prefetch before the kernel begins, in steps of 128 bytes.
     PREFETCH_11 = "inst_pref_size" 44 4 6 Rdna3..=Gfx117;
     /// A trap when the kernel begins.
     TRAP_ON_START = "trap_on_start" 44 10 1 Rdna3..=Gfx117;
     /// A trap when the kernel ends.
     TRAP_ON_END = "trap_on_end" 44 11 1 Rdna3..=Gfx117;
-    /// Instructions to fetch before the kernel begins, in steps of 128 bytes.
+    /// Instructions to prefetch before the kernel begins, in steps of 128 bytes.
     PREFETCH = "inst_pref_size" 44 4 8 Rdna4..=Gfx13;
     /// Work-groups are launched in groups.
     GROUP_LAUNCH = "glg_en" 44 13 1 Rdna4..=Gfx13;
     /// Named barriers, in steps of 4.
     NAMED_BARRIERS = "named_bar_cnt" 44 14 3 Gfx125..=Gfx125;
-    /// Waves may ask for more VGPRs while they run.
+    /// Waves may request more VGPRs while they run.
     DYNAMIC_VGPRS_125 = "enable_dynamic_vgpr" 44 17 1 Gfx125..=Gfx125;
     /// How the vector cache is split.
     TCP_SPLIT = "tcp_split" 44 18 3 Gfx125..=Gfx125;
@@ -77,7 +77,7 @@ fields! {
     IMAGE_OP = "image_op" 44 31 1 Rdna3..=Gfx13;
     /// VGPRs in steps of the target's granule, less 1.
     VGPRS = "granulated_workitem_vgpr_count" 48 0 6 Gfx6..=Gfx125;
-    /// SGPRs in steps of the target's granule, less 1; nothing from GFX10 on, where every wave has all.
+    /// SGPRs in steps of the target's granule, less 1; unused from GFX10 on, where every wave has all.
     SGPRS = "granulated_wavefront_sgpr_count" 48 6 4 Gfx6..=Cdna4;
     /// Priority of waves.
     PRIORITY = "priority" 48 10 2 Gfx6..=Gfx13;
@@ -111,7 +111,7 @@ fields! {
     SCRATCH_NV = "flat_scratch_is_nv" 48 27 1 Gfx125..=Gfx125;
     /// A work-group may use both compute units of a work-group processor.
     WGP_MODE = "workgroup_processor_mode" 48 29 1 Rdna1..=Gfx13;
-    /// Loads come back in their order.
+    /// Loads return in order.
     MEM_ORDERED = "memory_ordered" 48 30 1 Rdna1..=Gfx13;
     /// The oldest wave is served first.
     FORWARD_PROGRESS = "forward_progress" 48 31 1 Rdna1..=Gfx13;
@@ -121,9 +121,9 @@ fields! {
     USER_SGPRS = "user_sgpr_count" 52 1 5 Gfx6..=Rdna4;
     /// SGPRs that are set before the kernel begins.
     USER_SGPRS_125 = "user_sgpr_count" 52 1 6 Gfx125..=Gfx125;
-    /// A trap handler is there.
+    /// A trap handler is present.
     TRAP_HANDLER = "enable_trap_handler" 52 6 1 Gfx6..=Gfx117;
-    /// Waves may ask for more VGPRs while they run.
+    /// Waves may request more VGPRs while they run.
     DYNAMIC_VGPRS = "enable_dynamic_vgpr" 52 6 1 Rdna4..=Rdna4;
     /// The work-group's number, first dimension.
     WORKGROUP_ID_X = "system_sgpr_workgroup_id_x" 52 7 1 Gfx6..=Gfx13;
@@ -131,7 +131,7 @@ fields! {
     WORKGROUP_ID_Y = "system_sgpr_workgroup_id_y" 52 8 1 Gfx6..=Gfx13;
     /// The work-group's number, third dimension.
     WORKGROUP_ID_Z = "system_sgpr_workgroup_id_z" 52 9 1 Gfx6..=Gfx13;
-    /// What is known of the work-group.
+    /// Information about the work-group.
     WORKGROUP_INFO = "system_sgpr_workgroup_info" 52 10 1 Gfx6..=Gfx13;
     /// Dimensions of the work-item's number, less 1.
     WORKITEM_ID = "system_vgpr_workitem_id" 52 11 2 Gfx6..=Gfx13;
@@ -175,11 +175,11 @@ fields! {
     DYNAMIC_STACK = "uses_dynamic_stack" 56 11 1 Gfx6..=Gfx13;
     /// Dwords of arguments that are put into user SGPRs.
     PRELOAD_LENGTH = "user_sgpr_kernarg_preload_length" 58 0 7 Cdna2..=Gfx13;
-    /// From which dword on.
+    /// The first of these dwords.
     PRELOAD_OFFSET = "user_sgpr_kernarg_preload_offset" 58 7 9 Cdna2..=Gfx13;
 }
 
-/// The bytes of a descriptor, with the processor that they are for.
+/// The bytes of a descriptor, and its processor.
 #[derive(Debug, Clone, Copy)]
 pub struct KernelDescriptor<B> {
     bytes: B,
@@ -198,12 +198,12 @@ impl Field {
 }
 
 impl<B: AsRef<[u8]>> KernelDescriptor<B> {
-    /// The descriptor in `bytes`; `None` unless these are [`SIZE`].
+    /// The descriptor in `bytes`; `None` unless there are [`SIZE`] of them.
     pub fn new(bytes: B, processor: &'static Processor) -> Option<Self> {
         (bytes.as_ref().len() == SIZE).then_some(Self { bytes, processor })
     }
 
-    /// The value of a field; `None` where the processor has none.
+    /// The value of a field; `None` where the processor does not have it.
     pub fn get(&self, field: &Field) -> Option<u64> {
         let has = field.families.contains(&self.processor.family);
         has.then(|| self.read(field) >> field.bit & field.mask())
@@ -225,16 +225,17 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
         if self.get(WAVE32) == Some(1) { 32 } else { 64 }
     }
 
-    /// Vector registers that a wave gets, those of both kinds where they share a file.
+    /// Vector registers of a wave, those of both kinds where they share a file.
     pub fn vector_registers(&self) -> Option<u32> {
         let vgprs = self.processor.limits.vgprs(self.lanes())?;
         Some(vgprs.described(u8::try_from(self.get(VGPRS)?).ok()?))
     }
 
-    /// Compares with what the note says; `offset` is that of the descriptor in the file.
+    /// Compares with the note; `offset` is that of the descriptor in the file.
     ///
     /// # Errors
-    /// `MALFORMED`, with the kernel's name, for sizes that differ and for registers that the descriptor does not give.
+    /// `MALFORMED`, with the kernel's name, for sizes that differ and for registers that the descriptor does not
+    /// provide.
     pub fn check(&self, kernel: &Kernel<'_>, offset: usize) -> Result<(), Diagnostic> {
         let differ = |what: String| {
             let mut error = malformed(offset, what);
@@ -263,8 +264,8 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
         }
     }
 
-    /// Vector registers that the note's counts come to. Where VGPRs and AGPRs share a file the note's VGPR count is that
-    /// of both.
+    /// Vector registers that follow from the note's counts. Where VGPRs and AGPRs share a file the note's VGPR count is
+    /// that of both.
     fn needed(&self, kernel: &Kernel<'_>) -> Option<u64> {
         match kernel.agpr_count {
             Some(agprs) if self.get(ACCUM_OFFSET).is_none() => kernel.vgpr_count.map(|vgprs| vgprs.max(agprs)),
@@ -274,7 +275,7 @@ impl<B: AsRef<[u8]>> KernelDescriptor<B> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> KernelDescriptor<B> {
-    /// Changes a field; `None`, and no change, where the processor has none or the value does not fit.
+    /// Changes a field; `None`, and no change, where the processor does not have it or the value does not fit.
     pub fn set(&mut self, field: &Field, value: u64) -> Option<()> {
         self.get(field).filter(|_| value <= field.mask())?;
         let word = self.read(field) & !(field.mask() << field.bit) | value << field.bit;

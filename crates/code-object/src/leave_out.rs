@@ -1,10 +1,11 @@
-//! A code object without some of its kernels: a loader says "not found" instead of running them.
+//! A code object without some of its kernels: a loader reports "not found" instead of running them.
 //!
-//! Their names leave the symbol tables and the hash tables, their descriptions the metadata, and their descriptors and code
-//! are overwritten. Nothing moves: tables become shorter where they are, and what they no longer take is zero.
+//! Their names are removed from the symbol tables and the hash tables, their descriptions from the metadata, and their
+//! descriptors and code are overwritten. Nothing moves: tables become shorter in place, and the bytes that they no
+//! longer use are zero.
 //!
-//! Invariants, read again before the file is given out: the kernels that stay have their descriptions, descriptors, names
-//! and code; no symbol table has a name of those that go; every name is found through the hash tables that had it.
+//! Invariants, checked before the file is returned: the remaining kernels have their descriptions, descriptors, names
+//! and code. No symbol table has a name of the removed ones. Every name is found through the hash tables that had it.
 
 mod check;
 mod hashes;
@@ -17,14 +18,14 @@ use crate::{CodeMap, CodeObject, malformed};
 use hotswap_report::{Diagnostic, codes};
 use std::collections::BTreeSet;
 
-/// `s_nop 0`, the same word on all processors; code that no descriptor leads to.
+/// `s_nop 0`, the same word on all processors; code to which no descriptor points.
 const NOTHING: [u8; 4] = [0, 0, 0x80, 0xbf];
-/// Bytes of a row in the section table, and of the field for the size in it.
+/// Bytes of a row in the section table, and of the size field in it.
 const SECTION_ROW: usize = 64;
 const SECTION_SIZE: usize = 32;
 const SECTION_INFO: usize = 44;
 
-/// What compilers append to a kernel's name for symbols that say what it needs.
+/// Suffixes that compilers append to a kernel's name for symbols with its resource usage.
 const RESOURCES: &[&str] = &[
     ".num_vgpr",
     ".num_agpr",
@@ -38,7 +39,7 @@ const RESOURCES: &[&str] = &[
     ".has_indirect_call",
 ];
 
-/// The names that go: kernels, and the symbols of their descriptors.
+/// The names to remove: kernels, and the symbols of their descriptors.
 struct Leaving<'k> {
     kernels: &'k BTreeSet<&'k str>,
     symbols: BTreeSet<String>,
@@ -60,7 +61,7 @@ impl<'k> Leaving<'k> {
 /// The code object without these kernels.
 ///
 /// # Errors
-/// `NOT_SAFE` for files in which they cannot be left out; `VERIFY_FAILED` where the result does not read back.
+/// `NOT_SAFE` for files from which they cannot be removed; `VERIFY_FAILED` where the result cannot be read back.
 pub fn without_kernels(object: &CodeObject<'_>, kernels: &BTreeSet<&str>) -> Result<Vec<u8>, Diagnostic> {
     if object.kind() != Kind::Linked {
         return Err(impossible("it is not linked"));

@@ -1,14 +1,13 @@
 //! AMDGPU code objects: read, checked against themselves, and edited by exact bytes.
 //!
-//! A code object is an ELF64 file whose header flags and metadata note both name its target, and
-//! whose kernels stand both in the note and, as 64-byte descriptors, in the symbol tables.
-//! [`CodeObject::parse`] reads all of that and refuses a file in which they disagree, so that the
-//! tools behind it may rely on either. [`CodeMap::read`] is for looking: where the code is and what it
-//! is called, in files that may contradict themselves.
+//! A code object is an ELF64 file whose header flags and metadata note both name its target, and whose kernels are both
+//! in the note and, as 64-byte descriptors, in the symbol tables. [`CodeObject::parse`] reads all of that and refuses a
+//! file in which they disagree, so that later tools may rely on either. [`CodeMap::read`] is for inspection: the
+//! positions and names of code, in files that may contradict themselves.
 //!
-//! Invariants: a [`CodeObject`] borrows the file and copies none of it; an [`Edit`] changes the
-//! label (with the number of the GPU in `__oclc_ISA_version`) and nothing else, which [`same_but_for_label`] checks, and without a change gives the file back
-//! byte for byte; no input makes reading panic; every failure names an offset.
+//! Invariants: a [`CodeObject`] borrows the file and copies none of it. An [`Edit`] changes the label (with the number
+//! of the GPU in `__oclc_ISA_version`) and nothing else, which [`same_but_for_label`] checks, and without a change
+//! returns the file byte for byte. No input makes reading panic. Every failure names an offset.
 //!
 //! Absent on purpose: instructions (code is never walked), code object V2.
 
@@ -53,12 +52,12 @@ pub use symbols::{CodeMap, CodeSection, CodeStarts, KernelFacts, Relocation, Sym
 
 use hotswap_report::{Diagnostic, codes};
 
-/// A damaged file: what, and at which offset.
+/// A damaged file: the fault, and its offset.
 fn malformed(offset: usize, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what).at(offset as u64)
 }
 
-/// A version or form that is not read: what, and at which offset.
+/// A version or form that is not supported, and its offset.
 fn unknown(offset: usize, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::UNKNOWN_FORMAT, what).at(offset as u64)
 }

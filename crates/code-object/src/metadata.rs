@@ -1,17 +1,17 @@
 //! The MessagePack map inside the note.
 //!
-//! Strings are borrowed, and their place in the file is known. Keys that are not needed are passed
-//! over; numbers that are absent stay absent.
+//! Strings are borrowed, and their position in the file is known. Keys that are not needed are skipped; numbers that
+//! are absent stay absent.
 
 use crate::malformed;
 use crate::msgpack::{Fault, Reader, Skipped};
 use hotswap_report::Diagnostic;
 use std::ops::Range;
 
-/// What the note says about one kernel.
+/// The note's description of one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kernel<'a> {
-    /// Name as the host asks for it.
+    /// Name by which the host requests it.
     pub name: &'a str,
     /// Symbol of the kernel descriptor, `NAME.kd`.
     pub symbol: &'a str,
@@ -52,7 +52,7 @@ pub(crate) struct Target<'a> {
     pub(crate) text: &'a str,
     /// Its bytes in the file.
     pub(crate) range: Range<usize>,
-    /// Where the string begins, MessagePack's marker and length included.
+    /// Start of the string, MessagePack's marker and length included.
     pub(crate) head: usize,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn read(data: &[u8], range: Range<usize>) -> Result<Metadata<'_>, Dia
     }
     let missing = || malformed(range.start, "the metadata has no amdhsa.version");
     let version = fields.version.ok_or_else(missing)?;
-    // Compilers write the kernels even when there are none; assembler sources may leave them out.
+    // Compilers write the kernels even when there are none; assembler sources may omit them.
     Ok(Metadata { target: fields.target, version, kernels: fields.kernels.unwrap_or_default() })
 }
 
@@ -119,7 +119,8 @@ fn string<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a str>, Fault> {
 
 fn kernels<'a>(reader: &mut Reader<'a>) -> Result<Vec<Kernel<'a>>, Fault> {
     let count = reader.array("amdhsa.kernels is no array")?;
-    // A kernel has a name and a symbol at least: 24 bytes with their keys. More than the rest can hold is a lie.
+    // A kernel has a name and a symbol at least: 24 bytes with their keys. A count beyond what the rest can hold is
+    // false.
     let mut kernels = Vec::with_capacity(count.min(reader.left() / 24));
     let mut arguments = Skipped::default();
     for _ in 0..count {
@@ -133,7 +134,7 @@ fn kernel<'a>(reader: &mut Reader<'a>, arguments: &mut Skipped) -> Result<Kernel
     let mut kernel = Kernel::default();
     for _ in 0..reader.map("a kernel in the metadata is no map")? {
         match reader.text()? {
-            // Instances of one template take the same.
+            // Instances of one template have the same arguments.
             Some(b".args") => reader.skip_like(arguments)?,
             key => kernel.set(key.unwrap_or_default(), reader)?,
         }

@@ -1,8 +1,8 @@
-//! A reader for MessagePack that skips what nobody asks for.
+//! A reader for MessagePack that skips values that are not needed.
 //!
-//! Metadata of a large library is megabytes of kernel arguments that these tools never look at; a
-//! tree of values would cost ten times the rest of the reading. Nothing is allocated, nesting has no limit
-//! because nothing recurses, and every read is bounded by the note.
+//! Metadata of a large library is megabytes of kernel arguments that these tools never read; a tree of values would
+//! cost ten times the rest of the reading. Nothing is allocated, nesting has no limit because nothing recurses, and
+//! every read is bounded by the note.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ pub(crate) struct Reader<'a> {
     end: usize,
 }
 
-/// Where a reader passed over values lately.
+/// Recently skipped values of a reader.
 #[derive(Default)]
 pub(crate) struct Skipped {
     values: [Range<usize>; 4],
-    /// Which one is forgotten next.
+    /// The next one to be replaced.
     next: usize,
 }
 
-/// Offset in the file, and what is wrong there.
+/// Offset in the file, and the fault.
 pub(crate) type Fault = (usize, &'static str);
 
 type Result<T> = std::result::Result<T, Fault>;
@@ -43,7 +43,7 @@ enum Head {
 
 const CUT: &str = "the metadata is cut off";
 
-/// Bytes of a number, a boolean or a short text that begins with a byte, that one included; 0 for all other values.
+/// Size of a number, a boolean or a short text by its first byte, that one included; 0 for all other values.
 static SHORT: [u8; 256] = {
     let mut table = [0; 256];
     let mut marker = 0;
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number from 0 on; a boolean is 0 or 1; `None`, and the value skipped, for anything else.
+    /// A non-negative number; a boolean is 0 or 1; `None`, and the value skipped, for anything else.
     pub(crate) fn unsigned(&mut self) -> Result<Option<u64>> {
         let start = self.at;
         match self.head()? {
@@ -171,12 +171,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over one value and everything in it.
+    /// Skips one value and everything in it.
     pub(crate) fn skip(&mut self) -> Result<()> {
         let mut left = 1_usize;
         while left > 0 {
             left -= 1;
-            // Nearly all values of a kernel's arguments say in their first byte where they end.
+            // Nearly all values of a kernel's arguments give their size in their first byte.
             let size = self.data.get(self.at).map_or(0, |marker| usize::from(SHORT[usize::from(*marker)]));
             if size != 0 && size <= self.end - self.at {
                 self.at += size;
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// As [`Reader::skip`]; a value that is one of `known`, byte for byte, is as long as that.
+    /// As [`Reader::skip`]; a value that is one of `known`, byte for byte, has its size.
     pub(crate) fn skip_like(&mut self, known: &mut Skipped) -> Result<()> {
         let rest = &self.data[self.at..self.end.max(self.at)];
         let size = |range: &Range<usize>| {
@@ -285,7 +285,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// What another implementation writes is passed over exactly, and its leaves are read.
+        /// Output of another implementation is skipped exactly, and its leaves are read.
         #[test]
         fn values_of_another_implementation_are_read(value in value()) {
             let bytes = encode(&value);
@@ -301,7 +301,7 @@ mod tests {
             prop_assert_eq!(reader().map("").ok(), value.as_map().map(Vec::len));
         }
 
-        /// Values that were seen before, and others, end where they end.
+        /// Repeated values, and others, are skipped exactly.
         #[test]
         fn values_that_are_known_are_passed_over(values in prop::collection::vec(value(), 1..12), cut in any::<prop::sample::Index>()) {
             let again = values.iter().chain(values.iter().rev()).chain(&values);

@@ -1,9 +1,9 @@
 //! The metadata note: name `AMDGPU`, type 32, MessagePack.
 //!
-//! It is found through `PT_NOTE` segments and `SHT_NOTE` sections, which in a linked file name the
-//! same bytes. Clang 22 splits full LTO into partitions (`--lto-partitions=8` by default) and each
-//! brings a note of its own with its kernels; comgr merges them. They are read as one note here, and
-//! must agree on the version, and on the target where they state one.
+//! It is found through `PT_NOTE` segments and `SHT_NOTE` sections, which in a linked file refer to the same bytes.
+//! Clang 22 splits full LTO into partitions (`--lto-partitions=8` by default) and each produces a note of its own with
+//! its kernels; comgr merges them. They are read as one note here, and must agree on the version, and on the target
+//! where they state one.
 
 use crate::elf::Elf;
 use crate::malformed;
@@ -24,7 +24,7 @@ const METADATA: u32 = 32;
 /// Name size, content size and type, each a `u32`.
 const HEADER: usize = 12;
 
-/// What the metadata notes say, taken together.
+/// The contents of all metadata notes together.
 #[derive(Debug, Clone)]
 pub struct Note<'a> {
     /// The notes' contents in the file, in its order; at least one.
@@ -34,7 +34,7 @@ pub struct Note<'a> {
     pub target: &'a str,
     /// The bytes of [`Note::target`] in the file, once for each note that has it.
     pub target_ranges: Vec<Range<usize>>,
-    /// Where each of these strings begins, MessagePack's marker and length included.
+    /// Start of each of these strings, MessagePack's marker and length included.
     pub(crate) target_heads: Vec<usize>,
     /// `amdhsa.version`.
     pub version: (u64, u64),
@@ -65,8 +65,8 @@ impl<'a> Note<'a> {
         Ok(Self { ranges: vec![range], target, target_ranges, target_heads, version, kernels })
     }
 
-    /// What [`Note::find`] says of notes that are those of `old`, byte for byte, but for another text as target; `None` where
-    /// they are not.
+    /// The result of [`Note::find`] for notes that are those of `old`, byte for byte, except for another text as
+    /// target; `None` where they are not.
     pub(crate) fn like(elf: &Elf<'a>, model: &Self, old: &[u8]) -> Option<Self> {
         let ranges = contents(elf).ok()?;
         if ranges.len() != model.ranges.len() {
@@ -106,7 +106,7 @@ impl<'a> Note<'a> {
         Some(())
     }
 
-    /// Takes up a further note of the same file.
+    /// Merges a further note of the same file.
     fn merge(&mut self, next: Self) -> Result<(), Diagnostic> {
         // rocBLAS links assembly without amdhsa.target with compiled kernels that have it.
         let other_target = ![self.target, ""].contains(&next.target) && !self.target.is_empty();
@@ -134,7 +134,7 @@ impl<'a> Note<'a> {
         })
     }
 
-    /// Where the target's name begins in the file, for messages.
+    /// Start of the target's name in the file, for messages.
     pub(crate) fn target_start(&self) -> usize {
         self.target_ranges.first().or(self.ranges.first()).map_or(0, |range| range.start)
     }
@@ -148,10 +148,9 @@ impl<'a> Note<'a> {
         Ok(Some(text.id))
     }
 
-    /// [`Note::target`] for another target ID, spelled the way this file spells its own:
-    /// `amdgcn-amd-amdhsa--gfx1031` where it says `amdgcn-amd-amdhsa--gfx1030`, and
-    /// `amdgpu10.31-amd-amdhsa-unknown-gfx1031` where it says that of `gfx1030`. Empty where it says
-    /// nothing.
+    /// [`Note::target`] for another target ID, in the spelling of this file: `amdgcn-amd-amdhsa--gfx1031` where it has
+    /// `amdgcn-amd-amdhsa--gfx1030`, and `amdgpu10.31-amd-amdhsa-unknown-gfx1031` where it has that of `gfx1030`. Empty
+    /// where it has none.
     pub fn spell(&self, target: &TargetId) -> String {
         TargetText::parse(self.target).map_or_else(|_| String::new(), |text| text.spell(target))
     }
@@ -173,7 +172,7 @@ pub(crate) fn contents(elf: &Elf<'_>) -> Result<Vec<Range<usize>>, Diagnostic> {
     Ok(found)
 }
 
-/// Contents of the metadata notes in one area; notes of other kinds are passed over.
+/// Contents of the metadata notes in one area; notes of other kinds are skipped.
 pub(crate) fn notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<Range<usize>>, Diagnostic> {
     let (mut at, mut found) = (area.start, Vec::new());
     while at < area.end {
@@ -186,7 +185,7 @@ pub(crate) fn notes(data: &[u8], area: Range<usize>, align: u64) -> Result<Vec<R
     Ok(found)
 }
 
-/// The note at `at`: its content, whether that is metadata, and where the next one begins.
+/// The note at `at`: its content, whether that is metadata, and the start of the next one.
 fn one(data: &[u8], area: &Range<usize>, at: usize, align: u64) -> Result<(Range<usize>, bool, usize), Diagnostic> {
     let align = padding(align);
     let cut = || malformed(at, "a note leaves its section or segment");
@@ -208,8 +207,8 @@ fn padding(align: u64) -> usize {
     if align == 8 { 8 } else { 4 }
 }
 
-/// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and padding
-/// are written anew, all other bytes are those that are there.
+/// The notes of one area with another text as `amdhsa.target` in each that has one, piece by piece: strings, sizes and
+/// padding are written anew, all other bytes are unchanged.
 pub(crate) fn respelled(
     data: &[u8],
     area: &Range<usize>,

@@ -1,7 +1,7 @@
 //! Changed numbers in the metadata note, encoded again at any size.
 //!
 //! Invariants: only the named numbers change, each in the shortest form, as compilers write them; a section without a
-//! change comes back byte for byte.
+//! change is unchanged byte for byte.
 
 use crate::malformed;
 use crate::msgpack::{Fault, Reader, write_unsigned};
@@ -9,7 +9,7 @@ use crate::note;
 use hotswap_report::Diagnostic;
 use std::ops::Range;
 
-/// A number that a kernel's description is to have.
+/// The new value of a number in a kernel's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelNumber<'a> {
     /// Symbol of the kernel's descriptor.
@@ -43,7 +43,7 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
         }
         out.extend_from_slice(&section[from..content.end]);
         let size = (out.len() - start) as u32;
-        // Name, with its NUL and padding, is 8 bytes; before it the sizes of name and content, and the type.
+        // Name, with its NUL and padding, is 8 bytes; it is preceded by the sizes of name and content, and the type.
         out[start - 16..start - 12].copy_from_slice(&size.to_le_bytes());
         out.resize(out.len().next_multiple_of(4), 0);
         from = content.end.next_multiple_of(4).min(section.len());
@@ -56,7 +56,7 @@ pub fn with_numbers(section: &[u8], offset: usize, numbers: &[KernelNumber<'_>])
     Ok(out)
 }
 
-/// Where the numbers are that change, with what they become.
+/// Ranges of the changing numbers, with their new values.
 fn places(data: &[u8], range: Range<usize>, numbers: &[KernelNumber<'_>]) -> Result<Vec<(Range<usize>, u64)>, Fault> {
     let mut reader = Reader::new(data, range);
     let mut found = Vec::new();

@@ -16,7 +16,7 @@ pub(crate) const ABI_VERSION: usize = 8;
 /// Offset of `e_flags` in an ELF64 header.
 pub(crate) const E_FLAGS: usize = 48;
 
-/// Bytes of a file whose note and symbols are worth reading at once.
+/// Minimum size of a file whose note and symbols are worth reading in parallel.
 const MUCH: usize = 16 << 20;
 
 /// A code object that agrees with itself. Borrows the file.
@@ -29,7 +29,7 @@ pub struct CodeObject<'a> {
     descriptors: Arc<Vec<Descriptor>>,
 }
 
-/// Whether the bytes begin like an AMDGPU ELF64 file. Says nothing about the rest.
+/// Whether the bytes begin like an AMDGPU ELF64 file. The rest is not checked.
 pub fn is_code_object(data: &[u8]) -> bool {
     elf::header(data).is_some()
 }
@@ -47,7 +47,7 @@ fn begin(data: &[u8]) -> Result<(Elf<'_>, EFlags), Diagnostic> {
     Ok((elf, flags))
 }
 
-/// The note names no other target than the header.
+/// Checks that the note names no other target than the header.
 fn check_target(note: &Note<'_>, target: TargetId) -> Result<(), Diagnostic> {
     let Some(stated) = note.target_id()?.filter(|stated| *stated != target) else { return Ok(()) };
     let what = format!("the metadata is for {stated}, the ELF header for {target}");
@@ -74,8 +74,8 @@ impl<'a> CodeObject<'a> {
         Ok(Self { elf, flags, target, note, descriptors: Arc::new(descriptors) })
     }
 
-    /// What [`CodeObject::parse`] says of a file that may be a copy of `model` but for its label: what follows from bytes
-    /// that are the model's is taken from there, after comparing them.
+    /// The result of [`CodeObject::parse`] for a file that may be a copy of `model` except for its label: results that
+    /// follow from bytes of the model are taken from there, after comparing them.
     ///
     /// # Errors
     /// As [`CodeObject::parse`].
@@ -113,7 +113,7 @@ impl<'a> CodeObject<'a> {
         self.target
     }
 
-    /// `e_flags` as they stand in the file.
+    /// `e_flags` as stored in the file.
     pub fn e_flags(&self) -> u32 {
         self.elf.flags
     }
@@ -138,7 +138,7 @@ impl<'a> CodeObject<'a> {
         &self.descriptors
     }
 
-    /// Compares every kernel's descriptor with what the note says of it.
+    /// Compares every kernel's descriptor with the note.
     ///
     /// # Errors
     /// `MALFORMED` with the kernel's name, see [`KernelDescriptor::check`].

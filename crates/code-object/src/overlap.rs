@@ -1,7 +1,7 @@
-//! Parts of a damaged code object that share bytes: what changes one of them changes the other.
+//! Parts of a damaged code object that share bytes: a change of one of them changes the other.
 //!
-//! Only asked where a result does not read back as planned, to tell damage of the input from a defect of ours: files in
-//! which nothing that changes is shared are handled without a word.
+//! Only checked where a result cannot be read back, to distinguish damage of the input from a defect of ours: files in
+//! which changed bytes are not shared are handled without a message.
 
 use crate::relabel::{PROGRAM_HEADERS, SECTION_HEADERS, headers};
 use crate::{CodeObject, Section};
@@ -9,8 +9,8 @@ use hotswap_report::{Diagnostic, codes};
 use object::elf;
 use std::ops::Range;
 
-/// A diagnostic with the first byte of the file that two sections, or a section and a table of headers, both claim, or that
-/// a segment of notes or the dynamic one shares with a section of another kind.
+/// A diagnostic with the first byte of the file that two sections, or a section and a table of headers, both claim, or
+/// that a segment of notes or the dynamic one shares with a section of another kind.
 pub fn overlap(object: &CodeObject<'_>) -> Option<Diagnostic> {
     let mut parts: Vec<(String, Range<usize>)> = vec![
         ("the file header".into(), 0..64),
@@ -27,7 +27,7 @@ pub fn overlap(object: &CodeObject<'_>) -> Option<Diagnostic> {
     Some(Diagnostic::error(codes::MALFORMED, what).at(at as u64))
 }
 
-/// Of another kind than the segment says, so that an edit of the segment is not expected there.
+/// A section of another kind than its segment states, so that an edit of the segment is unexpected there.
 fn other_kind(object: &CodeObject<'_>) -> Option<(usize, String)> {
     let claims = [(elf::PT_DYNAMIC, elf::SHT_DYNAMIC, "dynamic"), (elf::PT_NOTE, elf::SHT_NOTE, "note")];
     let all = claims.iter().flat_map(|claim| object.segments().iter().map(move |segment| (claim, segment)));

@@ -1,34 +1,34 @@
-//! A changed copy of a file, as what is new in it: most of a large code object stays where it is, and is not copied to be
+//! A changed copy of a file, as its differences: most of a large code object is unchanged, and is not copied to be
 //! relabelled.
 //!
-//! Invariants: patches lie inside of what stays of the old file and do not overlap; parts follow one another, and what lies
-//! between them is zero.
+//! Invariants: patches are inside of the kept part of the old file and do not overlap; parts are in order, and the
+//! bytes between them are zero.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// New bytes over an old file and behind it.
+/// New bytes over an old file and after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Bytes of the old file that stay, from its start.
+    /// Number of kept bytes of the old file, from its start.
     kept: usize,
-    /// New bytes in the place of old ones, by offset.
+    /// New bytes that replace old ones, by offset.
     over: BTreeMap<usize, Vec<u8>>,
-    /// Old bytes in whose place zeros come; nothing else is new there.
+    /// Old bytes that are replaced by zeros; they do not overlap other new bytes.
     zeros: Vec<Range<usize>>,
     behind: Vec<Piece>,
 }
 
-/// Bytes behind what stays.
+/// Bytes after the kept part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     New(Vec<u8>),
-    /// Bytes of the old file, which have another place there.
+    /// Bytes of the old file, at another offset.
     Moved(Range<usize>),
 }
 
 impl Piece {
-    /// Its bytes are so many.
+    /// Its number of bytes.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::New(bytes) => bytes.len(),
@@ -60,7 +60,7 @@ impl Patch {
         range.end <= self.kept && self.overlapping(range).next().is_none() && self.erased(range).next().is_none()
     }
 
-    /// Whether zeros were put to all of that range at once.
+    /// Whether all of that range was zeroed in one call.
     pub(crate) fn erases(&self, range: &Range<usize>) -> bool {
         self.zeros.contains(range)
     }
@@ -75,7 +75,7 @@ impl Patch {
         })
     }
 
-    /// The new file in order: offsets and bytes; what stays is a slice of `old`. What lies between them is zero.
+    /// The new file in order: offsets and bytes; a kept part is a slice of `old`. The bytes between them are zero.
     pub fn parts<'p>(&'p self, old: &'p [u8]) -> Vec<(u64, &'p [u8])> {
         let over = self.over.iter().map(|(start, new)| (*start..*start + new.len(), Some(&new[..])));
         let mut changes: Vec<(Range<usize>, Option<&[u8]>)> = over.collect();
@@ -110,7 +110,7 @@ impl Patch {
         old
     }
 
-    /// These bytes at that offset, which must lie in what stays of the old file.
+    /// Writes these bytes at that offset, which must be in the kept part of the old file.
     pub(crate) fn put(&mut self, at: usize, new: Vec<u8>) {
         let range = at..at + new.len();
         while let Some(erased) = { self.erased(&range).next() } {
@@ -127,7 +127,7 @@ impl Patch {
         self.over.insert(start, all);
     }
 
-    /// Zeros to that range, which must lie in what stays of the old file.
+    /// Zeroes that range, which must be in the kept part of the old file.
     pub(crate) fn erase(&mut self, range: Range<usize>) {
         if self.keeps(&range) {
             self.zeros.push(range);
@@ -136,7 +136,7 @@ impl Patch {
         }
     }
 
-    /// The old file ends there.
+    /// Cuts the old file off there.
     pub(crate) fn cut(&mut self, size: usize) {
         self.over.retain(|start, _| *start < size);
         self.over.iter_mut().for_each(|(start, bytes)| bytes.truncate(size - start));
@@ -145,18 +145,18 @@ impl Patch {
         self.kept = size;
     }
 
-    /// That behind everything; what is moved must lie in the old file.
+    /// Appends a piece; moved bytes must be in the old file.
     pub(crate) fn append(&mut self, piece: Piece) {
         self.behind.push(piece);
     }
 
-    /// Numbers of the ranges of zeros that have bytes of the range.
+    /// Numbers of the ranges of zeros that overlap the range.
     fn erased(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
         let overlaps = |zeros: &Range<usize>| zeros.start < range.end && range.start < zeros.end;
         self.zeros.iter().enumerate().filter(move |(_, zeros)| overlaps(zeros)).map(|(number, _)| number)
     }
 
-    /// Starts of the patches that have bytes of the range.
+    /// Starts of the patches that overlap the range.
     fn overlapping(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
         let before = self.over.range(..range.end).rev();
         let start = range.start;
@@ -167,7 +167,7 @@ impl Patch {
     }
 }
 
-/// Overlapping parts as one; of two the later in the list counts.
+/// Joins overlapping parts; of two the later in the list counts.
 fn joined(parts: &[(usize, Vec<u8>)]) -> (usize, Vec<u8>) {
     let start = parts.iter().map(|(at, _)| *at).min().unwrap_or(0);
     let end = parts.iter().map(|(at, bytes)| at + bytes.len()).max().unwrap_or(start);
@@ -184,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against the same changes to a copy.
+        /// Compared with the same changes to a copy.
         #[test]
         fn parts_are_the_changed_copy(
             old in proptest::collection::vec(any::<u8>(), 1..200),

@@ -1,13 +1,13 @@
-//! Another text as `amdhsa.target`, of any length.
+//! Replaces the text of `amdhsa.target` by one of any length.
 //!
-//! A text of the same length takes the place of the old one. Otherwise the note changes its size:
+//! A text of the same length replaces the old one in place. Otherwise the note changes its size:
 //!
 //! 1. Linkers put the note first, then `.dynsym`, its hashes and `.dynstr`, then `.rodata` at the next
-//!    multiple of 64. Where the padding before `.rodata` takes the growth, these tables are laid out
-//!    anew, each behind the other as the linker does it: the result is what it would have written. Only
+//!    multiple of 64. Where the padding before `.rodata` has room for the growth, these tables are laid out
+//!    anew, one after the other as the linker does it: the result is its output for that text. Only
 //!    section headers and `DT_*` entries hold their addresses; no symbol and no relocation may. `.rodata`
-//!    and all behind it stay, because code reaches them relative to the program counter.
-//! 2. Otherwise the note goes to the end of the file. `PT_NOTE` and its section lead there, no segment
+//!    and everything after it stay, because code reaches them relative to the program counter.
+//! 2. Otherwise the note is appended to the file. `PT_NOTE` and its section point to it, no segment
 //!    loads it any more (loaders and comgr read it from the file), and its old place becomes zeros.
 //!
 //! Absent on purpose: notes in several places, and any guess about bytes between sections.
@@ -46,7 +46,7 @@ pub(crate) const TABLES: &[(u32, u32)] = &[
     (elf::SHT_GNU_HASH, elf::DT_GNU_HASH),
 ];
 
-/// What is new in `object` with `text` in place of its target's name; the header stays as it is.
+/// The changes to `object` with `text` in place of its target's name; the header is unchanged.
 pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, Diagnostic> {
     let note = object.note();
     let mut out = Patch::none(object.bytes().len());
@@ -71,7 +71,7 @@ pub(crate) fn with_target(object: &CodeObject<'_>, text: &str) -> Result<Patch, 
     Ok(out)
 }
 
-/// Where the notes are, and which headers say so.
+/// Position of the notes, and the headers that refer to them.
 pub(crate) struct Place {
     pub(crate) area: Range<usize>,
     pub(crate) align: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// One place that every segment and section of notes with metadata names.
+    /// The one place to which every segment and section of notes with metadata refers.
     pub(crate) fn find(object: &CodeObject<'_>) -> Result<Self, Diagnostic> {
         let contents = &object.note().ranges;
         let holds = |range: &Range<usize>| contents.iter().any(|c| range.start < c.end && c.start < range.end);
@@ -109,7 +109,7 @@ impl Place {
         })
     }
 
-    /// Puts the note behind everything else, or leaves it there.
+    /// Appends the note to the file, or leaves it at its end.
     fn append(&self, object: &CodeObject<'_>, new: Vec<Piece>, out: &mut Patch) {
         let is_last = self.area.end == out.size() && !self.is_loaded(object);
         if is_last {
@@ -145,9 +145,9 @@ impl Place {
     }
 }
 
-/// A new place for the tables between the note and what cannot move.
+/// New positions for the tables between the note and the first part that cannot move.
 pub(crate) struct Layout {
-    /// From the note's start to what cannot move.
+    /// From the note's start to the first part that cannot move.
     pub(crate) window: Range<usize>,
     /// Index of each section that moves, and its new offset.
     pub(crate) moved: Vec<(usize, usize)>,
@@ -156,7 +156,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// `None` where the note has no room, or where something else might know the tables' addresses.
+    /// `None` where the note has no room, or where other parts might depend on the tables' addresses.
     fn find(object: &CodeObject<'_>, place: &Place, size: usize) -> Option<Self> {
         let note = &object.sections()[place.section?];
         let mut layout = Self::window(object, place)?;
@@ -172,7 +172,7 @@ impl Layout {
         (fits && layout.is_private(object, place)).then_some(layout)
     }
 
-    /// The tables that follow the note, where they are now.
+    /// The tables that follow the note, at their current positions.
     pub(crate) fn window(object: &CodeObject<'_>, place: &Place) -> Option<Self> {
         let note = &object.sections()[place.section?];
         let bias = note.address.checked_sub(note.range.start as u64)?;
@@ -189,7 +189,7 @@ impl Layout {
         Some(Self { window: place.area.start..next, moved, bias })
     }
 
-    /// Whether headers and `.dynamic` alone know where these tables are, and padding alone is between them.
+    /// Whether only headers and `.dynamic` have the addresses of these tables, and only padding is between them.
     fn is_private(&self, object: &CodeObject<'_>, place: &Place) -> bool {
         let sections = object.sections();
         let inside = |range: &Range<usize>| range.start < self.window.end && self.window.start < range.end;
@@ -220,7 +220,7 @@ impl Layout {
             && self.addresses(object).is_some()
     }
 
-    /// What lies between the tables.
+    /// The gaps between the tables.
     fn gaps(&self, object: &CodeObject<'_>, place: &Place) -> Vec<Range<usize>> {
         let ends =
             std::iter::once(place.area.end).chain(self.moved.iter().map(|(i, _)| object.sections()[*i].range.end));
@@ -228,8 +228,8 @@ impl Layout {
         ends.zip(starts).map(|(end, start)| end..start.max(end)).collect()
     }
 
-    /// Entries of `.dynamic` that name a table: offset of the value, and the section. `None` where an
-    /// entry could be the address of something in the window without saying so.
+    /// Entries of `.dynamic` that refer to a table: offset of the value, and the section. `None` where an entry could
+    /// be the address of something in the window without being known as one.
     pub(crate) fn addresses(&self, object: &CodeObject<'_>) -> Option<Vec<(usize, usize)>> {
         let mut found = Vec::new();
         let Some(dynamic) = object.segments().iter().find(|segment| segment.kind == elf::PT_DYNAMIC) else {
@@ -305,12 +305,12 @@ fn offset(object: &CodeObject<'_>, at: usize) -> usize {
     u64::from_le_bytes(bytes) as usize
 }
 
-/// Where the header of that segment is.
+/// Offset of the header of that segment.
 pub(crate) fn segment_row(object: &CodeObject<'_>, index: usize) -> usize {
     offset(object, PROGRAM_HEADERS) + index * PROGRAM_HEADER
 }
 
-/// Where the header of that section is.
+/// Offset of the header of that section.
 pub(crate) fn section_row(object: &CodeObject<'_>, index: usize) -> usize {
     offset(object, SECTION_HEADERS) + index * SECTION_HEADER
 }

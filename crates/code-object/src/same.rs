@@ -1,16 +1,16 @@
-//! Whether two code objects are the same but for the label: what a relabelled copy is held against.
+//! Whether two code objects are the same except for the label: the check of a relabelled copy.
 //!
-//! Every byte that is not listed here must be the same at the same offset; where that was seen already while the file was
-//! written, it is not looked at once more.
+//! Every byte that is not listed here must be the same at the same offset; bytes for which that was established while
+//! the file was written are not compared again.
 //!
 //! | may differ | how |
 //! |---|---|
-//! | `EI_ABIVERSION`, `e_flags` | freely: [`crate::CodeObject::parse`] says what they mean |
+//! | `EI_ABIVERSION`, `e_flags` | freely: [`crate::CodeObject::parse`] checks their meaning |
 //! | the area of the notes | `amdhsa.target`, with the sizes and padding that follow from it |
 //! | rows of `PT_NOTE` and of the note's section | offset, address, size; the section may lose `SHF_ALLOC` |
-//! | `.dynsym`, `.dynstr`, `.hash`, `.gnu.hash` behind the note | place alone, up to the next section |
-//! | their rows and their `DT_*` entries | addresses and offsets, which must lead to them |
-//! | behind the old end | the note alone |
+//! | `.dynsym`, `.dynstr`, `.hash`, `.gnu.hash` after the note | position only, up to the next section |
+//! | their rows and their `DT_*` entries | addresses and offsets, which must point to them |
+//! | after the old end | the note alone |
 //! | `__oclc_ISA_version`, by symbol | the number of each file's own target |
 //! | user SGPR count of descriptors | so that they are 16 with the system SGPRs, which were fewer, in waves of 32 lanes, where the new target needs 16 |
 
@@ -25,28 +25,28 @@ use object::LittleEndian as LE;
 use object::elf;
 use std::ops::Range;
 
-/// What is known of the new file, because it was held against a patch and the old file.
+/// Facts about the new file, because it was checked against a patch and the old file.
 #[derive(Clone, Copy)]
 struct Known<'k>(Option<&'k Patch>);
 
 impl Known<'_> {
-    /// The bytes of that range are the same in both.
+    /// Whether the bytes of that range are the same in both.
     fn keeps(self, range: &Range<usize>) -> bool {
         self.0.is_some_and(|patch| patch.keeps(range))
     }
 
-    /// Those of the old file are at that offset of the new one.
+    /// Whether those of the old file are at that offset of the new one.
     fn moves(self, old: &Range<usize>, new: usize) -> bool {
         self.0.is_some_and(|patch| patch.moves(old, new))
     }
 
-    /// Those of the new file are zero.
+    /// Whether those of the new file are zero.
     fn erases(self, range: &Range<usize>) -> bool {
         self.0.is_some_and(|patch| patch.erases(range))
     }
 }
 
-/// Compares; the error says what differs.
+/// Compares; the error names the difference.
 ///
 /// # Errors
 /// A sentence.
@@ -57,8 +57,8 @@ pub fn same_but_for_label(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<
     compare(old, new, Known(None))
 }
 
-/// As [`same_but_for_label`], for a new file that was held against the patch and the old file already: what the patch keeps,
-/// moves and erases is not compared once more.
+/// As [`same_but_for_label`], for a new file that was checked against the patch and the old file already: bytes that
+/// the patch keeps, moves or erases are not compared again.
 ///
 /// # Errors
 /// A sentence.
@@ -75,7 +75,7 @@ fn compare(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Resu
     notes.and(contents)
 }
 
-/// The bytes are the same but for what follows from another name of the target.
+/// The bytes are the same except for the effects of another name of the target.
 fn contents(old: &CodeObject<'_>, new: &CodeObject<'_>, known: Known<'_>) -> Result<(), String> {
     let mut numbers = numbers(old, new)?;
     numbers.extend(user_sgprs(old, new)?);
@@ -127,7 +127,7 @@ fn check(is_right: bool, what: &str) -> Result<(), String> {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // Piece by piece: all bytes of one are looked at at once.
+    // Chunk by chunk: all bytes of one are checked at once.
     bytes.chunks(64).all(|piece| piece.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
@@ -139,7 +139,7 @@ fn row(start: usize, fields: Range<usize>) -> Range<usize> {
     start + fields.start..start + fields.end
 }
 
-/// The notes say the same; [`contents`] compares their bytes.
+/// The notes have the same meaning; [`contents`] compares their bytes.
 fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     let (was, is) = (old.note(), new.note());
     let is_same =
@@ -149,7 +149,7 @@ fn notes(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     check(is_shared || old.descriptors() == new.descriptors(), "a kernel descriptor")
 }
 
-/// All sections with their names, kinds and contents, but for the note and for addresses in `.dynamic`.
+/// All sections with their names, kinds and contents, except for the note and addresses in `.dynamic`.
 fn sections(
     old: &CodeObject<'_>,
     new: &CodeObject<'_>,
@@ -176,7 +176,7 @@ fn sections(
     Ok(())
 }
 
-/// All segments but those of the note.
+/// All segments except those of the note.
 fn segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place) -> Result<(), String> {
     let others = |object: &CodeObject<'_>| {
         let segments = object.segments().iter().cloned().enumerate();
@@ -185,7 +185,7 @@ fn segments(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place) -> Result<(
     check(old.segments().len() == new.segments().len() && others(old) == others(new), "a segment")
 }
 
-/// The tables behind the note may have other places; the ranges in which bytes may differ for that.
+/// The tables after the note may have other positions; returns the ranges in which bytes may therefore differ.
 fn moved(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, is: &Place) -> Result<Vec<Range<usize>>, String> {
     let (Some(before), Some(after)) = (Layout::window(old, was), Layout::window(new, is)) else {
         // No section follows: the note became shorter in its place.
@@ -214,7 +214,8 @@ fn moved(old: &CodeObject<'_>, new: &CodeObject<'_>, was: &Place, is: &Place) ->
     Ok(allowed)
 }
 
-/// Words of the device library's constant: each must be the number of its file's own target, or that of the new one in both.
+/// Words of the device library's constant: each must be the number of its file's own target, or that of the new one in
+/// both.
 fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
     let number = |object: &CodeObject<'_>| object.target_id().processor.isa_version();
     let (was, is) = (number(old), number(new));
@@ -247,7 +248,7 @@ fn numbers(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize
 
 /// COMPUTE_PGM_RSRC2 of kernels that got user SGPRs.
 ///
-/// The bits are read here without the table of fields by which they were written.
+/// The bits are read here without the table of fields with which they were written.
 fn user_sgprs(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<Vec<Range<usize>>, String> {
     let needs_16 = |object: &CodeObject<'_>| {
         let target = object.target_id().processor;

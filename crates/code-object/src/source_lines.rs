@@ -1,6 +1,6 @@
 //! Source lines of code, from the line tables of DWARF.
 //!
-//! Invariants: a table that cannot be read gives no lines, and is no error: lines are for readers.
+//! Invariants: a table that cannot be read gives no lines, and is no error: lines are for human readers.
 
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LittleEndian};
 use hotswap_report::limit::Charge;
@@ -10,7 +10,7 @@ use object::{CompressionFormat, Object, ObjectSection, ObjectSymbol, RelocationF
 type Reader<'d> = EndianSlice<'d, LittleEndian>;
 type File<'d> = ElfFile64<'d, object::LittleEndian>;
 
-/// In a relocatable file sections have no addresses; here they get some, so far apart.
+/// Sections of a relocatable file have no addresses; here they get some, with this distance (log2).
 const APART: u32 = 40;
 /// `R_AMDGPU_ABS32` and `R_AMDGPU_ABS64`.
 const ABSOLUTE: [(u32, usize); 2] = [(6, 4), (3, 8)];
@@ -18,16 +18,17 @@ const ABSOLUTE: [(u32, usize); 2] = [(6, 4), (3, 8)];
 /// The line tables of a code object.
 #[derive(Debug, Default)]
 pub struct SourceLines {
-    /// By section and offset: file and line, empty behind the last instruction.
+    /// By section and offset: file and line, empty after the last instruction.
     rows: Vec<(usize, u64, String)>,
 }
 
 impl SourceLines {
-    /// Reads the line tables of a relocatable or linked code object; what is compressed counts against the limits of this process.
+    /// Reads the line tables of a relocatable or linked code object; compressed ones count against the limits of this
+    /// process.
     #[must_use]
     pub fn read(data: &[u8]) -> Self {
         let mut rows = File::parse(data).ok().and_then(|file| rows(&file).ok()).unwrap_or_default();
-        // What ends where something else begins comes first.
+        // A row that ends a sequence sorts before one that begins at the same offset.
         rows.sort();
         Self { rows }
     }
@@ -71,11 +72,11 @@ fn rows(file: &File<'_>) -> Result<Vec<(usize, u64, String)>, gimli::Error> {
     Ok(all)
 }
 
-/// A section with what a linker would write into it.
+/// A section as a linker would fill it.
 fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
     let Some(section) = file.section_by_name(name) else { return Vec::new() };
     let Ok(packed) = section.compressed_data() else { return Vec::new() };
-    // A section that is larger than is allowed gives no lines.
+    // A section that is larger than the limit gives no lines.
     if packed.format != CompressionFormat::None
         && Charge::default().add(packed.data.len(), packed.uncompressed_size).is_err()
     {
@@ -93,7 +94,7 @@ fn content(file: &File<'_>, name: &str, linked: bool) -> Vec<u8> {
         };
         let Some((_, size)) = ABSOLUTE.into_iter().find(|(number, _)| *number == r_type) else { continue };
         let Ok(symbol) = file.symbol_by_index(symbol) else { continue };
-        // 64-bit DWARF leads into other tables by numbers as wide as addresses.
+        // 64-bit DWARF refers to other tables by offsets as wide as addresses.
         let is_code = |index: &object::SectionIndex| {
             file.section_by_index(*index).is_ok_and(|section| section.kind() == object::SectionKind::Text)
         };

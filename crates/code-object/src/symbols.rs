@@ -1,12 +1,12 @@
-//! Where the instructions of an AMDGPU ELF file are, and what they are called: for looking at code.
+//! Positions and names of the instructions of an AMDGPU ELF file: for inspecting code.
 //!
-//! [`CodeMap::read`] is the lenient sibling of [`CodeObject`](crate::CodeObject): it takes every OS ABI
-//! and files without metadata (what an assembler makes), and a name, a descriptor or a relocation that
-//! is damaged is left out and told in [`CodeMap::problems`], so that the code can be looked at all the
-//! same. Sections that leave the file are refused, because then nothing is known about where code is.
+//! [`CodeMap::read`] is the lenient variant of [`CodeObject`](crate::CodeObject): it accepts every OS ABI and files
+//! without metadata (assembled ones). A damaged name, descriptor or relocation is skipped and reported in
+//! [`CodeMap::problems`], so that the code can be inspected nevertheless. Sections that leave the file are refused,
+//! because then the position of code is unknown.
 //!
-//! Invariants: sections are in the order of the file's table and hold their bytes; symbols lie inside
-//! their section and are sorted by offset, the name that says most first; relocations are sorted by offset.
+//! Invariants: sections are in the order of the file's table and hold their bytes. Symbols are inside their section and
+//! are sorted by offset, the most informative name first. Relocations are sorted by offset.
 //!
 //! Absent on purpose: instructions, and judging whether a file would load (`CodeObject` does).
 
@@ -28,16 +28,16 @@ use object::elf::{PF_X, PT_LOAD, SHT_NOBITS, STT_OBJECT};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What a symbol of a code section stands for; the order is the order of what is shown first.
+/// The kind of a symbol of a code section; the order is the order of display.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolKind {
-    /// Entry of a kernel, with what its descriptor says.
+    /// Entry of a kernel, with the contents of its descriptor.
     Kernel(KernelFacts),
     /// Another function.
     Function,
     /// Data between the instructions.
     Object,
-    /// A place without a type, as an assembler's label.
+    /// A symbol without a type, such as an assembler's label.
     Label,
 }
 
@@ -46,11 +46,11 @@ pub enum SymbolKind {
 pub struct Symbol<'a> {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: Cow<'a, str>,
-    /// What it stands for.
+    /// Its kind.
     pub kind: SymbolKind,
     /// Offset in the section.
     pub offset: usize,
-    /// Bytes that belong to it; 0 where the file does not say.
+    /// Bytes that belong to it; 0 if the file does not state it.
     pub size: usize,
     /// Whether other files see it.
     pub is_global: bool,
@@ -69,7 +69,7 @@ pub struct CodeSection<'a> {
     pub bytes: &'a [u8],
     /// The names in it.
     pub symbols: Vec<Symbol<'a>>,
-    /// What a linker will write into it.
+    /// The relocations that a linker will apply to it.
     pub relocations: Vec<Relocation<'a>>,
 }
 
@@ -84,15 +84,15 @@ pub struct CodeMap<'a> {
     pub processor: Option<&'static Processor>,
     /// The target ID, where `e_flags` are in order.
     pub target_id: Option<TargetId>,
-    /// What holds instructions.
+    /// The parts that hold instructions.
     pub sections: Vec<CodeSection<'a>>,
-    /// Kernels without instructions that begin where a section of code ends: they are in no section.
+    /// Kernels without instructions at the end of a section of code: they are in no section.
     pub empty_kernels: Vec<Cow<'a, str>>,
-    /// What is damaged and was left out; warnings.
+    /// Damaged and skipped parts; warnings.
     pub problems: Vec<Diagnostic>,
 }
 
-/// What symbol tables say about code.
+/// The symbol tables' information about code.
 struct Named<'a> {
     found: Vec<Found<'a>>,
     empty_kernels: Vec<Cow<'a, str>>,
@@ -100,7 +100,7 @@ struct Named<'a> {
 }
 
 impl<'a> CodeMap<'a> {
-    /// Reads the tables of a file; instructions are not looked at.
+    /// Reads the tables of a file; instructions are not read.
     ///
     /// # Errors
     /// `NOT_CODE_OBJECT` for other files, `UNKNOWN_FORMAT` for ELF types and code object versions that
@@ -111,12 +111,12 @@ impl<'a> CodeMap<'a> {
         Ok(Self::from_parts(&elf, note.as_ref()))
     }
 
-    /// The code of a code object that was read already.
+    /// The code of a code object that was already parsed.
     pub fn of(object: &CodeObject<'a>) -> Self {
         Self::from_parts(object.elf(), Some(object.note()))
     }
 
-    /// The same for who asks for names alone: without relocations, of which there may be more than names.
+    /// The same for callers that only need names: without relocations, of which there may be more than names.
     pub fn names_of(object: &CodeObject<'a>) -> Self {
         Self::with(object.elf(), named(object.elf(), Some(object.note())))
     }
@@ -141,7 +141,7 @@ pub(crate) struct Defined<'a> {
     pub(crate) name: Cow<'a, str>,
     address: u64,
     size: u64,
-    /// Whether it stands for data.
+    /// Whether it denotes data.
     pub(crate) is_data: bool,
 }
 
@@ -152,7 +152,7 @@ impl Defined<'_> {
     }
 }
 
-/// The symbols of all tables; damaged ones are left out.
+/// The symbols of all tables; damaged ones are skipped.
 pub(crate) fn defined<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
     table::read(elf, &mut Vec::new()).into_iter().map(|row| {
         let is_data = row.kind == STT_OBJECT;
@@ -160,7 +160,7 @@ pub(crate) fn defined<'a>(elf: &Elf<'a>) -> impl Iterator<Item = Defined<'a>> {
     })
 }
 
-/// The sections with their names, and what was left out.
+/// The sections with their names, and the skipped parts.
 fn named<'a>(elf: &Elf<'a>, note: Option<&Note<'a>>) -> Named<'a> {
     let mut named = Named { found: sections(elf), empty_kernels: Vec::new(), problems: Vec::new() };
     let symbols = table::read(elf, &mut named.problems);
@@ -186,7 +186,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Where a symbol's value points to. In linked files a value is an address.
+    /// The offset to which a symbol's value points. In linked files a value is an address.
     fn offset(&self, kind: Kind, value: u64) -> Option<usize> {
         let offset = match kind {
             Kind::Linked => value.checked_sub(self.section.address)?,
@@ -195,7 +195,7 @@ impl Found<'_> {
         usize::try_from(offset).ok().filter(|offset| *offset < self.section.bytes.len())
     }
 
-    /// Whether a symbol's value points right behind its last byte.
+    /// Whether a symbol's value points directly after its last byte.
     fn ends_at(&self, kind: Kind, value: u64) -> bool {
         let start = if kind == Kind::Linked { self.section.address } else { 0 };
         value.checked_sub(start) == Some(self.section.bytes.len() as u64)
@@ -226,7 +226,7 @@ fn sections<'a>(elf: &Elf<'a>) -> Vec<Found<'a>> {
     rows.map(|(index, section)| found(Some(index), section.name.into(), section.address, &section.range)).collect()
 }
 
-/// What is left out: at which offset, and what is wrong with it.
+/// A skipped part: its offset, and the fault.
 fn left_out(offset: usize, what: impl Into<String>) -> Diagnostic {
     Diagnostic::warning(codes::MALFORMED, what).at(offset as u64).advise("it is left out; check the tool that made it")
 }

@@ -13,14 +13,14 @@ pub(crate) struct TargetText<'a> {
 }
 
 enum Arch<'a> {
-    /// It names the processor, so it changes with it.
+    /// It names the processor and changes with it.
     OfProcessor,
     /// It names no processor, or a generic target that covers it.
     Fixed(&'a str),
 }
 
 impl<'a> TargetText<'a> {
-    /// Takes the text apart; the error says what is wrong with it.
+    /// Parses the text; the error names its fault.
     pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
         let mut parts = text.splitn(5, '-');
         let mut part = || parts.next().ok_or_else(|| format!("`{text}` is not a triple and a target ID"));

@@ -1,26 +1,26 @@
-//! User SGPRs that waves of 32 lanes must have on processors with LLVM's `user-sgpr-init16-bug` (gfx1100, gfx1102): fewer than
-//! 16 registers are initialised wrongly there.
+//! User SGPRs that waves of 32 lanes must have on processors with LLVM's `user-sgpr-init16-bug` (gfx1100, gfx1102):
+//! fewer than 16 registers are initialised wrongly there.
 //!
-//! Clang pads the user SGPRs with unused ones until they and the system SGPRs are 16, and writes that count. System SGPRs
-//! (work-group IDs and work-group information) follow the user SGPRs, so they move when user SGPRs are added. That the
-//! code reads none of them is for the pair's checks to show (`user-sgprs-16`), before this is done.
+//! Clang pads the user SGPRs with unused ones until they and the system SGPRs are 16, and writes that count. System
+//! SGPRs (work-group IDs and work-group information) follow the user SGPRs, so they move when user SGPRs are added. The
+//! pair's checks show that the code reads none of them (`user-sgprs-16`), before this is done.
 //!
-//! Absent on purpose: scratch. From GFX11 on its base is no SGPR that the descriptor asks for.
+//! Absent on purpose: scratch. From GFX11 on its base is not an SGPR requested by the descriptor.
 
 use crate::descriptor::Descriptor;
 use crate::kernel_descriptor::{self, KernelDescriptor};
 use crate::object_file::CodeObject;
 use hotswap_targets::{Capability, Processor, find};
 
-/// Registers that are initialised rightly.
+/// Number of registers that are initialised correctly.
 const ENOUGH: u64 = 16;
 /// COMPUTE_PGM_RSRC2 in the descriptor.
 const RESOURCES2: std::ops::Range<usize> = 52..56;
 
-/// Places in the file of COMPUTE_PGM_RSRC2 of kernels that need more user SGPRs on `target`, and its new value.
+/// Positions in the file of COMPUTE_PGM_RSRC2 of kernels that need more user SGPRs on `target`, and its new value.
 pub(crate) fn raised(object: &CodeObject<'_>, target: &Processor) -> Vec<(usize, u32)> {
     let source = object.target_id().processor;
-    // Code for a processor that has the bug itself was made with it in mind.
+    // Code for a processor that has the bug itself was compiled with the workaround.
     if has_bug(source) || !has_bug(target) {
         return Vec::new();
     }
@@ -42,7 +42,7 @@ fn has_bug(processor: &Processor) -> bool {
     std::iter::once(processor).chain(covered).any(|processor| processor.has(Capability::UserSgprInit16Bug))
 }
 
-/// How many of the work-group IDs and the work-group information are enabled.
+/// The number of enabled work-group IDs and work-group information.
 fn system_sgprs(descriptor: &KernelDescriptor<&mut [u8]>) -> u64 {
     use kernel_descriptor::{WORKGROUP_ID_X, WORKGROUP_ID_Y, WORKGROUP_ID_Z, WORKGROUP_INFO};
     let enabled = [WORKGROUP_ID_X, WORKGROUP_ID_Y, WORKGROUP_ID_Z, WORKGROUP_INFO];

@@ -1,5 +1,5 @@
-//! Files of real compilers and linkers come back byte for byte when their parts are put together again, and no damage to
-//! them makes that panic.
+//! Files of real compilers and linkers are identical after their parts are put together again, and no damage to them
+//! causes a panic.
 
 use hotswap_code_object::image::{Image, Layout};
 use hotswap_code_object::{CodeObject, Kind};
@@ -12,7 +12,7 @@ kernel void k(global int *x) { local int part[64]; part[x[1] & 63] = x[0]; *x = 
 kernel void other(global float *x) { for (int i = 0; i < 100; i++) x[i] = x[i + 1] * 2; }
 ";
 
-/// Words for the compiler, and for the linker; none for a relocatable file.
+/// Arguments for the compiler, and for the linker; none for a relocatable file.
 const FORMS: &[(&str, Option<&str>)] = &[
     ("-g", None),
     ("-ffunction-sections -gdwarf-4", None),
@@ -100,7 +100,8 @@ fn damage_is_refused_without_panic() {
     assert!(refused > 100, "damage is noticed");
 }
 
-/// What is not loaded may claim any alignment; where nothing gave its old place, the new one could be anywhere.
+/// Parts that are not loaded may claim any alignment; where nothing gave its old position, the new one could be
+/// anywhere.
 #[test]
 fn alignments_that_only_headers_claim_are_refused_when_something_grows() {
     let Some(bench) = Workbench::new("alignments that nothing has") else { return };

@@ -1,4 +1,4 @@
-//! Reading: what a whole object says, and what each kind of damage is called.
+//! Reading: the contents of a whole object, and the diagnostic of each kind of damage.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn alignment_of_the_bytes_does_not_matter() {
     }
 }
 
-/// Of every V3 object, and of V4 and later where the kernels are written in assembly (hipBLASLt).
+/// Every V3 object, and V4 and later where the kernels are written in assembly (hipBLASLt).
 #[test]
 fn without_a_target_in_the_note_the_flags_name_it() {
     for abi_version in 1..=4 {
@@ -159,7 +159,7 @@ fn kernels_and_descriptors_must_agree() {
     assert!(refused(&wave64_only.build()).what.contains("which gfx1030 does not have"));
 }
 
-/// As rocPRIM's are for every architecture but one: valid, and nothing that could be run.
+/// As rocPRIM's are for every architecture except one: valid, and without anything that could be run.
 #[test]
 fn a_kernel_without_instructions_begins_at_the_end_of_the_code() {
     for apart in [false, true] {
@@ -183,7 +183,7 @@ fn a_kernel_without_instructions_begins_at_the_end_of_the_code() {
     }
 }
 
-/// All cores look for the descriptors of so many.
+/// That many descriptors are searched on all cores.
 #[test]
 fn of_many_kernels_the_first_that_is_wrong_is_told() {
     let names: Vec<&'static str> = (0..9000).map(|number| &*format!("k{number}").leak()).collect();
@@ -287,8 +287,8 @@ fn a_name_that_is_none_is_refused_and_nothing_changes() {
 #[test]
 fn every_truncation_is_refused() {
     let whole = Sample::default().build();
-    // No cut makes another number of it.
-    // A count that the note has no room for is none.
+    // No truncation changes the number.
+    // A count for which the note has no room is rejected.
     let (mut claims, key) = (whole.clone(), b"amdhsa.kernels");
     let at = whole.windows(key.len()).position(|window| window == key).unwrap() + key.len();
     claims[at..at + 5].copy_from_slice(&[0xdd, 0xff, 0xff, 0xff, 0xff]);

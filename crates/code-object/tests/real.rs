@@ -99,8 +99,8 @@ fn record(object: &CodeObject<'_>, name: &str) -> usize {
     symbols.range.clone().step_by(24).find(is_it).unwrap()
 }
 
-/// Kernels whose bodies cannot be reached have no instructions. GFX9 has no padding behind the code, and where they are all
-/// there is, no segment is executable.
+/// Kernels whose bodies cannot be reached have no instructions. GFX9 has no padding after the code, and where there are
+/// no other kernels, no segment is executable.
 #[test]
 fn kernels_without_instructions_are_read() {
     const KERNELS: &str = r#"

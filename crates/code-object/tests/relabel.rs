@@ -1,4 +1,4 @@
-//! A label of any length: laid out anew, appended, taken back; and what the comparison notices.
+//! A label of any length: laid out anew, appended, reverted; and the differences that the comparison detects.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn relabelled(bytes: &[u8], target: &str) -> Vec<u8> {
     same_but_for_label(&object, &again).unwrap();
     let copy = CodeObject::parse_copy(&made, &object).unwrap();
     assert_eq!(format!("{copy:?}"), format!("{again:?}"));
-    // What is as in the other file was taken from there.
+    // Parts that are as in the other file were taken from there.
     assert!(object.descriptors().is_empty() || std::ptr::eq(copy.descriptors(), object.descriptors()));
     made
 }
@@ -57,7 +57,7 @@ fn every_length_is_laid_out_as_a_linker_would_or_appended() {
                     assert_eq!(object.segments()[1].range, note.range);
                     appended += 1;
                 }
-                // A second time changes nothing; the way back gives the first object where it was laid out.
+                // A second time changes nothing; the reverse gives the first object where it was laid out.
                 assert!(relabelled(&made, "gfx10-3-generic") == made);
                 let back = relabelled(&made, "gfx1030");
                 assert!(back == native || made.len() != native.len(), "{arch} {length} {notes}");
@@ -94,7 +94,7 @@ fn what_knows_an_address_of_a_table_keeps_it_in_place() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The comparison notices every changed byte that is no label.
+    /// The comparison detects every changed byte outside of the label.
     #[test]
     fn a_changed_byte_is_noticed(position in 0.0f64..1.0, bit in 0u8..8, name in 1usize..70) {
         let native = sample("amdgcn-amd-amdhsa--gfx1030", vec![&NAMES[..name], "second"], 1).build();
@@ -107,7 +107,7 @@ proptest! {
         prop_assert_eq!(format!("{again:?}"), format!("{copy:?}"), "{:#x}", at);
         let label = [8, 48, 49, 50, 51].contains(&at);
         if let Ok(changed) = again && !label && changed.target_id() == "gfx10-3-generic".parse().unwrap() {
-            // Of an appended note's own rows, parts that nobody reads may differ.
+            // Of an appended note's own rows, parts that are never read may differ.
             prop_assert!(same_but_for_label(&object, &changed).is_err() || is_unread(&object, at), "{at:#x}");
         }
     }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use toolchain::clangs;
 
-/// A descriptor of 64 bytes whose code begins `distance` bytes behind it.
+/// A descriptor of 64 bytes whose code begins `distance` bytes after it.
 fn descriptor(distance: i64, wave32: bool) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..12].copy_from_slice(&[16, 1, 0, 0, 32, 0, 0, 0, 48, 0, 0, 0]);
@@ -25,7 +25,7 @@ fn data(name: &str, bytes: Vec<u8>) -> Section {
     Section { name: name.into(), flags: 2, bytes }
 }
 
-/// Where code begins: bytes in the file, and offsets with whether one is a kernel's, by the map.
+/// Starts of code: bytes in the file, and offsets with whether one is a kernel's, by the map.
 fn by_map(map: &CodeMap<'_>) -> Vec<(usize, BTreeMap<usize, bool>)> {
     let code = map.sections.iter().map(|section| {
         let mut starts = BTreeMap::new();
@@ -131,7 +131,7 @@ fn damage_to_names_is_left_out_and_told() {
     let header = |number| DeviceElf::header_of(&good, number);
     let symtab = u64::from_le_bytes(good[header(3) + 24..][..8].try_into().unwrap()) as usize;
     let symbol = |number: usize| symtab + 24 * number;
-    // What is damaged, where a byte is changed and to what, how many names are left, what is told.
+    // The damage, the position and value of the changed byte, the number of remaining names, the reported text.
     for (case, at, value, left, told) in [
         ("no string table", header(3) + 40, 99, 0, "no string table"),
         ("a name outside", symbol(1) + 3, 0xff, 4, "leaves its string table"),
@@ -146,7 +146,7 @@ fn damage_to_names_is_left_out_and_told() {
         assert!(map.problems.iter().any(|problem| problem.what.contains(told)), "{case}: {:?}", map.problems);
         assert!(map.problems.iter().all(|problem| problem.place.offset.is_some()), "{case}");
     }
-    // A descriptor that points nowhere makes its kernel a function.
+    // A descriptor without a valid target makes its kernel a function.
     let mut bytes = good.clone();
     let rodata = u64::from_le_bytes(good[header(2) + 24..][..8].try_into().unwrap()) as usize;
     bytes[rodata + 22] = 1;
@@ -217,7 +217,7 @@ KERNEL void first(__attribute__((address_space(1))) int *p) { *p = helper(*p); }
 KERNEL void second(__attribute__((address_space(1))) int *p) { *p += 1; }
 ";
 
-/// Name, offset and size of the symbols of code sections as `llvm-readelf` tells them.
+/// Name, offset and size of the symbols of code sections as `llvm-readelf` prints them.
 fn by_readelf(text: &str, code: &[(usize, u64)]) -> BTreeMap<String, (u64, u64)> {
     let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).filter(|words| words.len() == 8);
     let number = |text: &str, radix| u64::from_str_radix(text.trim_start_matches("0x"), radix).ok();

@@ -274,9 +274,8 @@ impl Rewriter {
         let mut numbers = Vec::new();
         for (index, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0)
         {
-            if let Suspects::Number { number, .. } = family.suspects {
-                numbers.extend(family.suspects.fields(entry).map(|pieces| (1 << index, pieces, number)));
-            }
+            let fields = family.suspects.fields(entry).into_iter().flatten();
+            numbers.extend(fields.map(|(pieces, number)| (1 << index, pieces, number)));
         }
         numbers
     }
@@ -291,8 +290,7 @@ impl Rewriter {
         }
         let mut fields = Vec::new();
         for (_, (_, family)) in self.instruction.iter().enumerate().filter(|(index, _)| concerned >> index & 1 != 0) {
-            let Suspects::Number { number, .. } = family.suspects else { return None };
-            fields.extend(family.suspects.fields(entry).map(|pieces| (pieces, number)));
+            fields.append(&mut family.suspects.fields(entry)?);
         }
         Some(fields)
     }

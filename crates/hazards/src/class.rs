@@ -5,16 +5,16 @@ use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::{Flag, Implicit, Inst, Isa, Name, Value};
 
-/// A class of instructions that a row of the table is about.
+/// A class of instructions to which a row of the table applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstClass {
     /// Every instruction.
     Any,
-    /// Instructions of the vector unit, matrix instructions among them; memory instructions are none (LLVM: `isVALU`).
+    /// Instructions of the vector unit, including matrix instructions but not memory instructions (LLVM: `isVALU`).
     Vector,
-    /// Vector instructions that may run beside a matrix instruction: all but matrix instructions.
+    /// Vector instructions that may run beside a matrix instruction: all except matrix instructions.
     VectorBesideMatrix,
-    /// Vector instructions that may run beside a transcendental one: all but transcendental ones.
+    /// Vector instructions that may run beside a transcendental one: all except transcendental ones.
     VectorBesideTrans,
     /// Transcendental instructions (LLVM: `isTRANS`).
     Trans,
@@ -50,13 +50,13 @@ pub enum InstClass {
     SetsBanks,
     /// Dual instructions of three operands whose first half computes with 64 bits.
     DualDouble,
-    /// Memory instructions that write registers when they are done.
+    /// Memory instructions that write registers when they complete.
     Load,
-    /// Memory instructions whose sources may be read again when they are issued again (XNACK).
+    /// Memory instructions whose sources may be read again when they are replayed (XNACK).
     Replayed,
 }
 
-/// The scalar registers that hold the scratch base behind the special source.
+/// The scalar registers that hold the scratch base denoted by the special source.
 pub const SCRATCH_BASE_SGPRS: [u16; 2] = [102, 103];
 
 impl InstClass {
@@ -93,7 +93,7 @@ impl InstClass {
 
 /// The bit of MODE among implicit registers.
 const MODE: u32 = 1 << Implicit::Mode as u32;
-/// Numbers of hardware registers as `s_getreg` has them.
+/// Numbers of hardware registers as encoded in `s_getreg`.
 const MODE_ID: u64 = 1;
 const SCRATCH_LO_ID: u64 = 20;
 const SCRATCH_HI_ID: u64 = 21;
@@ -132,7 +132,8 @@ fn reads_base(inst: &Inst, isa: Isa, base: Special, id: u64) -> bool {
     let is_low = base == Special::FlatScratchBaseLo;
     let names = |reg: Reg| match reg.as_special() {
         Some(Special::FlatScratchBaseLo) => is_low || reg.count > 1,
-        Some(Special::FlatScratchBaseHi) => !is_low,
+        // As 64 bits it is the whole base.
+        Some(Special::FlatScratchBaseHi) => !is_low || reg.count > 1,
         _ => false,
     };
     let gets = hardware_register(inst) == Some(id) && inst.entry().implicit_writes() & MODE == 0;

@@ -1,7 +1,7 @@
-//! Matrix instructions: the registers that others must keep away from, and how far.
+//! Matrix instructions: the registers to which others must keep a distance, and that distance.
 //!
-//! Invariants: the registers are those that the operands name, under the bank mode before the instruction; a bank that is
-//! not known stands for all of them.
+//! Invariants: the registers are those that the operands name, under the bank mode before the instruction; an unknown
+//! bank means all of them.
 
 use crate::class::InstClass;
 use crate::table::{Requirement, rules};
@@ -10,7 +10,7 @@ use hotswap_isa::effects::role;
 use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 
-/// Vector instructions that must stand between.
+/// The required number of vector instructions in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spacing {
     /// Before a vector instruction that touches the registers.
@@ -20,7 +20,7 @@ pub struct Spacing {
 }
 
 impl Spacing {
-    /// The distances that the table asks after a matrix instruction on `isa`; `None` for all others.
+    /// The distances that the table requires after a matrix instruction on `isa`; `None` for all others.
     #[must_use]
     pub fn after(inst: &Inst, isa: Isa) -> Option<Self> {
         if !is_matrix(inst) {
@@ -44,8 +44,8 @@ pub fn is_matrix(inst: &Inst) -> bool {
     inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
 }
 
-/// Whether an instruction counts as one of those that must stand between: it is of the vector unit and no memory
-/// instruction (LLVM counts `isVALU`).
+/// Whether an instruction counts towards a distance: it is of the vector unit and no memory instruction (LLVM counts
+/// `isVALU`).
 #[must_use]
 pub fn counts(inst: &Inst) -> bool {
     let entry = inst.entry();
@@ -63,7 +63,7 @@ pub fn counts(inst: &Inst) -> bool {
     entry.is(Flag::Valu) && !memory.into_iter().any(|flag| entry.is(flag)) && !entry.is(Flag::TensorCnt)
 }
 
-/// Vector registers by number, from one to before another: in one bank, or in the same place of every bank.
+/// Vector registers by number, a half-open range: in one bank, or at the same position of every bank.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Stretch {
     first: u16,
@@ -71,12 +71,12 @@ struct Stretch {
     everywhere: bool,
 }
 
-/// Banks give 1024 registers; what would be behind them does not exist.
+/// Banks give 1024 registers; there are none beyond.
 const REGISTERS: u16 = 1024;
 const BANK: u16 = 256;
 
 impl Stretch {
-    /// The register that is meant; where its bank is not known, those of every bank.
+    /// The denoted register; where its bank is not known, those of every bank.
     fn of(banks: VgprBanks, reg: Reg, role: Option<Role>) -> Self {
         let known = banks.resolve(reg, role);
         let Reg { index, count, .. } = known.unwrap_or(reg);
@@ -90,7 +90,7 @@ impl Stretch {
         self.first < other.end.min(REGISTERS) && other.first < self.end.min(REGISTERS)
     }
 
-    /// In each bank that it may be in.
+    /// The range in each bank that it may be in.
     fn each(self) -> impl Iterator<Item = (u16, u16)> {
         let banks = if self.everywhere { 0..REGISTERS / BANK } else { 0..1 };
         banks.map(move |bank| {
@@ -99,7 +99,7 @@ impl Stretch {
         })
     }
 
-    /// The same more roughly: a bit for every sixteen registers. What has no bit in common does not meet.
+    /// A coarser form: a bit for every sixteen registers. Ranges without a common bit do not overlap.
     fn groups(self) -> u64 {
         let groups = |(first, end): (u16, u16)| match first < end {
             true => u64::MAX << (first / 16) & u64::MAX >> (63 - (end - 1) / 16),
@@ -109,7 +109,7 @@ impl Stretch {
     }
 }
 
-/// Registers of matrix instructions, a bit for every sixteen: most instructions are nowhere near them.
+/// Registers of matrix instructions, a bit for every sixteen: most instructions touch none of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Near {
     result: u64,
@@ -117,7 +117,7 @@ pub struct Near {
 }
 
 impl Near {
-    /// Takes those of one more.
+    /// Adds those of another hazard.
     pub fn add(&mut self, hazard: &Hazard) {
         self.result |= hazard.near.result;
         self.all |= hazard.near.all;
@@ -134,10 +134,10 @@ impl Near {
     }
 }
 
-/// Registers of a matrix instruction that others must keep away from.
+/// Registers of a matrix instruction to which others must keep a distance.
 #[derive(Debug, Clone, Copy)]
 pub struct Hazard {
-    /// What it needs.
+    /// The distances that it requires.
     pub spacing: Spacing,
     /// Its result, A, B and, of sparse ones, the index: the first `count`.
     registers: [Stretch; MOST],
@@ -154,7 +154,7 @@ pub struct Hazard {
 const MOST: usize = 5;
 
 impl Hazard {
-    /// What a matrix instruction leaves behind.
+    /// The hazard that a matrix instruction causes.
     pub fn of(inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Self> {
         let spacing = Spacing::after(inst, isa)?;
         let registers = [Stretch::default(); MOST];
@@ -176,13 +176,13 @@ impl Hazard {
         self.count += 1;
     }
 
-    /// Those with bits.
+    /// Those whose bits are set.
     fn among(&self, bits: u8) -> impl Iterator<Item = Stretch> + '_ {
         let numbered = self.registers.iter().enumerate();
         numbered.filter(move |(number, _)| bits >> number & 1 != 0).map(|(_, stretch)| *stretch)
     }
 
-    /// How many instructions must stand between it and one that touches registers so.
+    /// The required number of instructions between it and one that touches registers this way.
     #[inline]
     pub fn distance(&self, touch: &Touch) -> u8 {
         let meets = touch.everything || self.near.may_meet(touch) && self.touched(touch);
@@ -198,20 +198,20 @@ impl Hazard {
         touch.registers.iter().any(|(written, reg)| self.among(watched(*written)).any(|own| own.meets(*reg)))
     }
 
-    /// How many must stand between it and another matrix instruction.
+    /// The required number between it and another matrix instruction.
     pub fn distance_to(&self, next: &Self) -> u8 {
         let reads = || next.among(next.inputs).any(|input| self.among(self.results).any(|own| own.meets(input)));
         if self.near.may_feed(next) && reads() { self.spacing.matrix } else { 0 }
     }
 }
 
-/// What an instruction does to registers that matrix instructions before it may still use; nothing if no distance is asked
-/// of it.
+/// The effect of an instruction on registers that earlier matrix instructions may still use; empty if no distance is
+/// required of it.
 #[derive(Debug, Clone, Default)]
 pub struct Touch {
     /// It is a matrix instruction itself: A, B and index count, C may follow at once.
     matrix: bool,
-    /// An index that is not known chooses its registers.
+    /// An unknown index selects its registers.
     everything: bool,
     /// Vector registers, and whether they are written.
     registers: Vec<(bool, Stretch)>,
@@ -221,7 +221,7 @@ pub struct Touch {
 }
 
 impl Touch {
-    /// Of an instruction, under a bank mode; in the memory of another one, because there are many.
+    /// Sets this for an instruction, under a bank mode; reuses the memory of another one, because there are many.
     pub fn set(&mut self, inst: &Inst, isa: Isa, banks: VgprBanks) {
         self.registers.clear();
         (self.matrix, self.everything, self.read, self.written) = (is_matrix(inst), false, 0, 0);
@@ -233,7 +233,7 @@ impl Touch {
             });
         } else if counts(inst) {
             self.everything = inst.is(Flag::Indexed);
-            // What is touched without being named are no vector registers.
+            // Registers that are touched without being named are not vector registers.
             inst.visit(isa, |effect| {
                 let reg = effect.reg();
                 if reg.file != RegFile::Vgpr || effect.is_none() {
@@ -255,7 +255,7 @@ fn is_input(inst: &Inst, name: Name) -> bool {
     matches!(name, Name::Src0 | Name::Src1) || name == Name::Src2 && inst.is(Flag::Swmmac)
 }
 
-/// The vector registers that the operands of a matrix instruction name, as far as others must keep away from them.
+/// The vector registers that the operands of a matrix instruction name, as far as others must keep a distance to them.
 fn named(inst: &Inst, isa: Isa, banks: VgprBanks, mut each: impl FnMut(Name, Stretch)) {
     let entry = inst.entry();
     for (number, slot) in entry.slots().iter().enumerate() {
@@ -274,7 +274,7 @@ mod tests {
     use hotswap_isa::Target;
     use std::collections::BTreeMap;
 
-    /// The registers are those that the operands name, whatever the formats say about their widths.
+    /// The registers are those that the operands name, whatever widths the formats imply.
     #[test]
     fn every_matrix_instruction_is_watched_by_its_operands() {
         let isa = Isa::new(Target::find("gfx1250").unwrap());
@@ -285,12 +285,12 @@ mod tests {
             (state >> 32) as u32
         };
         for op in 0..128_u32 {
-            // VOP3P has eight bits; the scaled form has a pair of words before that.
+            // VOP3P has eight bits; the scaled form is preceded by a pair of words.
             let plain = (0..2_000).map(|_| 0);
             let scaled =
                 [0x35_u32, 0x3a].into_iter().flat_map(|scale| (0..2_000).map(move |_| 0xcc00_0000 | scale << 16));
             for prefix in plain.chain(scaled) {
-                // Registers, mostly: other sources are none.
+                // Registers, mostly: other sources do not count.
                 let sources = 0x0402_0100 | random() & 0xfbfd_feff;
                 let pair = [0xcc00_0000 | op << 16 | random() & 0xffff, sources];
                 let words = if prefix == 0 { [pair[0], pair[1], 0, 0] } else { [prefix, random(), pair[0], pair[1]] };

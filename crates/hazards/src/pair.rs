@@ -1,4 +1,4 @@
-//! Whether a row of the table is about two given instructions.
+//! Whether a row of the table applies to two given instructions.
 
 use crate::class::InstClass;
 use crate::table::{HazardRule, Overlap, Requirement, rules};
@@ -16,9 +16,9 @@ pub struct Placed<'a> {
 }
 
 impl HazardRule {
-    /// Whether both instructions are of the row's classes and their registers meet as it says.
+    /// Whether both instructions are of the row's classes and their registers overlap as the row requires.
     ///
-    /// Rows of matrix instructions are judged by [`Hazard`](crate::Hazard), which knows which operands count.
+    /// Rows of matrix instructions are judged by [`Hazard`](crate::Hazard), which knows the relevant operands.
     #[must_use]
     pub fn is_about(&self, isa: Isa, producer: Placed<'_>, consumer: Placed<'_>) -> bool {
         self.producer.contains(producer.inst, isa)
@@ -28,8 +28,8 @@ impl HazardRule {
 }
 
 impl Placed<'_> {
-    /// How many vector instructions must stand between this transcendental instruction and a later instruction, all
-    /// others aside.
+    /// The required number of vector instructions between this transcendental instruction and a later instruction,
+    /// apart from all other hazards.
     #[must_use]
     pub fn trans_distance(self, isa: Isa, later: Placed<'_>) -> u8 {
         if !self.inst.is(Flag::Trans) {
@@ -39,8 +39,8 @@ impl Placed<'_> {
         asked.map(|rule| rule.requirement.vector_insts()).max().unwrap_or(0)
     }
 
-    /// The explicit operands that are registers: whether each is written, and the register; in each bank that it may
-    /// be in.
+    /// The explicit operands that are registers: whether each is written, and the register; in each bank that it may be
+    /// in.
     fn registers(self, isa: Isa) -> Vec<(bool, Reg)> {
         let mut found = Vec::with_capacity(6);
         self.inst.visit(isa, |effect| {
@@ -87,7 +87,7 @@ fn meets(one: Reg, other: Reg) -> bool {
 }
 
 impl Requirement {
-    /// The distance in vector instructions, 0 where something else is asked.
+    /// The distance in vector instructions, 0 where the requirement is a different one.
     #[must_use]
     pub fn vector_insts(self) -> u8 {
         match self {

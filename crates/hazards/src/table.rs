@@ -1,20 +1,20 @@
 //! The table.
 //!
 //! Numbers and decisions were verified with LLVM 24 (`llc -run-pass=post-RA-hazard-rec -mcpu=gfx1250-strict` over MIR);
-//! `tests/rewrite-exam` asks it again for everything that families make. "LLVM 24" below is the snapshot of 2026-10-25.
+//! `tests/rewrite-exam` runs it again for everything that families make. "LLVM 24" below is the snapshot of 2026-10-25.
 //!
-//! | asked of LLVM 24 | its answer, the same for gfx1250 and gfx1250-strict |
+//! | input to LLVM 24 | its result, the same for gfx1250 and gfx1250-strict |
 //! |---|---|
 //! | `v_exp v1, v2`; `v_mov v2` or `v_mov v3, v1` | one `v_nop`; `s_nop` and scalar instructions between do not count |
 //! | `v_exp v1, v2`; `v_mov v1`, `v_exp v2`, or a load into v2 | nothing |
 //! | s102 written; `s_mov s0, src_flat_scratch_base_lo` | `s_wait_alu` with VA_SDST and SA_SDST 0 |
 //! | `v_readfirstlane s4`; `s_mov s5, s4`; `v_cmp s4`; `v_cndmask … s4` | nothing |
-//! | `v_perm_pk16_b4_u4`, then anything but a plain vector instruction of 32 bits | one `v_nop` |
-//! | `s_setreg` of MODE behind vector instructions | nothing (LLVM 23: two `v_nop`) |
+//! | `v_perm_pk16_b4_u4`, then anything except a plain vector instruction of 32 bits | one `v_nop` |
+//! | `s_setreg` of MODE after vector instructions | nothing (LLVM 23: two `v_nop`) |
 //!
-//! Not in the table: the compare that writes EXEC before a `v_permlane` (no family writes EXEC, and what replaces a vector
-//! instruction contains one that is no `v_nop`); the waits around `ds_atomic_async_barrier_arrive_b64` (they stand
-//! right beside it, and nothing is put between).
+//! Not in the table: the compare that writes EXEC before a `v_permlane` (no family writes EXEC, and the replacement of
+//! a vector instruction contains one that is no `v_nop`); the waits around `ds_atomic_async_barrier_arrive_b64` (they
+//! are directly adjacent to it, and nothing is inserted between).
 
 use crate::class::InstClass;
 use hotswap_isa::{Feature, Isa};
@@ -31,7 +31,7 @@ pub enum Stepping {
 }
 
 impl Stepping {
-    /// The one of a target; `None` for processors that are not in the table.
+    /// The stepping of a target; `None` for processors that are not in the table.
     #[must_use]
     pub fn of(isa: Isa) -> Option<Self> {
         if !isa.has(Feature::Gfx1250Insts) {
@@ -46,19 +46,19 @@ impl Stepping {
     }
 }
 
-/// How the registers of producer and consumer must meet for the hazard to exist.
+/// The overlap of the registers of producer and consumer with which the hazard exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overlap {
-    /// The consumer reads what the producer writes.
+    /// The consumer reads a register that the producer writes.
     pub read_after_write: bool,
-    /// The consumer writes what the producer reads.
+    /// The consumer writes a register that the producer reads.
     pub write_after_read: bool,
     /// Both write it.
     pub write_after_write: bool,
 }
 
 impl Overlap {
-    /// The classes alone say it.
+    /// The classes alone decide.
     pub const NONE: Self = Self::new(false, false, false);
     const RAW: Self = Self::new(true, false, false);
     const WAR: Self = Self::new(false, true, false);
@@ -69,19 +69,19 @@ impl Overlap {
     }
 }
 
-/// What must stand between the two.
+/// The requirement between the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// So many vector instructions ([`InstClass::Vector`]) that meet neither.
+    /// That many vector instructions ([`InstClass::Vector`]) that touch neither.
     VectorInsts(u8),
     /// The next instruction must be a plain vector instruction of 32 bits without DPP, or `v_nop`.
     VectorInstNext,
-    /// `v_nop`s alone count, so many right before the consumer.
+    /// Only `v_nop`s count, that many directly before the consumer.
     VectorNops(u8),
     /// A scalar instruction, such as `s_nop`.
     ScalarInst,
-    /// An `s_wait_alu` in which these bits are 0. The hazard expires after `expires` writes of scalar registers, if that
-    /// is not 0.
+    /// An `s_wait_alu` in which these bits are 0. The hazard expires after `expires` writes of scalar registers, if
+    /// that is not 0.
     WaitAlu {
         /// Bits of the immediate.
         fields: u16,
@@ -92,7 +92,7 @@ pub enum Requirement {
     WaitCounters,
     /// `s_wait_xcnt 0`.
     WaitXcnt,
-    /// Nothing helps; the form must not be made.
+    /// No sequence helps; the form must not be made.
     Never,
 }
 
@@ -123,13 +123,13 @@ pub struct HazardRule {
     pub consumer: InstClass,
     /// Registers that must meet.
     pub overlap: Overlap,
-    /// What must stand between.
+    /// The requirement between the two.
     pub requirement: Requirement,
-    /// Where it holds.
+    /// The steppings that have the hazard.
     pub steppings: &'static [Stepping],
     /// It only holds where the program keeps vector instructions apart itself (SCHED_MODE).
     pub managed_only: bool,
-    /// Where the fact comes from.
+    /// The source of the fact.
     pub source: &'static str,
 }
 
@@ -160,7 +160,7 @@ const TRANS: &str =
 const SCRATCH: &str = "LLVM GCNHazardRecognizer::fixScratchBaseForwardingHazard";
 
 /// Vector and matrix consumers of one class of matrix instructions. The vector one may neither read or write the result
-/// nor write A, B or the index; the matrix one may not read the result as A, B or index. C may follow at once.
+/// nor write A, B or the index; the matrix one may not read the result as A, B or index. C may follow immediately.
 const fn matrix(names: [&'static str; 2], producer: InstClass, vector: u8) -> [HazardRule; 2] {
     let (near, far) = (Requirement::VectorInsts(vector), Requirement::VectorInsts(vector + 1));
     [
@@ -176,7 +176,7 @@ const SPARSE: [HazardRule; 2] = matrix(["swmmac-vector", "swmmac-wmma"], InstCla
 const SPARSE_INTEGER: [HazardRule; 2] =
     matrix(["swmmac-iu8-vector", "swmmac-iu8-wmma"], InstClass::MatrixSparseInteger, 4);
 
-/// The rows. For matrix instructions those of gfx1250-strict alone: HotSwap makes no code for the second stepping, where
+/// The rows. For matrix instructions only those of gfx1250-strict: HotSwap makes no code for the second stepping, where
 /// three classes need less (`fp8` of K = 64 and `f4` with `f4` 1, `f8f6f4` with eight bits 4).
 pub const RULES: &[HazardRule] = &[
     DENSE[0],
@@ -189,8 +189,8 @@ pub const RULES: &[HazardRule] = &[
     SPARSE[1],
     SPARSE_INTEGER[0],
     SPARSE_INTEGER[1],
-    // A transcendental instruction takes two cycles beside the vector unit; its result and its sources are the next
-    // vector instruction's only after one more has gone by. Scalar instructions and waits do not count.
+    // A transcendental instruction takes two cycles beside the vector unit; its result and its sources are available to
+    // the next vector instruction only after one more has issued. Scalar instructions and waits do not count.
     row(
         "trans-use",
         (InstClass::Trans, InstClass::VectorBesideTrans),
@@ -207,8 +207,8 @@ pub const RULES: &[HazardRule] = &[
         ALL,
         TRANS,
     ),
-    // The source reads s102 and s103 past the register file's forwarding. LLVM counts ten writes of scalar registers.
-    // Decision: families never borrow these two registers, so new code cannot be a producer.
+    // The source reads s102 and s103 without the register file's forwarding. LLVM counts ten writes of scalar
+    // registers. Decision: families never borrow these two registers, so new code cannot be a producer.
     row(
         "scratch-base-lo",
         (InstClass::WritesScratchBaseLo, InstClass::ReadsScratchBaseLo),
@@ -226,10 +226,11 @@ pub const RULES: &[HazardRule] = &[
         SCRATCH,
     ),
     // LLVM 24 has it for both steppings (feature vperm-pk16-hazard): safe are vector instructions of 32 bits that are
-    // neither DPP nor of several passes (not f64, 64-bit shifts and moves, v_mul_lo), TRANS, compares, readlanes, packed
-    // 32-bit floats among them; all else, the end of the block included, gets a v_nop. Decision: new code right behind
-    // such an instruction begins with a v_nop, whatever it is. What stands behind one in code that stays is not looked at:
-    // compilers before LLVM 24 do not know the hazard, and gfx1250 has it as well, so rewriting does not add it.
+    // neither DPP nor of several passes (not f64, 64-bit shifts and moves, v_mul_lo), TRANS, compares, readlanes,
+    // packed 32-bit floats among them; all others, the end of the block included, get a v_nop. Decision: new code
+    // directly after such an instruction begins with a v_nop, whatever it is. The instruction after one in unchanged
+    // code is not checked: compilers before LLVM 24 do not know the hazard, and gfx1250 has it as well, so rewriting
+    // does not add it.
     row(
         "perm-pk16-next",
         (InstClass::PermPk16, InstClass::Any),
@@ -239,9 +240,10 @@ pub const RULES: &[HazardRule] = &[
         "LLVM #214406, feature vperm-pk16-hazard",
     ),
     // A VOPD3 whose first half has 64 bits reads a wrong value for a vector source of the second half that is the last
-    // register of the wave. LLVM 24 has it for both steppings (#224741) and does not form such pairs. Decision: no family
-    // makes a VOPD3, and none gives one a vector register (flat_scratch_base gives scalar ones only); a kernel that gets
-    // more registers has a later last one, which its old code does not name. So rewriting can only take the hazard away.
+    // register of the wave. LLVM 24 has it for both steppings (#224741) and does not form such pairs. Decision: no
+    // family makes a VOPD3, and none gives one a vector register (flat_scratch_base gives scalar ones only). A kernel
+    // that gets more registers has a later last one, which its old code does not name. So rewriting can only remove the
+    // hazard.
     row(
         "vopd3-f64-last-vgpr",
         (InstClass::DualDouble, InstClass::Any),
@@ -250,8 +252,8 @@ pub const RULES: &[HazardRule] = &[
         ALL,
         "LLVM #224741, feature vopd3-f64-opy-src-hazard (checkVOPDRegConstraints)",
     ),
-    // The hardware keeps these apart itself (LLVM #150344 switches the mitigation off for gfx1250) unless SCHED_MODE says
-    // that the program does.
+    // The hardware keeps these apart itself (LLVM #150344 switches the mitigation off for gfx1250) unless SCHED_MODE
+    // assigns that to the program.
     HazardRule {
         managed_only: true,
         ..row(
@@ -291,8 +293,8 @@ pub const RULES: &[HazardRule] = &[
         ALL,
         "LLVM #184904: s_set_vgpr_msb right behind s_setreg of MODE is dropped",
     ),
-    // Registers that are named in a site as well as registers that are borrowed: what writes them later than the new code
-    // does must be waited for, whoever names them.
+    // Registers named in a site as well as borrowed registers: a later write to them than that of the new code must be
+    // waited for, whichever of the two names them.
     row(
         "load-outstanding",
         (InstClass::Load, InstClass::Any),
@@ -332,7 +334,7 @@ mod tests {
     /// Name, words, and the distances before vector and matrix instructions.
     type Case = (&'static str, &'static [u32], Option<(u8, u8)>);
 
-    /// LLVM's words of one instruction of each class, and the distances that `llc` was seen to make.
+    /// LLVM's words of one instruction of each class, and the distances that `llc` was observed to insert.
     #[test]
     fn matrix_instructions_have_the_distances_that_llvm_makes() {
         let cases: [Case; 7] = [
@@ -350,7 +352,8 @@ mod tests {
         }
     }
 
-    /// `v_exp_f32 v1, v2` before what reads its result, writes its source, writes its result, and is one itself.
+    /// `v_exp_f32 v1, v2` before an instruction that reads its result, writes its source, writes its result, and is one
+    /// itself.
     #[test]
     fn transcendental_instructions_have_the_distances_that_llvm_makes() {
         let exp = inst(&[0x7e02_4b02]);

@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
             damaged.push(place);
         }
     });
-    // A file that was only read in part cannot say that there is one match, or which.
+    // A file of which only a part was read may have further matches.
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem.in_file(file));
     }
@@ -103,7 +103,7 @@ impl Arguments {
     }
 }
 
-/// What a target ID may hold that a file name on every system may not, `:` above all.
+/// Characters that a target ID may contain and a file name on some systems may not, above all `:`.
 fn is_unsafe(c: char) -> bool {
     !c.is_ascii_alphanumeric() && !matches!(c, '-' | '+' | '.' | '_')
 }

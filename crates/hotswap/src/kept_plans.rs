@@ -1,16 +1,16 @@
 //! Whether the plans of a file's manifests were carried out.
 //!
-//! A manifest says which plan a program was linked with. It is true where a fat binary's record has the plan, or where
-//! nothing had to be made: code for each of its targets is there, or a generic target covers it.
+//! A manifest names the plan of a program's link. It is confirmed where a fat binary's record has the plan, or where
+//! nothing had to be made: code for each of its targets is present, or a generic target covers it.
 //!
-//! Absent on purpose: plans without pairs, of which nothing is to be seen.
+//! Absent on purpose: plans without pairs, which leave no trace.
 
 use hotswap_families::manifest::Manifest;
 use hotswap_plan::Plan;
 use hotswap_report::{Diagnostic, Record, codes};
 use hotswap_targets::{Processor, find};
 
-/// What the containers of a file say.
+/// The records and targets of a file's containers.
 #[derive(Debug, Default)]
 pub(crate) struct Present<'a> {
     pub(crate) records: Vec<&'a Record>,

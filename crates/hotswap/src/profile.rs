@@ -1,7 +1,7 @@
 //! `hotswap profile`: raw profiles of host and devices merged, shown, and made into one coverage report.
 //!
-//! The work is done by llvm-profdata and llvm-cov, each of the LLVM that reads the version at hand;
-//! files that they would reject are refused by name before ([`raw`]).
+//! The work is done by llvm-profdata and llvm-cov of the LLVM that reads the version at hand; files that they would
+//! reject are refused by name beforehand ([`raw`]).
 //!
 //! Absent on purpose: reading indexed profiles and coverage maps.
 
@@ -52,7 +52,7 @@ pub(crate) enum FailureMode {
 }
 
 impl FailureMode {
-    /// The word for llvm-profdata.
+    /// The argument for llvm-profdata.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Any => "--failure-mode=any",
@@ -120,27 +120,27 @@ impl Command {
     }
 }
 
-/// A file and what its first bytes say.
+/// A file and the facts from its header.
 #[derive(Debug)]
 pub(crate) struct Profile {
     pub(crate) path: PathBuf,
-    /// `host`, or the GPU by which the drain begins the file's name.
+    /// `host`, or the GPU, with which the drain begins the file's name.
     pub(crate) target: String,
     /// Its raw profiles; `None` for a merged one.
     pub(crate) parts: Option<Vec<raw::Part>>,
 }
 
-/// Ends of names by which profiles are found in folders.
+/// Extensions of profiles in folders.
 const EXTENSIONS: [&str; 2] = ["profraw", "profdata"];
 
-/// Profiles that were found, and what of them was left out.
+/// The profiles found, and those that were left out.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     pub(crate) profiles: Vec<Profile>,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
-/// Reads the files, and those of folders, in the order of their names.
+/// Reads the files, and those in folders, in the order of their names.
 fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
     let target = which.target.as_deref();
     let mut paths = Vec::new();
@@ -167,7 +167,7 @@ fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
     Ok(Gathered { profiles, problems })
 }
 
-/// Why there is no profile to work with.
+/// The error when no profile is usable.
 fn nothing(files: &[PathBuf], target: Option<&str>, empty: &[PathBuf], problems: Vec<Diagnostic>) -> Diagnostic {
     if let Some(path) = empty.first() {
         let what = "the file is empty: the program ended before it wrote its counters";
@@ -191,7 +191,7 @@ fn left_out(damage: Diagnostic) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..damage }.advise("it is left out, as --failure-mode says")
 }
 
-/// Each host that is aborted leaves an empty file, which LLVM's tools take for no counters at all.
+/// Each host process that is aborted leaves an empty file, which LLVM's tools take for no counters at all.
 fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
     let first = empty.first()?;
     let what = match empty.len() {
@@ -222,7 +222,7 @@ fn target_of(path: &Path) -> String {
     if first.starts_with("gfx") && name.contains('.') { first.to_owned() } else { "host".to_owned() }
 }
 
-/// What a file holds.
+/// The content of a file.
 enum Content {
     Profile(Profile),
     /// It is empty.

@@ -1,10 +1,11 @@
 //! `hotswap rewrite`: changes the code of a GPU until it runs on another stepping of it.
 //!
 //! A device ELF, linked or relocatable, becomes one for the target. In programs, libraries, objects, archives and fat
-//! binaries the target's code object is added, as `hotswap retarget` does it. Both say what was done to which kernel.
+//! binaries the target's code object is added, as by `hotswap retarget`. Both report the changes to each kernel.
 //!
-//! Invariants: under the policy `error` nothing is written where anything is refused, and all refusals are told; otherwise
-//! what is refused is left as it was, with the reason; the output does not depend on the number of threads.
+//! Invariants: Under the policy `error` nothing is written where anything is refused, and all refusals are reported.
+//! Under the others refused code is left unchanged, with the reason. The output does not depend on the number of
+//! threads.
 //!
 //! Absent on purpose: which instructions change, and how (`hotswap-families`, `hotswap-adapt`).
 
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
     /// Form of the report
     #[arg(long, value_enum, default_value_t)]
     pub(super) report: Format,
-    /// What happens with what cannot be rewritten: error, warn or keep [default: error]
+    /// Action for code that cannot be rewritten: error, warn or keep [default: error]
     #[arg(long)]
     policy: Option<String>,
     /// A device ELF goes on naming its GPU in header and note, for runtimes that report both steppings by that name
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
     Ok(Outcome { text, problems })
 }
 
-/// What is to be done.
+/// The request.
 struct Task<'t> {
     arguments: &'t Arguments,
     target: TargetId,
@@ -102,14 +103,14 @@ impl<'t> Task<'t> {
         severity(self.policy) == Some(Severity::Error) && objects.iter().any(|object| !object.refused.is_empty())
     }
 
-    /// A file that is one code object.
+    /// Rewrites a file that is one code object.
     fn device_elf(&self) -> Result<(Report<'t>, Written), Diagnostic> {
         let object = CodeObject::parse(self.input);
         let source = match &object {
             Ok(object) => object.target_id(),
             Err(error) => self.source_of(error)?,
         };
-        // Files without metadata have no kernels; what is wrong with others the engine says.
+        // Files without metadata have no kernels; other problems are reported by the engine.
         object.as_ref().map_or(Ok(()), CodeObject::check_descriptors)?;
         let (prepared, said) = match self.target_of(source)? {
             None => Object::there(source),
@@ -129,13 +130,13 @@ impl<'t> Task<'t> {
         Ok((self.report(objects), Some(size)))
     }
 
-    /// The target of a file that is no whole code object.
+    /// The target of a file that is not a complete code object.
     fn source_of(&self, error: &Diagnostic) -> Result<TargetId, Diagnostic> {
-        // Without one, it is the error that matters; a file that cannot even be looked at says it itself.
+        // Without one, the original error is reported; a file that cannot be mapped at all has its own error.
         CodeMap::read(self.input)?.target_id.ok_or_else(|| error.clone())
     }
 
-    /// Writes the file, what stays of the input from file to file, and reads it again; its size.
+    /// Writes the file, copying unchanged parts from the input, and reads it again; returns its size.
     fn write(&self, prepared: Option<&Prepared<'_>>) -> Result<u64, Diagnostic> {
         let whole = || vec![(0, &self.input[..])];
         let size = prepared.map_or(self.input.len() as u64, Prepared::size);
@@ -147,7 +148,7 @@ impl<'t> Task<'t> {
         Ok(size)
     }
 
-    /// The target of code for `source`; `None` where it is for that already.
+    /// The target for code of `source`; `None` where the code is for it already.
     fn target_of(&self, source: TargetId) -> Result<Option<TargetId>, Diagnostic> {
         let (from, to) = (source.processor, self.target.processor);
         if from == to {
@@ -163,7 +164,7 @@ impl<'t> Task<'t> {
         hotswap_compat::derive_target_id(&source, to.name).map(Some)
     }
 
-    /// A file with fat binaries.
+    /// Rewrites the fat binaries of a file.
     fn containers(&self) -> Result<(Report<'t>, Written), Diagnostic> {
         if self.arguments.keep_machine {
             let what = "--keep-machine is for a device ELF: a fat binary finds its code objects by their targets";

@@ -189,7 +189,7 @@ fn bundles_are_compressed_and_decompressed_to_what_they_were() {
     assert!(!folder.path("z").exists());
 }
 
-/// The command, its exit code, and what it says. Nothing is written.
+/// The command, its exit code, and its message. Nothing is written.
 #[test]
 fn what_cannot_be_done_is_one_line_and_writes_nothing() {
     let folder = Folder::new();
@@ -244,7 +244,7 @@ fn a_program_stays_a_program() {
     assert_eq!(mode("x"), 0o750);
 }
 
-/// What holds the host's part alone is listed.
+/// A container with nothing but the host's part is listed.
 #[test]
 fn a_bundle_without_device_code_is_listed() {
     let folder = Folder::new();

@@ -53,7 +53,7 @@ fn list_shows_each_image_with_place_and_target() {
     let headline = format!("a.hipfb: 2 containers, 3 images, {} bytes in {}\n", plain + sizes[1], sizes[0] + sizes[1]);
     let text =
         text.stdout(contains("bitcode").count(3).and(contains("gfx90a:sramecc+:xnack-")).and(contains(headline)));
-    // The compressed size stands beside the first image of its container alone.
+    // Only the first image of a container has its compressed size.
     text.stdout(contains(format!("  {}  ", sizes[0])).count(1));
 }
 
@@ -224,8 +224,8 @@ fn exec_runs_compilers_through_the_wrapper_and_the_rest_as_it_is() {
     exec(&["/bin/clang++-22", "-c", "x y"]).assert().success().stdout("/bin/clang++-22 -c x y\n");
 }
 
-/// Written by a child: a file that this process has open for writing could be inherited by the
-/// children of other tests, and could not be started as long as they live.
+/// Written by a child: a file that this process has open for writing could be inherited by the children of other tests,
+/// and could not be started as long as they live.
 fn make_program(path: &Path, content: &[u8]) {
     Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
@@ -242,7 +242,7 @@ fn a_closed_pipe_is_no_error() {
     Command::new("sh").args(["-c", &script]).assert().success().stderr("0\n");
 }
 
-/// A file whose containers are not decompressed without need: what nobody would wait for is left out, and said to be.
+/// The containers of this file are not decompressed without need: costly facts are left out, and the output says so.
 #[test]
 fn of_large_compressed_containers_tables_are_read() {
     let folder = TempDir::new().unwrap();
@@ -267,7 +267,7 @@ fn of_large_compressed_containers_tables_are_read() {
         hotswap().arg(command).arg(&path).arg("--kernels").assert().success().stdout(told().not());
     }
 
-    // Damage behind the table is for `verify` to find; a table that claims what is not there is refused.
+    // Damage after the table is left to `verify`; a table that claims absent entries is refused.
     let mut damaged = large.clone();
     let last = damaged.len() - 1;
     damaged[last] ^= 0xff;

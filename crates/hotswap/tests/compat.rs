@@ -1,4 +1,4 @@
-//! `hotswap compat`: pairs in words, and the page of the documentation.
+//! `hotswap compat`: verdicts about pairs, and the page of the documentation.
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -49,7 +49,7 @@ fn the_variable_is_judged() {
     assert_eq!(json("gfx1030 gfx1100 --format json")["override"]["safe"], false);
 }
 
-/// A script that asks must not take a no for a yes, and what is not validated is a no unless it is allowed.
+/// A script must not take a no for a yes, and a pair that is not validated is a no unless it is allowed.
 #[test]
 fn the_exit_code_is_the_answer() {
     compat("gfx904 gfx900")

@@ -1,6 +1,6 @@
 //! `hotswap disasm` on files made here: one file in `tests/disasm` is one case.
 //!
-//! A case is what the input holds, the words of the command line, and what must come out:
+//! A case is the contents of the input, the arguments of the command, and the expected output:
 //!
 //! ```text
 //! # A sentence that says what the case is about.
@@ -19,7 +19,7 @@
 //! ...
 //! ```
 //!
-//! With `HOTSWAP_BLESS=1` what comes out is written into the cases.
+//! With `HOTSWAP_BLESS=1` the actual output is written into the cases.
 
 #[path = "../../code-object/tests/common/device_elf.rs"]
 mod device_elf;
@@ -123,7 +123,7 @@ impl Case {
         self.elf.symbols.push(Symbol { name, kind, global: true, section, offset, size });
     }
 
-    /// Descriptors behind the text, with the distances that a linker would write.
+    /// Descriptors after the text, with the distances that a linker would write.
     fn add_kernels(&mut self) {
         if self.kernels.is_empty() {
             return;

@@ -26,7 +26,7 @@ fn object(target: &str) -> Vec<u8> {
     Sample { target: format!("amdgcn-amd-amdhsa--{target}"), flags, lanes: 32, ..Sample::default() }.build()
 }
 
-/// Bundles with a code object and much else, one behind another.
+/// Bundles with a code object and much else, one after the other.
 fn library(bundles: u8, size: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for number in 1..=bundles {
@@ -136,7 +136,7 @@ fn a_run_that_is_killed_leaves_the_old_file_and_nothing_else() {
     assert_eq!(folder.names(), ["in", "out", "whole"]);
 }
 
-/// A limit on the size of files stands for a disk that becomes full: tests may not mount one.
+/// A limit on the size of files replaces a disk that becomes full: tests may not mount one.
 #[test]
 fn a_full_disk_is_one_line_and_leaves_the_old_file() {
     let folder = Folder::new(&library(3, 1 << 20));
@@ -147,7 +147,7 @@ fn a_full_disk_is_one_line_and_leaves_the_old_file() {
         let script = format!("trap '' XFSZ; ulimit -f 8; exec {hotswap} {words}");
         let run = Command::new("sh").args(["-c", &script]).current_dir(folder.0.path()).output().unwrap();
         let said = String::from_utf8(run.stderr).unwrap();
-        // What compresses well fits.
+        // Well compressible data fits.
         let fits = words.starts_with("compress") && run.status.success();
         let is_told = said.lines().count() <= 2 && said.contains("out") && said.contains("File too large");
         assert!(fits || !run.status.success() && is_told, "{words}: {said}");

@@ -1,4 +1,4 @@
-//! Commands on files that they can do nothing with: no command ends with 0 as if it had done what was asked.
+//! Commands on files that they cannot process: no command exits with 0 as if it had carried out the request.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -66,7 +66,7 @@ impl Folder {
     }
 }
 
-/// Name, file, code and a part of the message where a further target is asked for.
+/// Name, file, code and a part of the message when a further target is requested.
 fn unsuited() -> Vec<(&'static str, Vec<u8>, &'static str, &'static str)> {
     let bundle = |code| made::bundle(&["gfx1030"], None, code);
     vec![
@@ -90,7 +90,8 @@ fn files_that_get_no_target_are_refused_by_every_form_of_the_wish() {
             let out = folder.run(&format!("retarget x {wish} -o y")).code(exit);
             out.stderr(contains(code).and(contains(what)).and(contains("\n").count(1)));
             assert!(!folder.0.path().join("y").exists(), "{name}: {wish}");
-            // The policy decides as for other targets that cannot be made; without any device code there is nothing to ask.
+            // The policy decides as for other targets that cannot be made; without any device code there is nothing to
+            // do.
             let warned = folder.run(&format!("retarget x {wish} --policy warn -o y"));
             if exit == 12 {
                 warned.code(12)
@@ -109,7 +110,7 @@ fn what_is_there_already_is_no_refusal() {
     let folder = Folder::with("x", &offload(1, "gfx1030", object));
     folder.run("retarget x --to gfx1030 -o y").success().stdout(contains("there already"));
     assert_eq!(folder.read("x"), folder.read("y"));
-    // Beside a fat binary that is served, OpenMP's images are not forgotten.
+    // Next to a fat binary that is processed, OpenMP's images are reported, too.
     let both = archive(&[
         ("a.o", host_object(&made::bundle(&["gfx1030"], None, object))),
         ("b.o", offloading(&offload(1, "gfx1030", object))),
@@ -149,7 +150,7 @@ fn commands_that_find_nothing_to_change_say_so() {
     out.stdout(contains("compressed: "));
 }
 
-/// A format, its first bytes, what is said.
+/// A format, its first bytes, the expected message.
 const FORMATS: &[(&str, &[u8], &str)] = &[
     ("x.whl", b"PK\x03\x04....", "zip archive"),
     ("x.tar.gz", b"\x1f\x8b\x08....", "gunzip"),
@@ -221,11 +222,11 @@ fn a_code_object_on_its_own_keeps_its_record() {
     assert_eq!(split_record(&made).unwrap().0, object("gfx1031"));
     folder.run("extract y.co -o z.co").success();
     assert_eq!(folder.read("z.co"), object("gfx1031"));
-    // The next one is made from the code object, without the record behind it.
+    // The next one is made from the code object, without the record that follows it.
     folder.run("retarget y.co --to gfx1032 -o z.co").success();
     assert_eq!(split_record(&folder.read("z.co")).unwrap().0, object("gfx1032"));
     folder.run("list z.co").success().stdout(contains("retargeted from gfx1031"));
-    // In a bundle the record goes where the others are.
+    // In a bundle the record is stored with the others.
     folder.write("b", &made::bundle(&["gfx1030"], None, object));
     folder.run("add b gfx1031=y.co -o b").success();
     folder.run("list b").success().stdout(contains("retargeted from gfx1030").count(1).and(contains(id("gfx1031"))));
@@ -235,7 +236,7 @@ fn a_code_object_on_its_own_keeps_its_record() {
     folder.write("long.co", &[object("gfx1030"), b"more".to_vec()].concat());
     folder.run("retarget long.co --to gfx1031 -o z.co").success().stderr(contains("its record has no place"));
     assert_eq!(folder.read("z.co"), [object("gfx1031"), b"more".to_vec()].concat());
-    // A byte that changed is seen.
+    // A changed byte is detected.
     let mut damaged = made;
     damaged[9] ^= 1;
     folder.write("y.co", &damaged);

@@ -1,6 +1,8 @@
-//! Two users: what one may run with the other's rights is not handed on by an update in place, and new files heed the umask.
+//! Two users: an update in place by another user does not pass on set-ID rights, and new files heed the umask.
+//! umask.
 //!
-//! Root is needed to be two users; without it the tests say that they are skipped, and `cargo xtask test` counts them.
+//! Only root can act as two users; otherwise the tests report that they are skipped, and `cargo xtask test` counts
+//! them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

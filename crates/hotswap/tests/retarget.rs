@@ -1,4 +1,4 @@
-//! `hotswap retarget --to` on files of every form made here: what is made, kept, dropped and refused.
+//! `hotswap retarget --to` on hand-made files of every form: targets that are made, kept, dropped and refused.
 
 #[path = "../../code-object/tests/common/mod.rs"]
 mod common;
@@ -27,7 +27,7 @@ fn bundle(targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
     made::bundle(targets, compression, object)
 }
 
-/// Bundles one behind another, as a host linker leaves them.
+/// Bundles one after the other, as in the output of a host linker.
 fn fatbin(count: usize, targets: &[&str], compression: Option<Compression>) -> Vec<u8> {
     let one = bundle(targets, compression);
     let mut all = Vec::new();
@@ -127,7 +127,7 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
         folder.run(&format!("{words} -o y --jobs 1")).success().stderr("");
         let all = ["gfx1030", "gfx900", "gfx1031", "gfx10-3-generic", "gfx902"];
         assert_eq!(folder.targets("y"), vec![all.to_vec(); before.len()], "{form}");
-        // Any number of threads gives the same bytes; a second run changes nothing.
+        // Any number of threads has the same output; a second run changes nothing.
         folder.run(&format!("{words} -o z --jobs 7")).success();
         assert!(folder.read("y") == folder.read("z"), "{form}");
         folder.run("retarget y --to gfx1031,gfx10-3-generic,gfx902,gfx1030 -o z").success();
@@ -139,7 +139,7 @@ fn every_form_of_file_gets_natives_and_generics_and_keeps_its_form() {
     }
 }
 
-/// Results of large files wait on disk; nothing of that stays.
+/// Results of large files are kept on disk; the scratch files are removed.
 #[test]
 fn large_files_are_done_bundle_by_bundle() {
     let folder = Folder::new();
@@ -197,7 +197,7 @@ fn what_cannot_be_made_follows_the_policy() {
     folder.run(&format!("{words} --policy warn")).success().stderr(contains("warning: [HS0401]"));
     assert_eq!(folder.targets("y"), [["gfx900", "gfx1030", "gfx1031"]]);
     folder.run(&format!("{words} --policy keep")).success().stderr("").stdout(contains("refused"));
-    // What was left out stands in the record, and a second run finds nothing new.
+    // The record has the targets that were left out, and a second run finds nothing new.
     let first = folder.read("y");
     let (bundle, _) = parse(&first).unwrap();
     assert!(String::from_utf8_lossy(bundle.record().unwrap()).contains("gfx1100 cannot be made"));
@@ -205,7 +205,7 @@ fn what_cannot_be_made_follows_the_policy() {
     assert!(folder.read("z") == first);
 }
 
-/// An empty section of a device has no place of its own and stays when what is behind it changes.
+/// An empty section of a device has no place of its own and stays when the contents after it change.
 #[test]
 fn an_empty_section_of_a_device_is_no_obstacle() {
     let folder = Folder::new();

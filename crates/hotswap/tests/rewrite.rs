@@ -1,4 +1,4 @@
-//! `hotswap rewrite` on what clang makes for gfx1250: device ELFs of every kind, fat binaries, refusals, bad input.
+//! `hotswap rewrite` on clang's output for gfx1250: device ELFs of every kind, fat binaries, refusals, bad input.
 
 use assert_cmd::Command;
 use hotswap_bundle::Bundle;
@@ -36,7 +36,7 @@ struct Made {
 }
 
 impl Made {
-    /// What clang 23 makes; `None` where there is no userland.
+    /// The output of clang 23; `None` where there is no userland.
     fn new(test: &str) -> Option<Self> {
         let bench = Workbench::new(test)?;
         bench.write("k.cl", KERNELS.as_bytes());
@@ -180,7 +180,7 @@ fn section(bytes: &[u8], name: &str) -> usize {
     file.section_by_name(name).unwrap().file_range().unwrap().0 as usize
 }
 
-/// Input, what is done to it, exit code, and what the message says.
+/// Input, the damage to it, exit code, and part of the message.
 type Bad = (&'static str, fn(&mut Vec<u8>), i32, &'static str);
 
 #[rustfmt::skip]

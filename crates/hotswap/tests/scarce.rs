@@ -1,5 +1,5 @@
-//! Commands to which the system gives less: no thread, no file without a name, no `clone3`, no room for their output, a
-//! working directory whose path is too long; inputs that shrink, and runs that are killed.
+//! Commands on a system with fewer resources: no thread, no file without a name, no `clone3`, no room for their output,
+//! a working directory whose path is too long; inputs that shrink, and runs that are killed.
 
 mod made;
 
@@ -33,7 +33,7 @@ fn folder_of(code: fn(&str) -> Vec<u8>) -> TempDir {
     folder
 }
 
-/// The limit does not hold for root, who becomes another user for it.
+/// The limit does not apply to root, so root switches to another user for it.
 fn without_threads(folder: &TempDir, words: &str) -> Output {
     let other = "if [ $(id -u) = 0 ]; then set -- setpriv --reuid 61234 --regid 61234 --clear-groups \"$@\"; fi";
     let script = format!("{other}; ulimit -u 1; exec \"$@\" ./hotswap {words}");
@@ -78,7 +78,7 @@ const O_TMPFILE: u64 = 0o20_000_000;
 const EPERM: u32 = 1;
 const EOPNOTSUPP: u32 = 95;
 
-/// So large, and so hard to compress, that the new bundle waits in a file.
+/// So large, and so hard to compress, that the new bundle is kept in a file.
 fn large(text: &str) -> Vec<u8> {
     let mut state = u64::from(text.as_bytes()[5]) | 1;
     let mut next = || {
@@ -89,7 +89,7 @@ fn large(text: &str) -> Vec<u8> {
     [bitcode(text), noise].concat()
 }
 
-/// That call fails with that error; of `openat` only the one for a file without a name.
+/// A filter that fails that call with that error; of `openat` only the call for a file without a name.
 fn refusing(call: i64, errno: u32) -> BpfProgram {
     let flags = |bits| SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits).unwrap();
     let rules = if call == OPENAT { vec![SeccompRule::new(vec![flags(O_TMPFILE)]).unwrap()] } else { Vec::new() };
@@ -196,7 +196,7 @@ fn relative_names_serve_where_the_path_from_the_root_is_too_long() {
         assert_eq!((results[1].0, &results[1].1), (Some(0), &results[0].1), "{words}");
         assert!(results[0] == results[1], "{words}: other bytes");
     }
-    // A name that the system itself does not take is an error of ours.
+    // A name that the system itself rejects is one of our errors.
     for name in ["n".repeat(300), "./".repeat(2500) + "x"] {
         let output = run_in(plain.path(), &program, &format!("list {name}"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -233,7 +233,7 @@ fn an_input_that_shrinks_while_it_is_read_is_an_error() {
         }
         sleep(Duration::from_millis(1));
     }
-    // Some of it has been read by now, and most has not.
+    // Some of it has been read by now, but not most of it.
     sleep(Duration::from_millis(20));
     File::options().write(true).open(&input).unwrap().set_len(0).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-//! Tools are searched in folders that PATH names, never where the user stands.
+//! Tools are searched in folders that PATH names, never in the working directory.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -185,6 +185,13 @@ fn special32(raw: u8, isa: Isa) -> Option<(Special, u8)> {
     Some((special, 1))
 }
 
+/// Whether the number of the scratch base's high half means the whole base in a source of 64 bits: on gfx1250 from its
+/// second stepping on (see `wide_base_high` in `hotswap-isa-meta`, which says what decodes).
+fn has_wide_scratch_base_high(isa: Isa) -> bool {
+    let others = [Feature::Gfx1250Strict, Feature::Gfx1251GemmInsts];
+    isa.has(Feature::Gfx1250Insts) && !others.into_iter().any(|other| isa.has(other))
+}
+
 /// Registers of two dwords. Flags and constants keep their one dword.
 fn special64(raw: u8, isa: Isa) -> Option<(Special, u8)> {
     let special = match raw {
@@ -194,6 +201,7 @@ fn special64(raw: u8, isa: Isa) -> Option<(Special, u8)> {
         124 | 125 if raw == null_number(isa) => Special::Null,
         126 => Special::ExecLo,
         230 => Special::FlatScratchBaseLo,
+        231 if has_wide_scratch_base_high(isa) => Special::FlatScratchBaseHi,
         235..=238 => source_special(raw)?,
         239 | 251..=253 => return source_special(raw).map(|special| (special, 1)),
         _ => return None,

@@ -100,6 +100,13 @@ impl Inst {
     }
 }
 
+impl Slot {
+    /// How its field is read.
+    pub fn operand_kind(&self) -> &'static Kind {
+        kind_of(self)
+    }
+}
+
 /// The kind of a slot.
 pub(crate) fn kind_of(slot: &Slot) -> &'static Kind {
     KINDS.get(usize::from(slot.kind)).unwrap_or(&KINDS[0])

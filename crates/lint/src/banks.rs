@@ -1,5 +1,5 @@
-//! The bank mode of vector registers: what `s_set_vgpr_msb` says was in force before is what was, the hardware does not drop
-//! it, and functions that are called return in mode 0.
+//! The bank mode of vector registers: the previous mode stated by `s_set_vgpr_msb` is the one in force, the hardware
+//! does not drop it, and called functions return in mode 0.
 
 use crate::finding::{BANK_MODE, Finding};
 use crate::unit::Unit;

@@ -1,7 +1,7 @@
-//! Instructions that the target lacks, or has in another form; branches that lead nowhere; clauses.
+//! Instructions that the target lacks, or has in another form; branches without a valid target; clauses.
 //!
-//! That a row of the instruction set is not of the target the decoder says. [`FORMS`] has what the decoder accepts, the
-//! assembler too, and the first stepping does otherwise (`gfx1250-strict`).
+//! Whether a row of the instruction set is of the target is checked by the decoder. [`FORMS`] has forms that the
+//! decoder and the assembler accept, and that the first stepping executes differently (`gfx1250-strict`).
 
 use crate::finding::{CLAUSE, CONTROL_FLOW, ENCODING, Finding};
 use crate::unit::Unit;
@@ -10,7 +10,7 @@ use hotswap_isa::reg::{Reg, Special};
 use hotswap_isa::{Class, Feature, Flag, Inst, Isa, Name, Value};
 use hotswap_program::Reason;
 
-/// A form that a stepping has not.
+/// A form that a stepping does not have.
 struct Form {
     strict_only: bool,
     is: fn(&Inst, Isa) -> bool,
@@ -86,7 +86,8 @@ fn has_block16(inst: &Inst) -> bool {
 }
 
 fn reads_wide_base(inst: &Inst, isa: Isa) -> bool {
-    let base = |value: Value| matches!(value, Value::Reg(reg) if reg == Reg::special(Special::FlatScratchBaseLo, 2));
+    let bases = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi].map(|half| Reg::special(half, 2));
+    let base = |value: Value| matches!(value, Value::Reg(reg) if bases.contains(&reg));
     inst.is(Flag::Valu) && inst.operands(isa).any(|operand| base(operand.value))
 }
 
@@ -110,12 +111,12 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// `v_wmma_ld_scale_paired_*` as an instruction of its own: the decoder joins it with a matrix instruction behind it.
+/// `v_wmma_ld_scale_paired_*` as a separate instruction: the decoder joins it with a following matrix instruction.
 fn is_scale_prefix(inst: &Inst) -> bool {
     inst.mnemonic().starts_with("v_wmma_ld_scale")
 }
 
-/// What the program model could not follow because the code is wrong, not because it is not known.
+/// Code that the program model could not follow because it is wrong, not because it is unknown.
 fn problems(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
     for problem in &unit.program.functions[number].problems {
         let rule = match problem.reason {
@@ -127,7 +128,7 @@ fn problems(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Members of a clause are of one kind of memory; changes of the bank mode are members that do no harm.
+/// Members of a clause are of one kind of memory; changes of the bank mode are harmless members.
 fn clause(unit: &Unit<'_>, number: usize, at: u32, inst: &Inst, findings: &mut Vec<Finding>) {
     let count = (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
     let function = &unit.program.functions[number];

@@ -1,4 +1,4 @@
-//! The rules, one table, and what is found by them.
+//! The rules, one table, and their findings.
 
 use crate::unit::Unit;
 use hotswap_report::{Diagnostic, Place, codes};
@@ -8,9 +8,9 @@ use hotswap_report::{Diagnostic, Place, codes};
 pub struct Rule {
     /// Its stable name.
     pub id: &'static str,
-    /// Of `verify --against` alone: it needs the original.
+    /// Used by `verify --against` only: it needs the original.
     pub needs_original: bool,
-    /// What it asks for, one sentence without a final stop.
+    /// The requirement, one sentence without a final stop.
     pub summary: &'static str,
 }
 
@@ -58,14 +58,14 @@ pub struct Finding {
     pub offset: Option<u32>,
     /// Mnemonic of the instruction.
     pub mnemonic: Option<String>,
-    /// What is wrong.
+    /// The fault.
     pub reason: String,
     /// `file:line`, where the file has line tables.
     pub line: Option<String>,
 }
 
 impl Finding {
-    /// About an instruction of a section.
+    /// A finding at an instruction of a section.
     pub(crate) fn at(rule: &'static Rule, unit: &Unit<'_>, offset: u32, reason: impl Into<String>) -> Self {
         let program = &unit.program;
         Self {
@@ -80,7 +80,7 @@ impl Finding {
         }
     }
 
-    /// About the file as a whole.
+    /// A finding for the file as a whole.
     pub(crate) fn of_file(rule: &'static Rule, reason: impl Into<String>) -> Self {
         Self {
             rule,

@@ -1,15 +1,16 @@
-//! Judges machine code for gfx1250 and its steppings: a code object alone ([`lint`]), or a rewritten one against the
-//! original that it was made from, with the certificate that it carries ([`against`]).
+//! Judges machine code for gfx1250 and its steppings: a code object alone ([`lint`]), or a rewritten one against its
+//! original, with the certificate that it carries ([`against`]).
 //!
-//! Invariants: nothing here is shared with what makes code but the decoder, the program model and the hazard table, which is
-//! data; what cannot be proven is a finding that says so, never a pass; findings come in the order of the code, whatever
-//! the machine.
+//! Invariants: nothing here is shared with the code generator except the decoder, the program model and the hazard
+//! table, which is data. Anything that cannot be proven is a finding, never a pass. Findings are in the order of the
+//! code, on every machine.
 //!
-//! Absent on purpose: containers and files, mending what is found, and numerics of matrix instructions (what sums like what
-//! is taken for granted and listed in `docs/verification.md`).
+//! Absent on purpose: containers and files, repairs, and numerics of matrix instructions (the equivalence of sums is
+//! assumed and listed in `docs/verification.md`).
 
 mod against;
 mod banks;
+mod callers;
 mod encodings;
 mod finding;
 mod masks;
@@ -30,7 +31,7 @@ use unit::Unit;
 /// Judges one code object by the rules of its own target.
 ///
 /// # Errors
-/// What cannot be read as a code object, and targets whose instructions are not known.
+/// Files that cannot be read as code objects, and targets whose instructions are not known.
 pub fn lint(data: &[u8]) -> Result<Vec<Finding>, Diagnostic> {
     let object = CodeObject::parse(data)?;
     let mut findings = Vec::new();

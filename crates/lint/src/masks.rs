@@ -1,7 +1,7 @@
-//! Loads for a cluster find 0 in the low half of M0, loads of tensors in that of their second descriptor: the first stepping
-//! hangs when several workgroups are named.
+//! Loads for a cluster require 0 in the low half of M0, loads of tensors in that of their second descriptor: the first
+//! stepping hangs when several workgroups are named.
 //!
-//! Invariants: a half is 0 only where it is on every path; nothing is known where a function begins and behind calls.
+//! Invariants: a half is 0 only if it is on every path; nothing is known at the start of a function and after calls.
 
 use crate::finding::{Finding, MULTICAST_MASK};
 use crate::unit::Unit;

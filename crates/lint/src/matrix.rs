@@ -1,8 +1,8 @@
-//! Distances: behind matrix and transcendental instructions, before writes of MODE, and the rest of the hazard table.
+//! Distances: after matrix and transcendental instructions, before writes of MODE, and the rest of the hazard table.
 //!
-//! Every path from a producer is walked until enough has gone by. What registers a matrix instruction leaves in use is read
-//! from its operands here once more, so that an error of the engine is one here only if it is made twice; the numbers are the
-//! table's ([`hotswap_hazards`]).
+//! Every path from a producer is walked until the distance is reached. The registers that a matrix instruction leaves
+//! in use are read from its operands here independently, so that an error of the engine is one here only if it is made
+//! twice; the numbers are the table's ([`hotswap_hazards`]).
 
 use crate::against::schedules;
 use crate::finding::{Finding, HAZARD, MATRIX_DISTANCE, MODE_DISTANCE, Rule};
@@ -40,8 +40,8 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Rows that a walk from the producer judges. Loads and what may be issued again are judged with their counters, writes of
-/// MODE from the write back.
+/// Rows that a walk from the producer judges. Loads and replayed instructions are judged with their counters, writes of
+/// MODE by a backward walk from the write.
 fn is_judged(row: &HazardRule, managed: bool) -> bool {
     let walked = match row.requirement {
         Requirement::VectorInsts(_) | Requirement::VectorInstNext => true,
@@ -90,7 +90,8 @@ impl Code<'_, '_> {
         }
     }
 
-    /// All paths from behind an instruction, each block again if it is come to with fewer instructions on the way.
+    /// Walks all paths after an instruction; a block is visited again if it is reached with fewer instructions on the
+    /// path.
     fn walk(
         &self,
         block: usize,
@@ -131,7 +132,7 @@ impl Code<'_, '_> {
         }
     }
 
-    /// The instruction behind is a plain vector instruction of 32 bits, on every path.
+    /// Checks that the next instruction is a plain vector instruction of 32 bits, on every path.
     fn next_is_vector(&self, block: usize, index: usize, row: &HazardRule, findings: &mut Vec<Finding>) {
         let code = self.block(block);
         let next = code.get(index + 1);
@@ -146,7 +147,8 @@ impl Code<'_, '_> {
         }
     }
 
-    /// A wait stands before the consumer; within one block, behind which the writes have gone by or nothing is said.
+    /// Checks for a wait before the consumer, within one block: beyond it the writes have expired or nothing is
+    /// reported.
     fn waited(
         &self,
         block: usize,
@@ -176,8 +178,8 @@ impl Code<'_, '_> {
     }
 }
 
-/// Where a function is left, every matrix instruction is as far away as any consumer must be: what comes there is not known.
-/// LLVM does not keep this, so that it is asked of rewritten code alone.
+/// At an exit of a function, every matrix instruction is as far away as any consumer must be: the following code is not
+/// known. LLVM does not ensure this, so it is only required of rewritten code.
 pub(crate) fn leaves(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
     for (number, function) in unit.program.functions.iter().enumerate() {
         let left = (0..function.block_count()).filter(|block| function.leaves(*block));
@@ -194,7 +196,7 @@ pub(crate) fn leaves(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Whether an instruction is one of those that must stand between: of the vector unit, and no memory instruction.
+/// Whether an instruction counts towards a distance: of the vector unit, and no memory instruction.
 fn counts(inst: &Inst) -> bool {
     inst.is(Flag::Valu) && inst.memory().is_none()
 }
@@ -203,16 +205,16 @@ fn is_matrix(inst: &Inst) -> bool {
     inst.is(Flag::Wmma) || inst.is(Flag::Swmmac)
 }
 
-/// Vector registers from one to before another; none where both are 0.
+/// A half-open range of vector registers; empty if both are 0.
 type Stretch = (u16, u16);
 
-/// What a matrix instruction leaves in use: its result, and A, B and, of sparse ones, the index.
+/// The registers that a matrix instruction leaves in use: its result, and A, B and, of sparse ones, the index.
 struct Registers {
     result: Vec<Stretch>,
     inputs: Vec<Stretch>,
 }
 
-/// In the bank that is meant, or in each of them.
+/// The ranges in the denoted bank, or in each of them.
 fn stretches(banks: VgprBanks, reg: Reg, role: Option<hotswap_isa::bank::Role>) -> Vec<Stretch> {
     let one = |reg: Reg| (reg.index, reg.index + u16::from(reg.count));
     match banks.resolve(reg, role) {
@@ -268,7 +270,7 @@ impl Registers {
     }
 }
 
-/// Two `v_nop` stand before a write of MODE, unless no vector instruction comes before it on any path.
+/// Two `v_nop` precede a write of MODE, unless no vector instruction precedes it on any path.
 fn mode_writes(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
     let isa = code.unit.isa();
     let Some(row) = rules(isa).find(|row| row.consumer == InstClass::SetsMode && row.overlap == Overlap::NONE) else {
@@ -319,8 +321,8 @@ fn stale_blocks(code: &Code<'_, '_>) -> Vec<bool> {
     stale
 }
 
-/// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or memory
-/// instruction.
+/// With SCHED_MODE set by the program, results of slower matrix instructions are waited for before the next vector or
+/// memory instruction.
 fn waits(code: &Code<'_, '_>, findings: &mut Vec<Finding>) {
     /// Bits of VA_VDST in the immediate of `s_wait_alu`.
     const VA_VDST: u64 = 0xf000;

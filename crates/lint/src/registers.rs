@@ -1,6 +1,6 @@
-//! Kernels are granted the vector registers that they, and what they call, use.
+//! Kernels are allocated the vector registers that they, and their callees, use.
 //!
-//! Absent on purpose: scalar registers, of which every wave has all from GFX10 on, and kernels that call what is not known.
+//! Absent on purpose: scalar registers, of which every wave has all from GFX10 on, and kernels with unknown callees.
 
 use crate::finding::{Finding, REGISTERS};
 use crate::unit::Unit;
@@ -22,7 +22,7 @@ pub(crate) fn check(unit: &Unit<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The highest vector register that a function names, and where.
+/// The highest vector register that a function names, and its offset.
 fn highest(unit: &Unit<'_>, number: usize) -> Option<(u16, u32)> {
     let mut highest = None;
     unit.each(number, |_, at, inst, banks| {

@@ -1,9 +1,10 @@
-//! What is live when a function returns.
+//! Registers that are live when a function returns.
 //!
-//! A kernel returns to nobody. Callers in the same section are asked what they need behind their calls; who else may call
-//! keeps LLVM's calling convention (`AMDGPUCallingConv.td`): nothing is kept across a call in VCC, M0, SCC, s16 to s29, and
-//! in the eight of every sixteen vector registers from v32 on that callees need not save. LLVM compiles callees first and
-//! lets callers in the same file keep what a callee happens to leave alone; so does this.
+//! A kernel does not return. For callers in the same section, the registers needed after their calls are used. Other
+//! callers keep LLVM's calling convention (`AMDGPUCallingConv.td`): no value is kept across a call in VCC, M0, SCC, s16
+//! to s29, and in the eight of every sixteen vector registers from v32 on that callees need not save. LLVM compiles
+//! callees first and lets callers in the same file keep values in registers that a callee happens to preserve; so does
+//! this.
 
 use crate::unit::Unit;
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -11,10 +12,10 @@ use hotswap_isa::regset::RegSet;
 use hotswap_program::{Live, Liveness};
 use std::collections::BTreeMap;
 
-/// Calls of calls that are followed; behind longer chains everything is live.
+/// Maximum depth of call chains; beyond it everything is live.
 const DEPTH: usize = 24;
 
-/// See the module; answers are kept.
+/// See the module; results are cached.
 pub(crate) struct Returned {
     known: BTreeMap<usize, Live>,
     recursive: Vec<bool>,
@@ -32,7 +33,7 @@ impl Returned {
         Self { known: BTreeMap::new(), recursive }
     }
 
-    /// What is live when a function returns.
+    /// The registers that are live when a function returns.
     pub(crate) fn by(&mut self, unit: &Unit<'_>, number: usize) -> Live {
         self.find(unit, number, 0)
     }
@@ -75,7 +76,7 @@ impl Returned {
     }
 }
 
-/// Everything but what a function writes and the convention lets it.
+/// Everything except the registers that a function writes and that the convention allows it to change.
 fn given_away(unit: &Unit<'_>, number: usize) -> Live {
     let mut live = Live::EVERYTHING;
     written(unit, number).for_each(|reg| live.remove(reg));
@@ -96,7 +97,7 @@ fn by_convention() -> Live {
     live
 }
 
-/// What the convention lets a callee change, and no result is in.
+/// The registers that the convention allows a callee to change and that hold no result.
 fn caller_saved() -> impl Iterator<Item = Reg> {
     let special = [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)];
     let special = special.into_iter().map(|(special, dwords)| Reg::special(special, dwords));

@@ -77,7 +77,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// What is live around instructions of a unit; functions are solved when they are asked about.
+/// Registers live around instructions of a unit; functions are solved on demand.
 pub(crate) struct LiveRegisters<'u, 'a> {
     unit: &'u Unit<'a>,
     functions: BTreeMap<usize, Liveness>,
@@ -89,7 +89,7 @@ impl<'u, 'a> LiveRegisters<'u, 'a> {
         Self { unit, functions: BTreeMap::new(), returned: returned::Returned::of(unit) }
     }
 
-    /// What is live before the instruction at an offset, and behind it; everything where none is known there.
+    /// The registers live before and after the instruction at an offset; everything if there is no instruction.
     pub(crate) fn around(&mut self, offset: u32) -> (Live, Live) {
         let everything = (Live::EVERYTHING, Live::EVERYTHING);
         let unit = self.unit;

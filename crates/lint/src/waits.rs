@@ -1,11 +1,11 @@
 //! Registers that memory instructions write are waited for before they are used.
 //!
-//! For each register and counter the state holds how many later operations of that counter were issued since the one that
-//! writes it: a wait for N leaves the last N under way. Scalar memory and messages come back in any order, so that only a wait
-//! for 0 ends them.
+//! For each register and counter the state holds the number of later operations of that counter issued since the one
+//! that writes it: a wait for N leaves the last N outstanding. Scalar memory operations and messages complete out of
+//! order, so that only a wait for 0 ends them.
 //!
-//! Invariants: nothing is under way where a function begins and behind calls: LLVM's functions wait for all that they load
-//! before they call and return. What was waited for on every path but one is under way.
+//! Invariants: nothing is outstanding at the start of a function and after calls: LLVM's functions wait for all their
+//! loads before they call and return. An operation that was waited for on all paths but one is outstanding.
 
 use crate::finding::{Finding, WAIT};
 use crate::unit::Unit;
@@ -17,11 +17,11 @@ use hotswap_isa::{Feature, Flag, Inst, Isa, Name};
 use hotswap_program::Exit;
 use std::collections::BTreeMap;
 
-/// The counters of what writes registers.
+/// The counters of operations that write registers.
 const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Counter::Lds, Counter::Scalar];
 const SCALAR: usize = 4;
 
-/// Waits: the counters that they are about, and where in the immediate each count is.
+/// Waits: their counters, and the position of each count in the immediate.
 const WAITS: &[(&str, &[(usize, u32)])] = &[
     ("s_wait_loadcnt", &[(0, 0)]),
     ("s_wait_samplecnt", &[(1, 0)]),
@@ -36,7 +36,7 @@ const COUNT: u64 = 63;
 /// A register by file and number, and a counter.
 type Key = (RegFile, u16, u8);
 
-/// How many operations of its counter came behind the one that writes a register.
+/// The number of operations of its counter after the one that writes a register.
 type State = BTreeMap<Key, u8>;
 
 /// Checks every function.
@@ -82,7 +82,7 @@ fn function(unit: &Unit<'_>, number: usize, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The later operations where two paths meet are the fewer.
+/// Where two paths meet, the smaller number of later operations counts.
 fn join(state: &mut State, other: &State) -> bool {
     let mut changed = false;
     for (key, since) in other {
@@ -131,7 +131,7 @@ fn pass(state: &mut State, inst: &Inst, isa: Isa, banks: VgprBanks) {
     }
 }
 
-/// A register that an instruction uses while it is under way.
+/// A register that an instruction uses while a write of it is outstanding.
 fn used(state: &State, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
     if state.is_empty() {
         return None;
@@ -146,7 +146,7 @@ fn used(state: &State, inst: &Inst, isa: Isa, banks: VgprBanks) -> Option<Reg> {
         let Some(reg) = banks.resolve(reg, effect.role()) else { return };
         for index in reg.index..reg.index + u16::from(reg.count) {
             for (number, counter) in COUNTERS.into_iter().enumerate() {
-                // Operations of one counter write one register in their order.
+                // Operations of one counter write one register in order.
                 let in_order = effect.written() && counters.has(counter) && number != SCALAR;
                 if !in_order && state.contains_key(&(reg.file, index, number as u8)) {
                     found = Some(Reg::new(reg.file, index, 1));

@@ -1,8 +1,8 @@
-//! What the program model costs, on real code repeated until it is as large as the largest known objects.
+//! Cost of the program model, on real code repeated until it is as large as the largest known objects.
 //!
-//! `cargo bench -p hotswap-program -- FILE…` with code objects; `--once` only tells what is found in them, `--whole` measures each file as it is. Each line is
-//! one size: seconds of each part, bytes of the model for each byte of code. Processor time a million instructions must
-//! stay where it is.
+//! `cargo bench -p hotswap-program -- FILE…` with code objects; `--once` only prints the counts found in them,
+//! `--whole` measures each unmodified file. Each line is one size: seconds of each part, bytes of the model for each
+//! byte of code. Processor time per million instructions must stay constant.
 
 use hotswap_program::{BankMap, Liveness, LoopNest, Mark, Program, Source, Summaries};
 use rayon::prelude::*;
@@ -37,7 +37,7 @@ fn main() {
     }
 }
 
-/// Seconds of all processors that this process has used; other load on the machine does not change them much.
+/// Seconds of all processors that this process has used; other load on the machine hardly changes them.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = text.rsplit(") ").next().unwrap_or_default().split(' ');
@@ -45,7 +45,7 @@ fn processor() -> f64 {
     fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// Seconds since some moment: on the wall and of processors.
+/// Seconds since a start point: wall time and processor time.
 struct Clock(Instant, f64);
 
 impl Clock {
@@ -58,14 +58,14 @@ impl Clock {
     }
 }
 
-/// The most memory that the process had, in MiB.
+/// Peak memory of the process, in MiB.
 fn peak() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
-/// The code `times` times in a row, with all its names; only what is relative to the code itself is the same.
+/// The code repeated `times` times, with all its names; only what is relative to the code itself is the same.
 fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> Source<'a> {
     // Functions of kernels begin at multiples of 256.
     let length = source.bytes.len().next_multiple_of(256);
@@ -98,7 +98,7 @@ fn repeated<'a>(source: &Source<'_>, times: usize, bytes: &'a mut Vec<u8>) -> So
     }
 }
 
-/// A file as it is, its other sections and relocations included.
+/// A complete file, with its other sections and relocations.
 fn measure_whole(data: &[u8]) {
     let clock = Clock::start();
     let sources = Source::read(data).unwrap_or_else(|error| panic!("{error}"));

@@ -1,9 +1,8 @@
 //! The VGPR bank mode of gfx12.5 at the start of every block.
 //!
-//! Invariants: a role is known only if every path brings the same bank; a function that someone unknown may enter, or
-//! that comes back from an unknown callee, begins again with nothing known, unless the caller trusts LLVM's calling
-//! convention ([`BankMap::by_convention`]: bank 0 for every role at entries and returns). On other targets everything is
-//! bank 0.
+//! Invariants: a role is known only if every path brings the same bank. Nothing is known at the start of a function
+//! with unknown callers, or after a call of an unknown callee, unless the caller trusts LLVM's calling convention
+//! ([`BankMap::by_convention`]: bank 0 for every role at entries and returns). On other targets everything is bank 0.
 
 use crate::bits::Bits;
 use crate::block::Exit;
@@ -16,20 +15,20 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Functions that one core takes at once where most are done in no time.
+/// Minimum functions per task, where most need almost no time.
 const MANY: usize = 64;
 
-/// The bank mode everywhere in a program.
+/// The bank mode at every point of a program.
 #[derive(Debug, Clone)]
 pub struct BankMap {
     /// For each function the mode at the start of each block; empty where it is that of a kernel's entry.
     blocks: Vec<Vec<VgprBanks>>,
-    /// Functions that have the first bank for every role everywhere.
+    /// Functions that use the first bank for every role everywhere.
     plain: Bits,
 }
 
 impl BankMap {
-    /// What the code proves. It starts no work of other threads: others may wait for it.
+    /// The modes that the code proves. Starts no work on other threads: others may wait for it.
     #[must_use]
     pub fn of(program: &Program<'_>) -> Self {
         if !has_banks(program) {
@@ -42,14 +41,15 @@ impl BankMap {
         map.with_plain(plain)
     }
 
-    /// What the code proves if everybody outside keeps LLVM's calling convention; functions are looked at in parallel.
+    /// The modes that the code proves if all code outside keeps LLVM's calling convention; functions are analysed in
+    /// parallel.
     #[must_use]
     pub fn by_convention(program: &Program<'_>) -> Self {
         if !has_banks(program) {
             return Self::plain(program);
         }
         let numbers = (0..program.functions.len()).into_par_iter().with_min_len(MANY);
-        // Where everybody keeps the convention if all others do, all do.
+        // If each function keeps the convention assuming that all others do, all of them do.
         let kept: Option<Vec<States>> = numbers.clone().map(|number| One::by_convention(program, number)).collect();
         let states = kept.unwrap_or_else(|| Solver::new(program, VgprBanks::ENTRY).run());
         let states = states.into_par_iter().zip(&program.functions).with_min_len(MANY);
@@ -65,7 +65,7 @@ impl BankMap {
         Self { blocks: vec![Vec::new(); count], plain: Bits::full(count) }
     }
 
-    /// With these functions as those that have the first bank everywhere.
+    /// Marks these functions as those that use the first bank everywhere.
     fn with_plain(mut self, numbers: Vec<usize>) -> Self {
         self.plain = Bits::new(self.blocks.len());
         for number in numbers {
@@ -101,7 +101,7 @@ impl BankMap {
         }
     }
 
-    /// Whether a function has the first bank for every role everywhere.
+    /// Whether a function uses the first bank for every role everywhere.
     pub(crate) fn is_plain(&self, function: usize) -> bool {
         self.plain.get(function)
     }
@@ -115,14 +115,14 @@ impl BankMap {
         Some(Self::along(program, function, code, self.at_block(number, block)))
     }
 
-    /// The mode behind instructions of one block, from the one before them.
+    /// The mode after instructions of one block, from the one before them.
     #[must_use]
     pub fn along(program: &Program<'_>, function: &Function, code: Range<u32>, banks: VgprBanks) -> VgprBanks {
         through(program, function, code, banks, |_| {})
     }
 }
 
-/// The mode behind some instructions of one block; `each` gets it behind each of those that may change it.
+/// The mode after some instructions of one block; `each` gets it after each of those that may change it.
 fn through(
     program: &Program<'_>,
     function: &Function,
@@ -149,7 +149,7 @@ fn has_unknown_jump(function: &Function) -> bool {
     function.problems.iter().any(|problem| problem.reason.is_unknown_jump())
 }
 
-/// Whether somebody gets the mode that it leaves.
+/// Whether the mode at its end reaches a caller or unknown code.
 fn gives_back(function: &Function) -> bool {
     function.strays || function.has_exit(Exit::Return)
 }
@@ -159,23 +159,23 @@ fn has_blocks(function: &Function) -> bool {
     function.banked || !function.calls.is_empty()
 }
 
-/// The mode everywhere if not everybody keeps the convention, or nothing is to rest on it.
+/// The mode everywhere if some function breaks the convention, or nothing may depend on it.
 struct Solver<'p, 'a> {
     program: &'p Program<'a>,
-    /// What unknown callers and callees leave.
+    /// The modes after unknown callers and callees.
     outside: VgprBanks,
     states: Vec<States>,
-    /// What a function leaves when it returns.
+    /// The mode in which each function returns.
     returned: Vec<Option<VgprBanks>>,
-    /// Functions with blocks to be looked at, and these blocks.
+    /// Functions with blocks to visit, and these blocks.
     work: BTreeSet<u32>,
     pending: Vec<Bits>,
 }
 
-/// What is known of a function's blocks; `None` where nobody has come yet.
+/// The known modes of a function's blocks; `None` for a block not reached yet.
 #[derive(Debug, Clone)]
 enum States {
-    /// The function neither sets modes nor calls anybody: it is the same everywhere.
+    /// The function neither sets modes nor calls: the mode is the same everywhere.
     Same(Option<VgprBanks>),
     Blocks(Vec<Option<VgprBanks>>),
 }
@@ -185,7 +185,7 @@ impl States {
     fn settled(self, function: &Function) -> Vec<VgprBanks> {
         let known = |state: Option<VgprBanks>| state.unwrap_or(VgprBanks::UNKNOWN);
         match self {
-            // A jump to an unknown place may go to any block of its function.
+            // A jump to an unknown address may reach any block of its function.
             _ if has_unknown_jump(function) => vec![VgprBanks::UNKNOWN; function.block_count()],
             Self::Same(state) if known(state) == VgprBanks::ENTRY => Vec::new(),
             Self::Same(state) => vec![known(state); function.block_count()],
@@ -194,7 +194,7 @@ impl States {
         }
     }
 
-    /// Somebody comes to a block with this mode; whether that tells less than was known.
+    /// A path reaches a block with this mode. Returns whether less is known than before.
     fn meet(&mut self, block: usize, banks: VgprBanks) -> bool {
         let slot = match self {
             Self::Same(state) => Some(state),
@@ -273,7 +273,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         self.work.insert(function as u32);
     }
 
-    /// A function returns with this mode: everything behind calls of it is to be looked at again.
+    /// A function returns with this mode: everything after calls of it is visited again.
     fn give_back(&mut self, number: usize, banks: VgprBanks) {
         let joined = self.returned[number].map_or(banks, |known| known.join(banks));
         if self.returned[number] == Some(joined) {
@@ -291,16 +291,16 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 }
 
-/// One function while its blocks are followed.
+/// One function while its blocks are visited.
 struct One {
     number: usize,
     states: States,
     pending: Bits,
-    /// With which modes entries of functions are called, by offset.
+    /// The modes with which entries of functions are called, by offset.
     entered: BTreeMap<u32, (u32, VgprBanks)>,
-    /// With which mode it returns, if a return was found.
+    /// The mode with which it returns, if a return was found.
     returned: Option<VgprBanks>,
-    /// Number of the first instruction that may change the mode in the block that was looked at, or behind it.
+    /// Number of the first instruction that may change the mode in the last visited block, or after it.
     mode: usize,
 }
 
@@ -309,8 +309,8 @@ impl One {
         Self { number, states, pending, entered: BTreeMap::new(), returned: None, mode: 0 }
     }
 
-    /// What is known of a function's blocks if whoever enters it, or is called by it, keeps the convention; `None` if it
-    /// does not keep it itself.
+    /// The known modes of a function's blocks if its callers and callees keep the convention; `None` if it does not
+    /// keep it itself.
     fn by_convention(program: &Program<'_>, number: usize) -> Option<States> {
         let function = &program.functions[number];
         if !function.banked {
@@ -327,7 +327,7 @@ impl One {
         told.into_iter().all(|banks| banks == VgprBanks::ENTRY).then_some(one.states)
     }
 
-    /// Follows the blocks that are pending; `returned` says what is known of what a function leaves.
+    /// Visits the pending blocks; `returned` yields the known mode in which a function returns.
     fn follow(&mut self, program: &Program<'_>, outside: VgprBanks, returned: impl Fn(u32) -> Option<VgprBanks>) {
         let mut first = 0;
         while let Some(block) = self.pending.next(first) {
@@ -347,7 +347,7 @@ impl One {
         }
     }
 
-    /// The mode behind a block, if execution is known to come there.
+    /// The mode after a block, if execution is known to reach that point.
     fn through(
         &mut self,
         program: &Program<'_>,
@@ -362,7 +362,7 @@ impl One {
             return Some(entry.after_other());
         }
         let line = function.block(block);
-        // What a call leaves is its callee's business.
+        // The mode after a call is decided by its callee.
         let end = if line.exit == Exit::Call { line.last } else { line.end };
         let mut banks = through(program, function, line.start..end, entry, |_| {});
         let call = may_call.then(|| function.call_at(line.last)).flatten();
@@ -373,21 +373,21 @@ impl One {
                 known.1 = known.1.join(banks);
                 match (is_tail, returned(callee)) {
                     (true, left) => left.into_iter().for_each(|left| self.give_back(left)),
-                    // Nothing comes back before the callee was followed to its end.
+                    // No path continues here before the callee was followed to its end.
                     (false, left) => banks = left?,
                 }
             }
             Some((_, true)) => self.give_back(outside),
             Some((_, false)) => banks = outside,
         }
-        // A jump by a table that may lead away may be a return.
+        // A jump by a table that may leave the function may be a return.
         if line.exit == Exit::Return || line.exit == Exit::Table && function.strays {
             self.give_back(banks);
         }
         Some(banks)
     }
 
-    /// Whether instructions of a block may change the mode. Blocks come in order more often than not.
+    /// Whether instructions of a block may change the mode. Blocks usually come in order.
     fn has_modes(&mut self, function: &Function, block: usize) -> bool {
         let (start, end) = (function.blocks.start(block), function.blocks.limit(block, function.end));
         let modes = &function.modes;

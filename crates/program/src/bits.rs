@@ -1,4 +1,4 @@
-//! A bit for each dword of a stretch of code.
+//! A bit for each dword of a range of code.
 
 /// Bits, addressed by dword.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,14 +11,14 @@ impl Bits {
         Self { words: vec![0; count.div_ceil(64)] }
     }
 
-    /// So many, and all are set.
+    /// A set of `count` bits, all set.
     pub(crate) fn full(count: usize) -> Self {
         let mut bits = Self::new(count);
         bits.words.fill(u64::MAX);
         bits
     }
 
-    /// All clear, and room for so many; the memory is used again.
+    /// Clears all bits and resizes to `count`; the memory is reused.
     pub(crate) fn reset(&mut self, count: usize) {
         self.words.clear();
         self.words.resize(count.div_ceil(64), 0);
@@ -28,7 +28,7 @@ impl Bits {
         self.words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0)
     }
 
-    /// Sets a bit; whether it was clear.
+    /// Sets a bit. Returns whether it was clear.
     pub(crate) fn set(&mut self, at: usize) -> bool {
         let Some(word) = self.words.get_mut(at / 64) else { return false };
         let bit = 1 << (at % 64);
@@ -43,7 +43,7 @@ impl Bits {
         }
     }
 
-    /// The first set bit at or behind `at`.
+    /// The first set bit at or after `at`.
     pub(crate) fn next(&self, at: usize) -> Option<usize> {
         let mut number = at / 64;
         let mut word = self.words.get(number)? & u64::MAX << (at % 64);
@@ -66,7 +66,7 @@ impl Bits {
         Some(number * 64 + 63 - word.leading_zeros() as usize)
     }
 
-    /// The set bits, rising.
+    /// The set bits, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(number, word)| bits_of(*word).map(move |bit| number * 64 + bit))
     }
@@ -83,7 +83,7 @@ impl Bits {
 /// Bits that are set in two sets, numbered from the first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ranks {
-    /// The bits of a word, and how many come before it.
+    /// The bits of a word, and the number of bits before it.
     words: Vec<(u64, u32)>,
 }
 
@@ -109,13 +109,13 @@ impl Ranks {
         self.words.last().map_or(0, |(word, before)| *before as usize + word.count_ones() as usize)
     }
 
-    /// The bits, rising.
+    /// The bits, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(number, (word, _))| bits_of(*word).map(move |bit| number * 64 + bit))
     }
 }
 
-/// The set bits of a word, rising.
+/// The set bits of a word, ascending.
 fn bits_of(mut left: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = left.trailing_zeros() as usize;

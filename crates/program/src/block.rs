@@ -9,27 +9,27 @@ use std::{array, slice};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Exit {
-    /// Into the next block, which something else leads to as well.
+    /// Falls through into the next block, which has another predecessor as well.
     Fall,
     /// By a branch that is always taken.
     Branch,
     /// By a branch that may be taken: the target, then the next block.
     Conditional,
-    /// By a call, which comes back behind it.
+    /// By a call, which returns to the next instruction.
     Call,
-    /// By a jump to an address that was found in scalar registers: a long branch. It has no successor where no path comes to
-    /// it, because the sign of a distance is known that is asked for before.
+    /// By a jump to an address that was found in scalar registers: a long branch. It has no successor where no path
+    /// reaches it, because an earlier test of the distance's sign has a known result.
     Jump,
-    /// By a jump to an address that was loaded: to one of the places in its function that words of the file name. Whether it
-    /// may lead out of the function as well, [`Function::leaves`](crate::Function::leaves) says.
+    /// By a jump to an address that was loaded: to one of the code addresses in its function that words of the file
+    /// name. [`Function::leaves`](crate::Function::leaves) reports whether it may leave the function as well.
     Table,
-    /// Back to where the function was called from; the address is in a pair of scalar registers.
+    /// Back to the caller; the address is in a pair of scalar registers.
     Return,
-    /// Into another function, for good.
+    /// Into another function, without return.
     Tail,
     /// The wave ends.
     End,
-    /// Nobody knows: a [`Problem`](crate::Problem) of the function says why.
+    /// The target is unknown: a [`Problem`](crate::Problem) of the function gives the reason.
     Unknown,
 }
 
@@ -48,14 +48,14 @@ impl Exit {
     ];
 }
 
-/// Instructions of which, if the first is executed, all are.
+/// Instructions that are all executed if the first one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     /// Offset of the first instruction.
     pub start: u32,
     /// Offset of the last instruction.
     pub last: u32,
-    /// Offset behind the last instruction.
+    /// Offset after the last instruction.
     pub end: u32,
     /// How it ends.
     pub exit: Exit,
@@ -63,7 +63,15 @@ pub struct Block {
     pub(crate) link: u8,
 }
 
-/// Numbers of the blocks that follow a block, the taken branch first; those of a table rise.
+impl Block {
+    /// The first register of the pair that a return takes its address from.
+    #[must_use]
+    pub fn returns_to(&self) -> Option<u8> {
+        (self.exit == Exit::Return).then_some(self.link)
+    }
+}
+
+/// Numbers of the successors of a block, the taken branch first; those of a table ascend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Successors<'f> {
     to: [u32; 2],
@@ -101,30 +109,30 @@ impl<'f> IntoIterator for Successors<'f> {
     }
 }
 
-/// Where a block goes on in its function.
+/// Successors of a block in its function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Goes {
     /// Number of the block at the target of its branch or jump.
     pub(crate) taken: Option<u32>,
-    /// In the block behind it.
+    /// Whether execution continues in the next block.
     pub(crate) next: bool,
 }
 
 /// The blocks of a function by offset, eight bytes each.
 ///
-/// A block ends where the next one begins or the code that is reached does, so the last instruction is the one before
-/// that; it goes on in the next block and in at most one other.
+/// A block ends at the start of the next one or at the end of the reached code, so the last instruction is the one
+/// before that. Its successors are the next block and at most one other.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocks {
     list: Box<[Packed]>,
-    /// Numbers of blocks and of the blocks at their targets where these have too many bits; rising.
+    /// Numbers of blocks and of the blocks at their targets where these have too many bits; ascending.
     far: Vec<(u32, u32)>,
-    /// Numbers of the blocks to which each block leads that ends with [`Exit::Table`]; rising.
+    /// Numbers of the successors of each block that ends with [`Exit::Table`]; ascending.
     table: Box<[u32]>,
 }
 
-/// From the lowest bit: the exit (4 bits), dwords of the last instruction (3), whether a block follows at the target of a
-/// branch, whether the one behind does, the number of the former or the register of a return (23).
+/// From the lowest bit: the exit (4 bits), dwords of the last instruction (3), whether there is a successor at the
+/// target of a branch, whether the next block is one, the number of the former or the register of a return (23).
 #[derive(Debug, Clone, Copy)]
 struct Packed {
     start: u32,
@@ -134,7 +142,7 @@ struct Packed {
 const TAKEN: u32 = 1 << 7;
 const NEXT: u32 = 1 << 8;
 const NUMBER: u32 = 9;
-/// The number stands in the list of far ones.
+/// The number is in the list of far ones.
 const FAR: u32 = u32::MAX >> NUMBER;
 
 impl Packed {
@@ -144,14 +152,14 @@ impl Packed {
 }
 
 impl Blocks {
-    /// Of their offsets; how they end is still to be said.
+    /// From their offsets; their exits are set later.
     pub(crate) fn new(starts: impl Iterator<Item = u32>, count: usize) -> Self {
         let mut list = Vec::with_capacity(count);
         list.extend(starts.map(|start| Packed { start, bits: Exit::Unknown as u32 }));
         Self { list: list.into(), far: Vec::new(), table: Box::default() }
     }
 
-    /// Says where blocks lead that end with [`Exit::Table`].
+    /// Sets the successors of the blocks that end with [`Exit::Table`].
     pub(crate) fn set_table(&mut self, mut targets: Vec<u32>) {
         targets.sort_unstable();
         targets.dedup();
@@ -167,12 +175,12 @@ impl Blocks {
         self.list[number].start
     }
 
-    /// Offset behind a block of which that is known, at most; `end` is that behind the function.
+    /// Upper bound for the end offset of a block, known before its exit is; `end` is the end of the function.
     pub(crate) fn limit(&self, number: usize, end: u32) -> u32 {
         self.list.get(number + 1).map_or(end, |next| next.start)
     }
 
-    /// Says how a block ends. Blocks come in order.
+    /// Sets the exit of a block. Blocks come in order.
     pub(crate) fn finish(&mut self, number: usize, last_len: u8, exit: Exit, link: u8, goes: Goes) {
         let value = match goes.taken {
             None => u32::from(link),
@@ -188,7 +196,7 @@ impl Blocks {
         self.list[number].bits = bits;
     }
 
-    /// The block with that number; `code` is where instructions begin in its function, `span` the function.
+    /// The block with that number; `code` has the instruction starts of its function, `span` is the function's range.
     #[inline]
     pub(crate) fn get(&self, number: usize, code: &Bits, span: (u32, u32)) -> Block {
         let Packed { start, bits } = self.list[number];
@@ -204,7 +212,7 @@ impl Blocks {
         self.list[number].exit()
     }
 
-    /// Nobody knows where a block goes on that looked like a return.
+    /// Marks the successors of a block as unknown that looked like a return.
     pub(crate) fn forget_exit(&mut self, number: usize) {
         let bits = &mut self.list[number].bits;
         *bits = *bits & !15 | Exit::Unknown as u32;
@@ -253,7 +261,7 @@ impl Blocks {
         direct + jumps * self.table.len()
     }
 
-    /// For each block the numbers of its predecessors: where they begin, and the numbers.
+    /// For each block the numbers of its predecessors: the start of its list, and the numbers.
     pub(crate) fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
         let mut first = vec![0u32; self.len() + 1];
         for to in (0..self.len()).flat_map(|block| self.successors(block)) {

@@ -1,8 +1,8 @@
 //! From a [`Source`] to its functions.
 //!
-//! The section is cut into stretches where symbols say that functions are; every stretch is followed from its entries,
-//! all in parallel; what one leads to in another becomes an entry there, until nothing new comes up. Where only some
-//! places matter, stretches of plain code ([`sweep`](crate::sweep)) are left alone unless somebody calls them.
+//! The section is cut into stretches at the functions that symbols name. Every stretch is followed from its entries,
+//! all in parallel. A target in another stretch becomes an entry there, until no new ones appear. Where only some
+//! offsets matter, stretches of plain code ([`sweep`](crate::sweep)) are skipped unless they are called.
 
 use crate::block::Exit;
 use crate::calls::{CallSite, Callee};
@@ -19,16 +19,16 @@ use crate::track::{Clobbers, Touches};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
-/// Rounds of finding entries in other functions, by branches or by addresses; each is linear in what is new.
+/// Rounds of finding entries in other functions, by branches or by addresses; each is linear in the new ones.
 const ROUNDS: usize = 256;
-/// Rounds of finding calls behind calls; a chain of calls in one function needs two.
+/// Rounds of finding calls after calls; a chain of calls in one function needs two.
 const CALL_ROUNDS: usize = 8;
-/// Drafts that one thread follows at once at most: with fewer tasks one of them would be busy alone at the end.
+/// Maximum drafts per task: with fewer tasks one thread would be busy alone at the end.
 const DRAFTS: usize = 128;
 /// Bytes between the two entries of a kernel with preloaded arguments.
 const PRELOADED: u32 = 256;
 
-/// The functions of a section; with offsets, those that [`Program::around`](crate::Program::around) asks for.
+/// The functions of a section; with offsets, those that [`Program::around`](crate::Program::around) needs.
 pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>) -> Vec<Function> {
     let context = Context::new(source, ops);
     let mut builder = Builder::new(context);
@@ -43,23 +43,23 @@ pub(crate) fn functions(source: &Source<'_>, ops: &Ops, offsets: Option<&[u32]>)
     builder.finish()
 }
 
-/// A draft on its way to another thread and back.
+/// A draft moved to another thread and back.
 type Moved = Box<Draft>;
 
-/// Bytes that symbols say belong together, or that lie between such.
+/// Bytes that symbols group together, or the bytes between two such groups.
 pub(crate) struct Stretch {
     pub(crate) start: u32,
     pub(crate) end: u32,
     /// The mark that names it.
     mark: Option<u32>,
-    /// It is left alone.
+    /// It is skipped.
     plain: bool,
-    /// What is found in it, once somebody enters it.
+    /// The result of following it, once an entry in it is known.
     pub(crate) draft: Option<Box<Draft>>,
 }
 
 impl Stretch {
-    /// Its draft, or a new one, to be put back.
+    /// Its draft, or a new one; the caller puts it back.
     fn take(&mut self) -> Box<Draft> {
         self.draft.take().unwrap_or_else(|| self.new_draft())
     }
@@ -80,7 +80,7 @@ struct Builder<'s, 'a> {
 }
 
 impl<'s, 'a> Builder<'s, 'a> {
-    /// Cuts the section into stretches: what symbols cover, and what lies between.
+    /// Cuts the section into stretches: the ranges of symbols, and the gaps between them.
     fn new(context: Context<'s, 'a>) -> Self {
         let source = context.source;
         let mut builder =
@@ -93,7 +93,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         while let Some((number, mark)) = functions.next() {
             builder.stretch(at, mark.offset, None);
             let mut end = mark.offset.saturating_add(mark.size).next_multiple_of(4).min(length);
-            // Names inside of what another covers are further entries of it.
+            // Names inside the range of another symbol are further entries of it.
             while let Some((_, inner)) = functions.next_if(|(_, next)| next.offset < end || next.offset == mark.offset)
             {
                 end = end.max(inner.offset.saturating_add(inner.size).next_multiple_of(4).min(length));
@@ -134,7 +134,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Somebody needs to know about a stretch that was left alone.
+    /// Includes a stretch that was skipped.
     fn wake(&mut self, index: usize) {
         let stretch = &mut self.stretches[index];
         if !std::mem::take(&mut stretch.plain) {
@@ -143,7 +143,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.pending.extend(self.entries.range(stretch.start..stretch.end).map(|(offset, _)| (index as u32, *offset)));
     }
 
-    /// Leaves alone what is plain and holds none of the offsets, which rise.
+    /// Skips stretches that are plain and hold none of the offsets, which ascend.
     fn leave_plain(&mut self, offsets: &[u32]) {
         self.pending.sort_unstable();
         let (context, stretches) = (&self.context, &self.stretches);
@@ -168,7 +168,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.pending.retain(|(index, _)| !stretches[*index as usize].plain);
     }
 
-    /// Everything that the file says is an entry.
+    /// Adds all entries that the file names.
     fn entries_of_symbols(&mut self) {
         let source = self.context.source;
         for mark in &source.marks {
@@ -183,7 +183,7 @@ impl<'s, 'a> Builder<'s, 'a> {
                 MarkKind::Object | MarkKind::Label => {}
             }
         }
-        // The function symbol of a kernel is exported, too; nobody calls it.
+        // The function symbol of a kernel is exported, too, but kernels are never called.
         for mark in source.marks.iter().filter(|mark| matches!(mark.kind, MarkKind::Kernel(_))) {
             if let Some(entry) = self.entries.get_mut(&mark.offset) {
                 entry.open = false;
@@ -192,7 +192,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         for offset in &source.entries {
             self.enter(*offset, EntryKind::Address, true);
         }
-        // An address as a number is not followed: it may go anywhere.
+        // An absolute address is not followed: it may be used anywhere.
         let absolute = |fixup: &&Fixup| {
             use FixupKind::{Abs32, Abs32Hi, Abs32Lo, Abs64};
             matches!(fixup.kind, Abs32 | Abs32Lo | Abs32Hi | Abs64)
@@ -209,7 +209,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Follows all that is pending, and what that leads to.
+    /// Follows all pending entries, and everything reached from them.
     fn follow(&mut self) {
         for _ in 0..ROUNDS {
             if !self.pending.is_empty() {
@@ -231,7 +231,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Follows what is pending, but for addresses in registers.
+    /// Follows pending entries, except for addresses in registers.
     fn walk(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();
@@ -239,7 +239,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         let known: Vec<Option<Moved>> =
             groups.iter().map(|group| self.stretches[group[0].0 as usize].draft.take()).collect();
         let (context, stretches) = (&self.context, &self.stretches);
-        // New ones are made where they are filled: a new page of memory costs as much as reading its code.
+        // New ones are allocated where they are filled: a new page of memory costs as much as reading its code.
         let walked = known.into_par_iter().zip(&groups).with_max_len(DRAFTS).map(|(draft, group)| {
             let mut draft = draft.unwrap_or_else(|| stretches[group[0].0 as usize].new_draft());
             let entries: Vec<u32> = group.iter().map(|(_, offset)| *offset).collect();
@@ -256,8 +256,9 @@ impl<'s, 'a> Builder<'s, 'a> {
         led.into_iter().for_each(|number| self.wake(number as usize));
     }
 
-    /// Follows the addresses in registers of the functions in some stretches, callees before callers, and learns what those
-    /// write that are called, `called` among them. Where all is known, or nothing new, they are left alone.
+    /// Follows the addresses in registers of the functions in some stretches, callees before callers, and records the
+    /// registers written by called functions, `called` among them. Functions for which all is known, or nothing new,
+    /// are skipped.
     fn track(&mut self, numbers: &[u32], called: &[u32]) {
         let order = Order::of(&self.context, &self.stretches, numbers, called);
         for level in &order.levels {
@@ -276,7 +277,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Learns what functions that are called write.
+    /// Records the registers that called functions write.
     fn learn(&mut self, level: &[Vec<u32>], order: &Order) {
         let called: Vec<u32> = level.iter().flatten().copied().filter(|number| order.is_called(*number)).collect();
         let context = &self.context;
@@ -290,7 +291,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Takes what following drafts led to, and keeps them.
+    /// Takes the results of following drafts, and keeps the drafts.
     fn put_back(&mut self, numbers: &[u32], drafts: Vec<Moved>) {
         let (stretches, known) = (&self.stretches, &self.entries);
         let is_known = |target: u32| known.contains_key(&target) && !is_plain(stretches, target);
@@ -308,7 +309,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         self.stretches.iter().filter_map(|stretch| stretch.draft.as_deref())
     }
 
-    /// Follows again what could not be followed because too little was known of what is called in between.
+    /// Follows again the drafts in which an address stayed unknown because too little was known about the callees in
+    /// between.
     fn follow_calls(&mut self) {
         for _ in 0..CALL_ROUNDS {
             let is_open = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| draft.is_open());
@@ -331,7 +333,8 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Follows again who calls functions that write more than was known when their callers were followed.
+    /// Follows again the callers of functions that write more registers than was known when these callers were
+    /// followed.
     fn follow_callers(&mut self) {
         for _ in 0..CALL_ROUNDS {
             let stale = |number: &u32| {
@@ -363,7 +366,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         }
     }
 
-    /// Functions with calls of these, which rise or not.
+    /// Functions with calls of these, in any order.
     fn callers(&self, callees: &[u32]) -> Vec<u32> {
         let callees: HashSet<u32> = callees.iter().copied().collect();
         let (source, clobbers) = (self.context.source, &self.context.clobbers);
@@ -375,7 +378,7 @@ impl<'s, 'a> Builder<'s, 'a> {
         (0..self.stretches.len() as u32).filter(is_caller).collect()
     }
 
-    /// Whoever may be called; nobody calls kernels but code that is found to do so.
+    /// Functions that may be called; kernels are not, unless code is found that does so.
     fn called(&self) -> Vec<u32> {
         let called = self.entries.values().filter(|entry| !entry.is_kernel());
         called.filter_map(|entry| self.context.clobbers.index_of(entry.offset)).collect()
@@ -400,27 +403,27 @@ impl<'s, 'a> Builder<'s, 'a> {
     }
 }
 
-/// What following a draft leads to.
+/// The result of following a draft.
 struct Found {
     targets: Vec<u32>,
     taken: Vec<u32>,
 }
 
 impl Found {
-    /// Targets that are known already tell nothing new.
+    /// Targets that are known already add nothing new.
     fn of(draft: &Draft, is_known: impl Fn(u32) -> bool) -> Self {
         let targets = draft.called.iter().chain(&draft.reached).copied().filter(|target| !is_known(*target)).collect();
         Self { targets, taken: draft.tracked.taken.clone() }
     }
 }
 
-/// Whether an offset lies in a stretch that is left alone.
+/// Whether an offset is in a stretch that is skipped.
 fn is_plain(stretches: &[Stretch], offset: u32) -> bool {
     let index = stretches.partition_point(|stretch| stretch.start <= offset).checked_sub(1);
     index.and_then(|index| stretches.get(index)).is_some_and(|stretch| stretch.plain)
 }
 
-/// Entries of one stretch each; they are sorted.
+/// Groups of entries in the same stretch; they are sorted.
 fn groups(pending: &[(u32, u32)]) -> Vec<&[(u32, u32)]> {
     pending.chunk_by(|a, b| a.0 == b.0).collect()
 }
@@ -432,7 +435,7 @@ fn is_function(kind: &MarkKind) -> bool {
 /// Turns drafts into functions.
 struct Finder<'c, 's, 'a> {
     context: &'c Context<'s, 'a>,
-    /// Where the stretches begin; they cover the section.
+    /// Starts of the stretches; they cover the section.
     starts: Vec<u32>,
     numbers: Vec<Option<u32>>,
 }
@@ -467,7 +470,7 @@ impl Finder<'_, '_, '_> {
                 problems.insert(Problem { offset: last, reason: Reason::UnknownJump });
             }
         }
-        // Where only jumps by tables come that have edges, nobody enters.
+        // An offset reached only by jumps by tables that have edges is no entry.
         let table = draft.table.take().unwrap_or_default();
         let is_inside = |entry: &Entry| {
             let closes = |table: &Table| table.closes && table.targets.binary_search(&entry.offset).is_ok();

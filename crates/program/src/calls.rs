@@ -1,8 +1,11 @@
-//! Calls: who is called from where.
+//! Calls: callers and callees.
 
 use crate::place::Place;
 
-/// Who is called.
+/// First register of the pair in which LLVM's functions find the address that they return to.
+pub const LINK: u8 = 30;
+
+/// The target of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Callee {
     /// A function of this section.
@@ -12,7 +15,7 @@ pub enum Callee {
         /// Offset in the section of the entry.
         entry: u32,
     },
-    /// Something outside of this section.
+    /// A target outside of this section.
     Outside(Place),
     /// An address that is not known.
     Unknown,
@@ -23,13 +26,20 @@ pub enum Callee {
 pub struct CallSite {
     /// Offset of the instruction.
     pub offset: u32,
-    /// Who is called.
+    /// Its target.
     pub callee: Callee,
-    /// First register of the pair that gets the return address; `None` for a jump, from which nobody comes back here.
+    /// First register of the pair that gets the return address; `None` for a jump, which does not return here.
     pub link: Option<u8>,
 }
 
 impl CallSite {
+    /// Whether it is a call with the link register of LLVM's functions, s[30:31]. Hand-written code mostly takes others; a
+    /// jump may be a chain of shaders, whose arguments are in any vector register.
+    #[must_use]
+    pub const fn has_usual_link(&self) -> bool {
+        matches!(self.link, Some(LINK))
+    }
+
     /// Whether it is a jump into another function rather than a call.
     #[must_use]
     pub const fn is_tail(&self) -> bool {
@@ -37,9 +47,9 @@ impl CallSite {
     }
 }
 
-/// Groups of functions that call each other, callees before callers, without recursion of our own.
+/// Groups of mutually recursive functions, callees before callers, computed without recursion.
 ///
-/// `callees` gives the functions that a function calls.
+/// `callees` yields the functions that a function calls.
 pub(crate) fn bottom_up<'f, I>(count: usize, callees: impl Fn(usize) -> I) -> Vec<Vec<u32>>
 where
     I: Iterator<Item = u32> + 'f,

@@ -1,18 +1,18 @@
-//! Every byte of a section of code is accounted for: functions that no symbol names, and bytes that nothing explains.
+//! Every byte of a section of code is accounted for: functions that no symbol names, and bytes that nothing claims.
 //!
-//! A byte is *claimed* by an instruction that an entry reaches, by a function that was left out because it is plain, by named
-//! data that is never executed, or by padding (`s_code_end`, `s_nop`, zeros). The rest is *unclaimed*. Symbols may be
-//! stripped, and the address of a jump or call may be unknown, so unclaimed bytes may be code. They are read from the end of
-//! what is claimed: what decodes up to an instruction that does not go on is a function without a name. It becomes an
-//! entry if something that is known leads there, or if the section has an *unknown transfer*: a jump or call to an
-//! address that is not known, or callers in other sections. Without one nothing can lead to unclaimed bytes: they are data,
-//! or dead.
+//! A byte is *claimed* by an instruction that an entry reaches, by a function that was skipped because it is plain, by
+//! named data that is never executed, or by padding (`s_code_end`, `s_nop`, zeros). The rest is *unclaimed*. Symbols
+//! may be stripped, and the target of a jump or call may be unknown, so unclaimed bytes may be code. They are decoded
+//! from the end of the claimed bytes: bytes that decode up to an instruction that does not continue are a function
+//! without a name. It becomes an entry if something known refers to it, or if the section has an *unknown transfer*: a
+//! jump or call to an unknown address, or callers in other sections. Without one nothing can reach unclaimed bytes:
+//! they are data, or dead.
 //!
-//! Invariants: a byte behind something that does not decode is never taken for code, because nothing says where the next
-//! instruction begins; the result depends on the section alone, so the same functions are found again in a section that was
+//! Invariants: a byte after one that does not decode is never taken for code, because the start of the next instruction
+//! is unknown. The result depends on the section alone, so the same functions are found again in a section that was
 //! laid out anew.
 //!
-//! Absent on purpose: which instructions matter (`hotswap-adapt` asks that of the unclaimed bytes).
+//! Absent on purpose: which instructions matter (`hotswap-adapt` checks the unclaimed bytes for them).
 
 use crate::calls::Callee;
 use crate::function::Function;
@@ -21,24 +21,24 @@ use crate::source::{Mark, MarkKind, Source};
 use hotswap_isa::effects::Flow;
 use std::ops::Range;
 
-/// Rounds of finding functions in what is left unclaimed. A function that is found claims its code, so few are needed.
+/// Rounds of finding functions in the unclaimed bytes. A function that is found claims its code, so few are needed.
 const ROUNDS: usize = 8;
 
-/// `s_code_end`, which LLVM puts behind the last instruction for the instruction prefetcher.
+/// `s_code_end`, which LLVM emits after the last instruction for the instruction prefetcher.
 const CODE_END: u32 = 0xbf9f_0000;
-/// `s_nop` without its immediate, by which LLVM aligns functions.
+/// `s_nop` without its immediate, with which LLVM aligns functions.
 const NOP: u32 = 0xbf80_0000;
 
 /// The bytes of a section that nothing claims.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Why something may lead to unclaimed bytes; nothing can if there is no such transfer.
+    /// The reason why unclaimed bytes may be reached; they cannot be if there is no such transfer.
     pub unknown_transfer: Option<UnknownTransfer>,
-    /// Unclaimed bytes without the padding around them, rising.
+    /// Unclaimed bytes without the padding around them, ascending.
     pub unclaimed: Vec<Range<u32>>,
 }
 
-/// A jump or a call of which it is not known where it goes.
+/// A jump or a call whose target is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownTransfer {
     /// The instruction at that offset.
@@ -51,9 +51,9 @@ pub enum UnknownTransfer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct UnnamedCode {
     range: Range<u32>,
-    /// Something that is known leads there.
+    /// Something known refers to it.
     is_referenced: bool,
-    /// More code of the function around it comes behind it.
+    /// More code of the enclosing function follows it.
     is_inside: bool,
 }
 
@@ -65,8 +65,8 @@ struct Pass {
 }
 
 impl<'a> Program<'a> {
-    /// As [`around`](Self::around), with functions that no symbol names; also the bytes that are left unclaimed. `offsets`
-    /// gives those that matter for a source.
+    /// As [`around`](Self::around), with functions that no symbol names; also the bytes that are left unclaimed.
+    /// `offsets` returns those that matter for a source.
     #[must_use]
     pub fn covering(mut source: Source<'a>, offsets: impl Fn(&Source<'a>) -> Vec<u32>) -> (Self, Coverage) {
         for round in 0.. {
@@ -84,7 +84,7 @@ impl<'a> Program<'a> {
         unreachable!("the last round returns")
     }
 
-    /// A jump or a call that goes where it is not known: the first one, or one in code that is not in the section.
+    /// A jump or a call with an unknown target: the first one, or one in code outside of the section.
     #[must_use]
     pub fn unknown_transfer(&self) -> Option<UnknownTransfer> {
         let first = |function: &Function| {
@@ -95,7 +95,7 @@ impl<'a> Program<'a> {
         found.or_else(|| (self.source.shared || !self.source.alone).then_some(UnknownTransfer::OtherSection))
     }
 
-    /// Whether a dword is padding as LLVM and linkers write it.
+    /// Whether a dword is padding as emitted by LLVM and linkers.
     #[must_use]
     pub fn is_padding(word: u32) -> bool {
         word == CODE_END || word & 0xffff_0000 == NOP || word == 0
@@ -107,7 +107,7 @@ impl<'a> Program<'a> {
         for gap in self.unclaimed_gaps() {
             let own =
                 self.function_at(gap.start).map(|(_, function)| function).filter(|function| function.mark.is_some());
-            // Where a jump of the function itself is not known, what it leads to need not keep the calling convention.
+            // Where a jump of the function itself is not known, its target need not keep the calling convention.
             let is_code = own.is_none_or(|own| is_open && own.is_closed());
             match is_code {
                 true => self.read_gap(&gap, own, is_open, &references, &mut pass),
@@ -117,8 +117,8 @@ impl<'a> Program<'a> {
         pass
     }
 
-    /// Entries without a symbol, and, where a jump or call may take them, addresses in the section that known code computes;
-    /// rising. Otherwise these are addresses of data.
+    /// Entries without a symbol, and, where a jump or call may take them, addresses in the section that known code
+    /// computes; ascending. Otherwise these are addresses of data.
     fn references(&self, is_open: bool) -> Vec<u32> {
         let values = self.functions.iter().filter(|_| is_open).flat_map(|function| &function.pc_values);
         let values = values.filter_map(|value| self.source.offset_of(value.to));
@@ -130,8 +130,8 @@ impl<'a> Program<'a> {
         all
     }
 
-    /// Bytes outside of claimed ones, cut where stretches end; rising. The code of functions without a symbol is among them:
-    /// several may be taken for one.
+    /// Bytes outside of claimed ones, cut at the ends of stretches; ascending. They include the code of functions
+    /// without a symbol: several may be taken for one.
     fn unclaimed_gaps(&self) -> Vec<Range<u32>> {
         let mut claimed: Vec<Range<u32>> = Vec::new();
         for function in self.functions.iter().filter(|function| function.mark.is_some()) {
@@ -161,7 +161,7 @@ impl<'a> Program<'a> {
         gaps
     }
 
-    /// What a pass leaves unclaimed, without what is reached of functions that have no symbol.
+    /// The bytes that a pass leaves unclaimed, without the reached code of functions that have no symbol.
     fn unreached(&self, pass: Pass) -> Vec<Range<u32>> {
         let mut ranges = pass.unclaimed;
         ranges.extend(pass.code.into_iter().map(|code| code.range));
@@ -181,7 +181,7 @@ impl<'a> Program<'a> {
         left
     }
 
-    /// Functions with a symbol that are not there because they are plain: every byte of them was read as an instruction.
+    /// Functions with a symbol that are absent because they are plain: all their bytes were decoded as instructions.
     fn plain_functions(&self) -> impl Iterator<Item = Range<u32>> {
         let marks = &self.source.marks;
         let plain = marks.iter().filter(|mark| is_code(mark) && self.function_at(mark.offset).is_none());
@@ -194,7 +194,7 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// Without the padding at both ends; nothing if it is all padding.
+    /// The range without the padding at both ends; `None` if it is all padding.
     fn trimmed(&self, mut gap: Range<u32>) -> Option<Range<u32>> {
         while gap.start < gap.end && self.word(gap.start).is_none_or(Self::is_padding) {
             gap.start += 4;
@@ -210,12 +210,12 @@ impl<'a> Program<'a> {
         Some(u32::from_le_bytes(*bytes))
     }
 
-    /// Reads a gap as functions one behind the other; `own` is the function with a symbol that holds it.
+    /// Decodes a gap as consecutive functions; `own` is the function with a symbol that holds it.
     fn read_gap(&self, gap: &Range<u32>, own: Option<&Function>, is_open: bool, references: &[u32], pass: &mut Pass) {
         let mut at = gap.start;
         while let Some(rest) = self.trimmed(at..gap.end) {
             let Some(range) = self.read_function(&rest, own, references) else {
-                // A known address says where code begins again.
+                // A known address gives the next start of code.
                 let next = references.partition_point(|offset| *offset <= rest.start);
                 let next = references.get(next).map_or(rest.end, |offset| *offset.min(&rest.end));
                 pass.unclaimed.extend(self.trimmed(rest.start..next));
@@ -233,8 +233,8 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The function that begins where a gap does: up to an instruction that does not go on, and beyond which no branch of it
-    /// leads. Nothing if something in it does not decode, or it runs into what is not its own.
+    /// The function at the start of a gap: up to an instruction that does not continue and that no branch of the
+    /// function passes. `None` if something in it does not decode, or it runs into code that is not its own.
     fn read_function(&self, gap: &Range<u32>, own: Option<&Function>, references: &[u32]) -> Option<Range<u32>> {
         let (mut at, mut furthest) = (gap.start, gap.start);
         let mut next_known = references[references.partition_point(|offset| *offset <= gap.start)..].iter().peekable();
@@ -242,7 +242,7 @@ impl<'a> Program<'a> {
             let inst = self.decode(at)?;
             let next = at + u32::from(inst.len());
             while next_known.next_if(|known| **known <= at).is_some() {}
-            // Something that is known leads into the middle of the instruction.
+            // A known reference points into the middle of the instruction.
             if next > gap.end || next_known.peek().is_some_and(|known| **known < next) {
                 return None;
             }
@@ -261,7 +261,7 @@ impl<'a> Program<'a> {
                 return Some(gap.start..at);
             }
         }
-        // It goes on in code of the same function.
+        // It continues in code of the same function.
         own.filter(|own| own.is_block_start(at) && at < own.end).map(|_| gap.start..at)
     }
 }
@@ -271,14 +271,14 @@ fn is_code(mark: &Mark<'_>) -> bool {
 }
 
 impl Source<'_> {
-    /// Makes entries of code without a symbol.
+    /// Adds marks for code without a symbol.
     fn name(&mut self, code: &[UnnamedCode]) {
         for UnnamedCode { range, is_referenced, is_inside } in code {
             if *is_inside {
                 self.entries.push(range.start);
                 continue;
             }
-            // Code that nothing known leads to has callers that are not known.
+            // Code without a known reference has unknown callers.
             let (offset, size, exported) = (range.start, range.end - range.start, !is_referenced);
             self.marks.push(Mark { offset, size, kind: MarkKind::Function, name: "".into(), exported });
         }

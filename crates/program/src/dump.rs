@@ -1,4 +1,4 @@
-//! A program as text, for tests and for people who look for an error.
+//! A program as text, for tests and for debugging.
 
 use crate::block::Exit;
 use crate::calls::Callee;

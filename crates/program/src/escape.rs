@@ -1,15 +1,16 @@
-//! Functions whose address goes on in a register where it is not followed, and is read there.
+//! Functions whose address stays in a register in which it is no longer tracked, and is read there.
 //!
-//! The tracker ([`crate::track`]) follows addresses to the calls that use them. Where it loses one (paths disagree, a callee
-//! has the register, the function returns) the register may still be read, copied and called, and then the function at the
-//! address has callers that are not known. Most addresses are lost in registers that are dead by then: every call through a
-//! register leaves its callee's address behind. So liveness decides.
+//! The tracker ([`crate::track`]) follows addresses to the calls that use them. Where it loses one (paths disagree, a
+//! callee has the register, the function returns) the register may still be read, copied and called. The function at
+//! the address then has unknown callers. Most addresses are lost in registers that are dead by then: every call through
+//! a register leaves its callee's address in it. So liveness decides.
 //!
-//! Invariants: a lost address matters only if some call or jump leads where it is not known, in or out of the section; what
-//! cannot be decided opens the function. Summaries say what a callee reads; of a return the callers are asked, and theirs.
+//! Invariants: a lost address matters only if some call or jump has an unknown target or origin, in or out of the
+//! section. Undecidable cases open the function. Summaries list the registers that a callee reads; at a return the
+//! callers are checked, and theirs.
 //!
-//! Absent: values that memory or vector arithmetic carries. The tracker counts their addresses as taken when it meets the
-//! instruction that reads them.
+//! Absent: values in memory or vector arithmetic. The tracker counts their addresses as taken at the instruction that
+//! reads them.
 
 use crate::banks::BankMap;
 use crate::block::Exit;
@@ -33,7 +34,7 @@ pub(crate) fn open_escaping(program: &mut Program<'_>) {
         let mut entries = program.functions.iter_mut().flat_map(|function| &mut function.entries);
         match entries.find(|entry| entry.offset == to) {
             Some(entry) => entry.open = true,
-            // The address of another instruction, or the first part of a sum: that may lead anywhere.
+            // The address of another instruction, or the first part of a sum: its target may be anything.
             None => open_all(program),
         }
     }
@@ -44,7 +45,7 @@ fn open_all(program: &mut Program<'_>) {
     entries.filter(|entry| !entry.is_kernel()).for_each(|entry| entry.open = true);
 }
 
-/// Whether some call or jump goes where it is not known, or comes from there.
+/// Whether some call or jump has an unknown target or an unknown origin.
 fn has_unknown_transfer(program: &Program<'_>) -> bool {
     let is_open = |entry: &Entry| entry.open && !entry.is_kernel();
     program.source.shared
@@ -60,13 +61,13 @@ struct EscapeAnalysis<'p, 'a> {
     program: &'p Program<'a>,
     banks: BankMap,
     summaries: Summaries,
-    /// What each function that was asked about reads itself, or passes to callees: nothing is live when it returns.
+    /// The registers that each queried function reads itself, or passes to callees: nothing is live when it returns.
     own: HashMap<usize, Liveness>,
 }
 
 impl<'p, 'a> EscapeAnalysis<'p, 'a> {
     fn of(program: &'p Program<'a>) -> Self {
-        // Functions that escape are entered as by convention, so their bank modes stay what they are.
+        // Functions that escape are entered as by convention, so their bank modes do not change.
         let banks = BankMap::by_convention(program);
         let summaries = Summaries::by_convention(program, &banks);
         Self { program, banks, summaries, own: HashMap::new() }
@@ -84,7 +85,7 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         found
     }
 
-    /// Whether there is nothing to open at an offset: others may enter already, or a kernel begins.
+    /// Whether there is nothing to open at an offset: it is open already, or it is the entry of a kernel.
     fn is_open(&self, to: u32) -> bool {
         let entries = self.program.function_at(to).map(|(_, function)| &function.entries);
         entries.into_iter().flatten().any(|entry| entry.offset == to && (entry.open || entry.is_kernel()))
@@ -115,7 +116,7 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         calls.any(|call| holds(&self.summaries.before_call(call, &Live::NOTHING), reg))
     }
 
-    /// Whether code that a function returns to, or that this returns to, reads a register that the function filled.
+    /// Whether a direct or indirect caller reads, after the return, a register that the function filled.
     fn is_read_by_callers(&mut self, number: usize, reg: Reg) -> bool {
         let (mut seen, mut work) = (BTreeSet::from([number]), vec![number]);
         while let Some(number) = work.pop() {
@@ -142,12 +143,12 @@ impl<'p, 'a> EscapeAnalysis<'p, 'a> {
         Some(around.1)
     }
 
-    /// Whether callers that are not known may take a function's result from a register.
+    /// Whether unknown callers may take a function's result from a register.
     fn may_return_results(&self, number: usize, reg: Reg) -> bool {
         let function = &self.program.functions[number];
         let is_open = function.entries.iter().any(|entry| entry.open && !entry.is_kernel());
         let is_called = is_open || self.program.source.shared || self.program.callers(number).next().is_none();
-        !function.is_kernel() && is_called && holds(&Live::arguments(), reg)
+        !function.is_kernel() && is_called && holds(&Live::arguments(true), reg)
     }
 }
 

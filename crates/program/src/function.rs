@@ -1,4 +1,4 @@
-//! A function: a stretch of the section, its entries, blocks and edges.
+//! A function: a range of the section, its entries, blocks and edges.
 
 use crate::bits::Bits;
 use crate::block::{Block, Blocks, Exit, Successors};
@@ -6,47 +6,47 @@ use crate::calls::CallSite;
 use crate::problem::Problem;
 use crate::track::{LostAddress, PcValue};
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
     /// A kernel.
     Kernel,
-    /// Where a kernel begins on hardware that preloads its arguments.
+    /// The entry of a kernel on hardware that preloads its arguments.
     Preloaded,
     /// A function symbol.
     Function,
-    /// An address that a word outside of the code, or a computation in it, holds.
+    /// An address that a word outside of the code holds, or that code computes.
     Address,
     /// The target of a call or a jump from elsewhere.
     Target,
 }
 
-/// Where execution may begin.
+/// An offset at which execution may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// Offset in the section.
     pub offset: u32,
-    /// Why it is one; if there are several reasons, the first of them in the order of [`EntryKind`].
+    /// The reason for it; if there are several, the first of them in the order of [`EntryKind`].
     pub kind: EntryKind,
-    /// Who enters here is not known completely: the address is taken, or other files see the name.
+    /// Its callers are not completely known: the address is taken, or other files see the name.
     pub open: bool,
 }
 
 impl Entry {
-    /// Whether the hardware begins here: no one returns from it, and nothing is live but what it sets up.
+    /// Whether the hardware starts here: there is no return, and only what the hardware sets up is live.
     #[must_use]
     pub const fn is_kernel(&self) -> bool {
         matches!(self.kind, EntryKind::Kernel | EntryKind::Preloaded)
     }
 }
 
-/// A stretch of the section whose code belongs together.
+/// A range of the section whose code belongs together.
 #[derive(Debug, Clone)]
 pub struct Function {
     /// Offset of its first byte.
     pub start: u32,
-    /// Offset behind its last byte: where the next function begins.
+    /// Offset after its last byte: the start of the next function.
     pub end: u32,
     /// Number of the mark that names it, in [`Source::marks`](crate::Source::marks).
     pub mark: Option<u32>,
@@ -55,30 +55,30 @@ pub struct Function {
     pub(crate) blocks: Blocks,
     /// Its calls, and jumps into other functions, by offset.
     pub calls: Vec<CallSite>,
-    /// What is not known of it, by offset.
+    /// The unknown parts of its control flow, by offset.
     pub problems: Vec<Problem>,
     /// Addresses that it computes from the program counter, by offset.
     pub pc_values: Vec<PcValue>,
-    /// Get-PCs that serve fetching ahead alone, and what works on their results.
+    /// Get-PCs that only serve prefetching, and the instructions that use their results.
     pub(crate) serving: Vec<u32>,
     /// Offsets of instructions.
     pub(crate) starts: Bits,
     /// It sets the bank mode.
     pub(crate) banked: bool,
-    /// Offsets of the instructions that may do so.
+    /// Offsets of the instructions that may set the bank mode.
     pub(crate) modes: Vec<u32>,
-    /// It has instructions whose registers the index mode of gfx9 chooses.
+    /// It has instructions whose registers are selected by the index mode of gfx9.
     pub(crate) indexed: bool,
-    /// The address of one of its instructions, or of another function, goes where it is not followed.
+    /// The address of one of its instructions, or of another function, is used where it is not tracked.
     pub(crate) escapes: bool,
-    /// Jumps by tables may lead out of it as well.
+    /// Jumps by tables may leave it as well.
     pub(crate) strays: bool,
-    /// Addresses of code that stay in a register where they are not followed any further.
+    /// Addresses of code that stay in a register in which they are no longer tracked.
     pub(crate) lost: Vec<LostAddress>,
 }
 
 impl Function {
-    /// Whether everything is known of its control flow.
+    /// Whether everything is known about its control flow.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.problems.is_empty()
@@ -90,7 +90,7 @@ impl Function {
         self.entries.iter().any(Entry::is_kernel)
     }
 
-    /// Numbers of the blocks that follow block number `block`, the taken branch first.
+    /// Numbers of the successors of block number `block`, the taken branch first.
     #[must_use]
     pub fn successors(&self, block: usize) -> Successors<'_> {
         self.blocks.successors(block)
@@ -111,7 +111,7 @@ impl Function {
         (0..self.blocks.len()).map(|number| self.block(number))
     }
 
-    /// How many blocks it has.
+    /// The number of its blocks.
     #[must_use]
     pub fn block_count(&self) -> usize {
         self.blocks.len()
@@ -127,7 +127,7 @@ impl Function {
         self.blocks.exit(block)
     }
 
-    /// Whether execution may go on behind a block, or come back there, where the edges of the function do not say.
+    /// Whether execution may continue after a block, or return there, along paths that are no edges of the function.
     ///
     /// # Panics
     /// If there is no such block.
@@ -140,7 +140,7 @@ impl Function {
         }
     }
 
-    /// Whether nobody knows who gets what is there behind a block: a jump goes on where it is not known, or may do so.
+    /// Whether the values after a block may be read by unknown code: a jump has, or may have, an unknown target.
     pub(crate) fn is_lost(&self, block: usize) -> bool {
         match self.exit(block) {
             Exit::Table => self.strays,
@@ -148,7 +148,7 @@ impl Function {
         }
     }
 
-    /// Whether a block ends in a certain way.
+    /// Whether a block ends with the given exit.
     #[must_use]
     pub fn has_exit(&self, exit: Exit) -> bool {
         (0..self.blocks.len()).any(|block| self.blocks.exit(block) == exit)
@@ -166,13 +166,13 @@ impl Function {
         offset.is_multiple_of(4) && offset >= self.start && self.starts.get((offset - self.start) as usize / 4)
     }
 
-    /// Whether a block begins at an offset: only there a branch, a call's return or an entry can lead.
+    /// Whether a block begins at an offset: a branch, a return or an entry can only reach such an offset.
     #[must_use]
     pub fn is_block_start(&self, offset: u32) -> bool {
         self.blocks.at(offset).is_some()
     }
 
-    /// Offset of the reached instruction before an offset, wherever it leads.
+    /// Offset of the reached instruction before an offset, whatever its successors.
     #[must_use]
     pub fn instruction_before(&self, offset: u32) -> Option<u32> {
         let distance = offset.checked_sub(self.start)?;
@@ -192,14 +192,15 @@ impl Function {
         self.starts.count()
     }
 
-    /// Whether the instruction at an offset only makes, or uses, addresses from which something is fetched ahead: a get-PC,
-    /// a sum, a copy, or the fetch. Where these point changes no result.
+    /// Whether the instruction at an offset only makes, or uses, addresses for prefetching: a get-PC, a sum, a copy, or
+    /// the prefetch. The target of these changes no result.
     #[must_use]
     pub fn serves_fetching(&self, offset: u32) -> bool {
         self.serving.binary_search(&offset).is_ok()
     }
 
-    /// Whether an address in code goes from here to where it is not followed: then anything may be called by someone.
+    /// Whether an address in code is used here in a way that is not tracked: any function may then have unknown
+    /// callers.
     #[must_use]
     pub fn lets_addresses_escape(&self) -> bool {
         self.escapes
@@ -218,19 +219,19 @@ impl Function {
         &self.modes[first..first + count]
     }
 
-    /// Whether registers are chosen by an index that is state of the wave.
+    /// Whether registers are selected by an index that is state of the wave.
     #[must_use]
     pub fn uses_index_mode(&self) -> bool {
         self.indexed
     }
 
-    /// For each block the numbers of its predecessors: where they begin, and the numbers.
+    /// For each block the numbers of its predecessors: the start of its list, and the numbers.
     #[must_use]
     pub fn predecessors(&self) -> (Vec<u32>, Vec<u32>) {
         self.blocks.predecessors()
     }
 
-    /// Blocks in reverse postorder from the entries; all that are there, because only what is reached is a block.
+    /// Blocks in reverse postorder from the entries; complete, because only reached code has blocks.
     #[must_use]
     pub fn reverse_postorder(&self) -> Vec<u32> {
         let mut seen = Bits::new(self.blocks.len());

@@ -1,18 +1,18 @@
-//! The program in a section of AMDGPU machine code: functions, basic blocks, edges, calls, and what is live where.
+//! The program in a section of AMDGPU machine code: functions, basic blocks, edges, calls, and liveness.
 //!
 //! Terms: an *entry* is an offset at which execution may begin: a kernel, the second entry of a kernel with preloaded
-//! arguments (256 bytes on), a function, the target of a call. A *function* is a stretch of the section with one
-//! entry or several; bytes that no symbol covers are functions without a name, if something leads into them. A *problem*
-//! is what could not be found out, with its offset; it bounds what is known of its function and of no other. A *table*
-//! is made of all words of the file that name places in one function: a jump there to an address that was loaded may lead
-//! to each of them.
+//! arguments (256 bytes later), a function, the target of a call. A *function* is a range of the section with one entry
+//! or several; bytes that no symbol covers are functions without a name, if something refers to them. A *problem* is an
+//! unknown in the control flow, with its offset; it limits the knowledge of its function and of no other. A *table* is
+//! made of all words of the file that name addresses in one function: a jump there to an address that was loaded may
+//! reach each of them.
 //!
-//! Invariants: functions are disjoint and sorted; only what an entry reaches is code, so data between functions is
-//! never taken for instructions; an edge that is not certain is a problem, never a guess; no input makes anything here
-//! panic, and work is linear in the code, and in the edges of tables, but for loops in loops of one function.
+//! Invariants: functions are disjoint and sorted. Only code that an entry reaches is code, so data between functions is
+//! never taken for instructions. An edge that is not certain is a problem, never a guess. No input causes a panic here,
+//! and work is linear in the code, and in the edges of tables, except for nested loops of one function.
 //!
-//! Absent on purpose: changing code, files (a [`Source`] is plain data that [`Source::read`] can fill), and the order in
-//! which results of memory come back.
+//! Absent on purpose: changing code, files (a [`Source`] is plain data that [`Source::read`] can fill), and the order
+//! in which memory operations complete.
 
 mod banks;
 mod bits;
@@ -43,7 +43,7 @@ mod whole;
 
 pub use banks::BankMap;
 pub use block::{Block, Exit, Successors};
-pub use calls::{CallSite, Callee};
+pub use calls::{CallSite, Callee, LINK};
 pub use coverage::{Coverage, UnknownTransfer};
 pub use dump::dump;
 pub use function::{Entry, EntryKind, Function};

@@ -1,27 +1,27 @@
-//! Loops: which blocks run again and again, and how deep they lie in each other.
+//! Loops: the blocks that run repeatedly, and their nesting depth.
 //!
-//! A loop is a strongly connected part of the blocks; the loops in it are the parts that are left when its headers, the
-//! blocks into which it is entered, are taken out. So loops with several entries are loops, too, and no dominators are
-//! needed.
+//! A loop is a strongly connected component of the blocks. Its inner loops are the components that remain when its
+//! headers, the blocks through which it is entered, are removed. So loops with several entries are loops, too, and no
+//! dominators are needed.
 //!
-//! Invariants: an outer loop stands before its inner ones; work is linear in the edges for each level of nesting, and
-//! beyond [`DEEPEST`] levels what is left is one loop.
+//! Invariants: an outer loop precedes its inner ones. Work is linear in the edges for each level of nesting, and beyond
+//! [`DEEPEST`] levels the rest is one loop.
 
 use crate::function::Function;
 
-/// Levels that are told apart.
+/// Levels that are distinguished.
 const DEEPEST: u8 = 16;
 
 /// A loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loop {
-    /// Numbers of the blocks into which it is entered, or that an edge inside leads back to; rising.
+    /// Numbers of the blocks through which it is entered, or to which an edge inside branches back; ascending.
     pub headers: Vec<u32>,
-    /// Numbers of all its blocks, those of inner loops included; rising.
+    /// Numbers of all its blocks, those of inner loops included; ascending.
     pub blocks: Vec<u32>,
     /// 1 for an outermost loop.
     pub depth: u8,
-    /// Number of the loop around it.
+    /// Number of the enclosing loop.
     pub parent: Option<u32>,
 }
 
@@ -30,7 +30,7 @@ pub struct Loop {
 pub struct LoopNest {
     /// Outer loops before inner ones.
     pub loops: Vec<Loop>,
-    /// For each block how many loops it lies in.
+    /// For each block its number of enclosing loops.
     pub depth: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl LoopNest {
         let count = function.block_count();
         let mut nest = Self { loops: Vec::new(), depth: vec![0; count] };
         let (first, from) = function.predecessors();
-        // Each block belongs to a region: what is left of the loop that is being looked at. 0 is none.
+        // Each block belongs to a region: the rest of the loop being examined. 0 is none.
         let mut region = vec![1u32; count];
         let mut next_region = 2;
         let mut work: Vec<(Vec<u32>, Option<u32>, u8)> = vec![((0..count as u32).collect(), None, 1)];
@@ -92,7 +92,7 @@ impl LoopNest {
     }
 }
 
-/// Strongly connected parts of some blocks, by edges inside of their region only; each sorted.
+/// Strongly connected components of some blocks, by edges inside of their region only; each sorted.
 fn components(function: &Function, region: &[u32], blocks: &[u32]) -> Vec<Vec<u32>> {
     let Some(first) = blocks.first() else { return Vec::new() };
     let own = region[*first as usize];

@@ -16,7 +16,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Of the instructions that `starts` says begin behind the first of these bytes.
+    /// From the instructions whose offsets from the first of these bytes are in `starts`.
     pub(crate) fn of(isa: Isa, ops: &Ops, bytes: &[u8], starts: &Bits) -> Self {
         let reader = EffectReader::new(isa);
         let mut named = Self::default();

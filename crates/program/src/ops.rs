@@ -1,16 +1,16 @@
-//! What an instruction is to control flow, to addresses in scalar registers and to EXEC: one look-up by its entry.
+//! The role of an instruction in control flow, addresses in scalar registers and EXEC: one look-up by its entry.
 //!
 //! Invariants: mnemonics are compared once, when the table is made; an instruction without a line in [`op`] is
 //! [`Op::Other`], which claims nothing.
 
 use hotswap_isa::{Entry, Flag, Inst};
 
-/// What an instruction does to addresses, control flow or EXEC.
+/// Effect of an instruction on addresses, control flow or EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Op {
     Other,
-    /// Where it goes on is not behind it, or not only: none of the following.
+    /// Execution does not, or not only, continue after it: none of the following.
     Branch,
     /// It may set the bank mode or the index mode.
     Mode,
@@ -38,13 +38,13 @@ pub(crate) enum Op {
     LessEqual,
     Select,
     Load,
-    /// It fetches data or instructions ahead: a hint, which changes no result wherever it points.
+    /// A prefetch of data or instructions: a hint, which changes no result whatever its address.
     Fetch,
     WriteLane,
     ReadLane,
-    /// The lanes after it are some of those before it, whatever its operands are.
+    /// The lanes after it are a subset of those before it, whatever its operands are.
     Shrinks,
-    /// The lanes before it are some of those after it.
+    /// The lanes before it are a subset of those after it.
     Grows,
     /// One of both if EXEC is among its sources.
     AndExec,
@@ -52,17 +52,17 @@ pub(crate) enum Op {
     AndNotExec,
 }
 
-/// What is known of an instruction by its entry.
+/// The known properties of an instruction, by its entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     pub(crate) op: Op,
     /// It may read vector registers in lanes that are not active.
     pub(crate) crosses: bool,
-    /// Addresses in scalar registers may come from it or go through it.
+    /// Addresses in scalar registers may come from it or pass through it.
     pub(crate) moves: bool,
     /// It may load registers from scratch.
     pub(crate) reloads: bool,
-    /// M0 chooses registers.
+    /// M0 selects registers.
     pub(crate) indexed: bool,
     pub(crate) valu: bool,
 }
@@ -77,7 +77,7 @@ impl Ops {
     pub(crate) fn new() -> Self {
         let last = Entry::all().map(|entry| usize::from(entry.id())).max().unwrap_or(0);
         let mut table = vec![NOTHING; last + 1];
-        // All entries of a row have its name and its flags, and most stand beside each other.
+        // All entries of a row have its name and its flags, and most are adjacent.
         let mut known = (u16::MAX, NOTHING);
         for entry in Entry::all() {
             if entry.row() != known.0 {
@@ -174,7 +174,7 @@ fn op(entry: Entry) -> Op {
     }
 }
 
-/// Every instruction that is not known to keep to its own lanes.
+/// Whether it is not known to keep to its own lanes.
 fn crosses(entry: Entry) -> bool {
     let name = entry.mnemonic();
     let has = |flag| entry.is(flag);
@@ -191,24 +191,25 @@ fn goes_elsewhere(entry: Entry) -> bool {
 }
 
 impl Op {
-    /// Whether the walk of a function passes it by: it goes on behind it, sets no mode and knows no address of code.
+    /// Whether the walk of a function passes over it: execution continues after it, and it sets no mode and has no
+    /// address of code.
     pub(crate) const fn is_passed(self) -> bool {
         use Op::{AddPc, Branch, Call, GetPc, Mode, SetPc, SwapPc};
         !matches!(self, Branch | Mode | GetPc | SetPc | SwapPc | Call | AddPc)
     }
 
-    /// Whether SCC is its carry, or what it found.
+    /// Whether SCC is its carry, or its result.
     pub(crate) const fn carries(self) -> bool {
         let adds = matches!(self, Self::Add | Self::AddSigned | Self::AddWithCarry | Self::Sub | Self::SubWithBorrow);
         adds || self.compares()
     }
 
-    /// Whether it asks which of two numbers with signs is greater.
+    /// Whether it compares two signed numbers.
     pub(crate) const fn compares(self) -> bool {
         matches!(self, Self::Greater | Self::GreaterEqual | Self::Less | Self::LessEqual)
     }
 
-    /// Whether it makes numbers in scalar registers of its sources, and does nothing else.
+    /// Whether it only computes numbers in scalar registers from its sources.
     pub(crate) const fn computes_scalars(self) -> bool {
         matches!(
             self,
@@ -230,7 +231,7 @@ impl Op {
         )
     }
 
-    /// Whether addresses in scalar registers may come from it or go through it.
+    /// Whether addresses in scalar registers may come from it or pass through it.
     pub(crate) const fn moves_addresses(self) -> bool {
         let masks_lanes = matches!(self, Self::AndExec | Self::OrExec | Self::AndNotExec);
         let brings = matches!(
@@ -244,7 +245,7 @@ impl Op {
                 | Self::WriteLane
                 | Self::ReadLane
         );
-        // What is asked of a distance decides which of two ways is gone.
+        // The comparison of a distance decides which of two paths is impossible.
         brings || self.compares() || self.computes_scalars() && !masks_lanes
     }
 }

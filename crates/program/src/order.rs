@@ -1,5 +1,5 @@
-//! In which order the addresses of functions are followed: callees before callers, those that do not call each other at
-//! once.
+//! The order in which the addresses of functions are followed: callees before callers, functions that do not call each
+//! other together.
 
 use crate::bits::Bits;
 use crate::builder::Stretch;
@@ -7,14 +7,13 @@ use crate::calls::bottom_up;
 use crate::scan::Context;
 
 pub(crate) struct Order {
-    /// Groups of stretches that call each other, by number; a level leads to earlier ones only.
+    /// Groups of stretches that call each other, by number; a level refers to earlier ones only.
     pub(crate) levels: Vec<Vec<Vec<u32>>>,
     called: Bits,
 }
 
 impl Order {
-    /// Of the stretches with these numbers, of others that are called, and of all to which these lead, as far as that is
-    /// known.
+    /// From the stretches with these numbers, other called ones, and all that these refer to, as far as that is known.
     pub(crate) fn of(context: &Context<'_, '_>, stretches: &[Stretch], numbers: &[u32], others: &[u32]) -> Self {
         let mut called = Bits::new(stretches.len());
         for number in others {
@@ -50,7 +49,7 @@ impl Order {
         Self { levels, called }
     }
 
-    /// Whether somebody leads to a stretch.
+    /// Whether another stretch refers to a stretch.
     pub(crate) fn is_called(&self, number: u32) -> bool {
         self.called.get(number as usize)
     }

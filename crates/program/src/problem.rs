@@ -1,38 +1,38 @@
-//! What could not be found out about a function.
+//! Unknowns in the control flow of a function.
 
 use hotswap_report::{Diagnostic, codes};
 use std::fmt;
 
-/// Why something is not known.
+/// The reason why something is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// Execution reaches bytes that are no instruction.
+    /// Execution reaches bytes that are not an instruction.
     Undecodable,
-    /// Execution runs over the end of the section.
+    /// Execution runs past the end of the section.
     LeavesSection,
-    /// A branch leads out of the section, or to an address that is no multiple of four.
+    /// A branch leaves the section, or its target is no multiple of four.
     TargetOutside,
-    /// Two paths see the same bytes as different instructions.
+    /// Two paths decode the same bytes as different instructions.
     Overlap,
-    /// A jump goes to an address that is not known.
+    /// A jump has an unknown target.
     UnknownJump,
-    /// The address of a jump is computed of numbers that are not known: a table of distances, perhaps.
+    /// The address of a jump is computed from unknown numbers: a table of distances, perhaps.
     ComputedJump,
-    /// The address of a jump was loaded, and no word of the file names a place inside of the function.
+    /// The address of a jump was loaded, and no word of the file names an address inside of the function.
     UnnamedJump,
     /// The address of a jump was loaded, and memory may hold other addresses of code than those that are known.
     UnclearJump,
-    /// The address of a jump was loaded, and more places are named than are followed.
+    /// The address of a jump was loaded, and more addresses are named than are followed.
     CrowdedJump,
-    /// A jump goes to the address that a register had at an entry, but no caller is known to have put a return
-    /// address there.
+    /// A jump uses the address that a register had at an entry, but no caller is known to have put a return address
+    /// there.
     UnknownReturn,
-    /// An instruction of the trap handler or of the fork stack goes on somewhere.
+    /// An instruction of the trap handler or of the fork stack transfers control.
     Exception,
-    /// Code leads into code that other code leads into, deeper than is followed.
+    /// Code refers to code that refers to other code, deeper than is followed.
     TooDeep,
-    /// The branch is a linker's to fill in and leads to a symbol that the file does not define.
+    /// The branch is resolved by a linker and its target is a symbol that the file does not define.
     Undefined,
 }
 
@@ -54,7 +54,7 @@ impl Reason {
         Self::Undefined,
     ];
 
-    /// In a few words.
+    /// A short description.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ impl Reason {
 }
 
 impl Reason {
-    /// Whether a jump through registers goes where it is not known.
+    /// Whether a jump through registers has an unknown target.
     #[must_use]
     pub const fn is_unknown_jump(self) -> bool {
         matches!(
@@ -98,12 +98,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What is not known, and where.
+/// An unknown, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Problem {
-    /// Offset in the section of the instruction, or of the bytes that are none.
+    /// Offset in the section of the instruction, or of the bytes that are not one.
     pub offset: u32,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 

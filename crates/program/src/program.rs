@@ -1,4 +1,4 @@
-//! The program in a section: its functions, and who calls whom.
+//! The program in a section: its functions, and the calls between them.
 
 use crate::block::Exit;
 use crate::builder;
@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 /// The program in one section of code.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// What it was made of.
+    /// Its input.
     pub source: Source<'a>,
     /// Its functions by offset.
     pub functions: Vec<Function>,
@@ -27,15 +27,15 @@ pub struct Program<'a> {
     /// Functions that call each other, callees before callers.
     pub(crate) groups: Vec<Vec<u32>>,
     callers: Callers,
-    /// For each function the kernels that can get to it.
+    /// For each function the kernels that can reach it.
     pub(crate) kernels: OnceLock<Vec<Arc<[u32]>>>,
 }
 
-/// For each function the calls of it: the caller, and the call's number there.
+/// For each function its call sites: the caller, and the call's number there.
 #[derive(Debug)]
 struct Callers {
     list: Vec<(u32, u32)>,
-    /// Where the calls of each function end; the next one's begin there.
+    /// Ends of the calls of each function; the next one's start there.
     ends: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ struct Callers {
 pub struct Facts {
     /// Functions.
     pub functions: usize,
-    /// Functions of which all control flow is known.
+    /// Functions whose control flow is completely known.
     pub closed: usize,
     /// Kernels among the functions.
     pub kernels: usize,
@@ -54,7 +54,7 @@ pub struct Facts {
     pub blocks: usize,
     /// Edges between blocks of one function.
     pub edges: usize,
-    /// Calls and jumps into other functions: of known functions, of places outside, of unknown ones.
+    /// Calls and jumps into other functions: of known functions, of code outside, of unknown ones.
     pub calls: [usize; 3],
     /// Problems of each reason.
     pub problems: BTreeMap<Reason, usize>,
@@ -69,12 +69,12 @@ impl<'a> Program<'a> {
         Self::make(source, None)
     }
 
-    /// Finds the functions that hold some of the offsets, and all others that answers about them may depend on.
+    /// Finds the functions that hold some of the offsets, and all others that results about them may depend on.
     ///
-    /// What is left out are stretches without these offsets that call nobody, compute no address of code, jump nowhere
-    /// but within themselves, and are not called by what is there: of them nothing is known, and
-    /// [`function_at`](Self::function_at) gives `None`. All calls, all computations of addresses and all problems are
-    /// there.
+    /// Stretches are skipped if they have none of these offsets, call nothing, compute no address of code, jump only
+    /// within themselves, and are not called by included code. Nothing is known about them, and
+    /// [`function_at`](Self::function_at) returns `None`. All calls, all computations of addresses and all problems are
+    /// included.
     #[must_use]
     pub fn around(source: Source<'a>, offsets: &[u32]) -> Self {
         Self::make(source, Some(offsets))
@@ -104,7 +104,7 @@ impl<'a> Program<'a> {
         self.functions.get(number).filter(|function| offset < function.end).map(|function| (number, function))
     }
 
-    /// The name of a function: its symbol's, or one made of its offset.
+    /// The name of a function: its symbol's, or one made from its offset.
     #[must_use]
     pub fn name(&self, function: &Function) -> String {
         let mark = function.mark.and_then(|mark| self.source.marks.get(mark as usize));
@@ -112,12 +112,12 @@ impl<'a> Program<'a> {
         mark.map_or_else(|| format!("code at {:#x}", function.start), |mark| mark.name.clone().into_owned())
     }
 
-    /// What it was made of.
+    /// Its input.
     pub(crate) fn into_source(self) -> Source<'a> {
         self.source
     }
 
-    /// The calls of a function from known places: the caller's number and the call.
+    /// The calls of a function from known call sites: the caller's number and the call.
     pub fn callers(&self, function: usize) -> impl Iterator<Item = (usize, &CallSite)> {
         self.callers.calls_of(function).iter().filter_map(|(caller, call)| {
             let site = self.functions.get(*caller as usize)?.calls.get(*call as usize)?;
@@ -131,7 +131,7 @@ impl<'a> Program<'a> {
         &self.groups
     }
 
-    /// Sums.
+    /// Totals.
     #[must_use]
     pub fn facts(&self) -> Facts {
         let mut facts = Facts { functions: self.functions.len(), ..Facts::default() };
@@ -163,8 +163,9 @@ impl<'a> Program<'a> {
         self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
     }
 
-    /// Whether the address that the instruction at an offset of a function goes to comes from memory, from a caller or from an
-    /// address that was computed in full, and was only copied since: arithmetic would make distances of it.
+    /// Whether the jump or call target of the instruction at an offset of a function comes from memory, from a caller
+    /// or from an address that was computed in full, and was only copied since: arithmetic would turn distances into
+    /// it.
     #[must_use]
     pub fn comes_whole(&self, function: &Function, offset: u32) -> bool {
         let code = Code {
@@ -192,7 +193,8 @@ impl<'a> Program<'a> {
         matches!(self.ops.of(inst), Op::SetPc | Op::SwapPc)
     }
 
-    /// A jump to what a register held at the entry is a return only where somebody puts a return address there.
+    /// A jump to the value that a register held at the entry is a return only where a caller puts a return address
+    /// there.
     fn check_returns(&mut self) {
         let wrong: Vec<(usize, Vec<usize>)> = (0..self.functions.len())
             .into_par_iter()
@@ -211,7 +213,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Numbers of the blocks of a function that return to nobody.
+    /// Numbers of the blocks of a function whose return has no caller.
     fn wrong_returns(&self, number: usize) -> Vec<usize> {
         let function = &self.functions[number];
         let mut returns = (0..function.block_count()).filter(|block| function.exit(*block) == Exit::Return).peekable();
@@ -238,7 +240,7 @@ impl Callers {
         }
         let mut all = 0;
         for end in &mut ends {
-            // Where they begin, until they are put there.
+            // Starts of the lists, until the lists are filled.
             all += std::mem::replace(end, all);
         }
         let mut list = vec![(0, 0); all as usize];

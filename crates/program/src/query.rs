@@ -1,7 +1,7 @@
-//! Questions about the surroundings of an instruction: what covers it, and what comes before and after.
+//! Queries about the surroundings of an instruction: its covering instructions, and those before and after it.
 //!
-//! Invariants: paths are followed within one function; that something was not found says something only if no path left
-//! it ([`Steps::leaves`]).
+//! Invariants: paths are followed within one function; a negative result is only valid if no path left the function
+//! ([`Steps::leaves`]).
 
 use crate::block::Exit;
 use crate::function::Function;
@@ -13,23 +13,23 @@ use std::ops::Range;
 
 /// Members of a clause: the low six bits and one more.
 const CLAUSE: u64 = 63;
-/// Instructions behind an `s_delay_alu` that it may name.
+/// Instructions after an `s_delay_alu` that it may name.
 const DELAY: usize = 6;
 
-/// An instruction that says something about those behind it.
+/// An instruction that affects the ones after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cover {
     /// Its offset.
     pub offset: u32,
-    /// Offset of the last instruction about which it says something.
+    /// Offset of the last instruction that it affects.
     pub last: u32,
-    /// How many instructions it counts.
+    /// The number of instructions that it counts.
     pub count: u8,
-    /// The place of the instruction in question among them, from 0.
+    /// The position of the queried instruction among them, from 0.
     pub place: u8,
 }
 
-/// What covers an instruction.
+/// The instructions that cover an instruction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Covers {
     /// An `s_clause` of which it is a member.
@@ -38,17 +38,17 @@ pub struct Covers {
     pub delay: Option<Cover>,
 }
 
-/// What following paths came to.
+/// Result of following paths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Steps {
-    /// Instructions that were looked at.
+    /// Number of visited instructions.
     pub count: usize,
-    /// A path leaves the function within the bound: by a call, a return, an entry, or nobody knows where.
+    /// A path leaves the function within the bound: by a call, a return, an entry, or an unknown transfer.
     pub leaves: bool,
 }
 
 impl Program<'_> {
-    /// Data that has a name and a size and that no path executes, in whole dwords; rising.
+    /// Data that has a name and a size and that no path executes, in whole dwords; ascending.
     #[must_use]
     pub fn named_data(&self) -> Vec<Range<u32>> {
         let size = self.source.bytes.len() as u32;
@@ -58,7 +58,7 @@ impl Program<'_> {
             let end = mark.offset.saturating_add(mark.size).checked_next_multiple_of(4);
             mark.offset & !3..end.map_or(size, |end| end.min(size))
         };
-        // What is executed in part is code, whatever its name says.
+        // Symbols with executed bytes are code, whatever their names say.
         objects.map(range).filter(|data| !data.clone().step_by(4).any(is_executed)).collect()
     }
 
@@ -71,7 +71,7 @@ impl Program<'_> {
         for distance in 0..=CLAUSE as usize + 1 {
             let Some(before) = function.instruction_before(at) else { break };
             let Some(inst) = self.decode(before) else { break };
-            // Members stand behind one another: across a gap there is none.
+            // Members are consecutive: there is none across a gap.
             if before + u32::from(inst.len()) != at {
                 break;
             }
@@ -91,7 +91,7 @@ impl Program<'_> {
         covers
     }
 
-    /// A cover of `count` instructions, if the one `place` behind it is among them.
+    /// A cover of `count` instructions, if the one at distance `place` after it is among them.
     fn cover(&self, function: &Function, offset: u32, count: usize, place: usize) -> Option<Cover> {
         if place >= count {
             return None;
@@ -108,7 +108,7 @@ impl Program<'_> {
         Some(Cover { offset, last, count: count as u8, place: place as u8 })
     }
 
-    /// The ways through a function; makes the table of predecessors once.
+    /// The paths through a function; builds the table of predecessors once.
     #[must_use]
     pub fn ways(&self, function: usize) -> Option<Ways<'_>> {
         let function = self.functions.get(function)?;
@@ -117,7 +117,7 @@ impl Program<'_> {
     }
 }
 
-/// The ways through a function, see [`Program::ways`].
+/// The paths through a function, see [`Program::ways`].
 #[derive(Debug, Clone)]
 pub struct Ways<'p> {
     program: &'p Program<'p>,
@@ -127,8 +127,9 @@ pub struct Ways<'p> {
 }
 
 impl Ways<'_> {
-    /// Looks at the instructions that may be executed after the one at an offset, at most `bound` of them on a path;
-    /// `each` gets the offset, the instruction and its distance, 1 for the next one, and says whether to go on there.
+    /// Visits the instructions that may be executed after the one at an offset, at most `bound` of them on a path;
+    /// `each` gets the offset, the instruction and its distance, 1 for the next one, and returns whether to continue
+    /// there.
     pub fn following(&self, offset: u32, bound: u32, mut each: impl FnMut(u32, &Inst, u32) -> bool) -> Steps {
         let function = self.function;
         let next = |at: u32, inst: &Inst| {
@@ -189,7 +190,7 @@ impl Ways<'_> {
     }
 }
 
-/// Up to which instruction behind it an `s_delay_alu` counts.
+/// The number of instructions after an `s_delay_alu` that it may refer to.
 fn delayed(immediate: u64) -> usize {
     match (immediate >> 4 & 7, immediate >> 7 & 15) {
         (_, 0) => 1,

@@ -1,4 +1,4 @@
-//! What a kernel takes of the hardware: registers through all that it calls, and how many waves fit.
+//! The hardware resources of a kernel: registers of all that it calls, and the number of waves that fit.
 
 use crate::calls::Callee;
 use crate::program::Program;
@@ -17,14 +17,14 @@ pub struct Needs {
     pub agprs: u16,
     /// Scalar registers, VCC not counted.
     pub sgprs: u16,
-    /// Something that is called is not known: there may be more.
+    /// Some callee is not known: there may be more.
     pub open: bool,
 }
 
 impl Program<'_> {
     /// The registers that a function and everything that it calls name.
     ///
-    /// Vector registers beyond the first bank are not seen where the bank mode is not the first one: then all count.
+    /// Vector registers beyond the first bank are not visible where the bank mode is not the first one: then all count.
     #[must_use]
     pub fn needs(&self, function: usize) -> Needs {
         let mut needs = Needs::default();
@@ -51,7 +51,7 @@ impl Program<'_> {
         needs
     }
 
-    /// Numbers of the functions that a function can get to by known calls, itself included.
+    /// Numbers of the functions that a function can reach by known calls, itself included.
     #[must_use]
     pub fn reachable(&self, function: usize) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
@@ -66,7 +66,7 @@ impl Program<'_> {
         seen
     }
 
-    /// Numbers of the kernels that can get to a function by known calls; rising.
+    /// Numbers of the kernels that can reach a function by known calls; ascending.
     #[must_use]
     pub fn kernels_of(&self, function: usize) -> &[u32] {
         self.kernels.get_or_init(|| self.find_kernels()).get(function).map_or(&[], |kernels| kernels)
@@ -97,7 +97,7 @@ impl Program<'_> {
         all
     }
 
-    /// What the descriptor and the metadata of a kernel say.
+    /// The needs stated by the descriptor and the metadata of a kernel.
     #[must_use]
     pub fn kernel_needs(&self, function: usize) -> Option<KernelNeeds> {
         let function = self.functions.get(function)?;
@@ -109,14 +109,14 @@ impl Program<'_> {
     }
 }
 
-/// How many waves of a kernel fit at the same time.
+/// The number of waves of a kernel that fit at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupancy {
-    /// On one SIMD, as far as its registers allow.
+    /// On one SIMD, as limited by its vector registers.
     pub by_vgprs: u32,
-    /// On one SIMD, as far as its scalar registers allow.
+    /// On one SIMD, as limited by its scalar registers.
     pub by_sgprs: u32,
-    /// On one SIMD, as far as LDS allows for whole work-groups.
+    /// On one SIMD, as limited by LDS for whole work-groups.
     pub by_lds: u32,
     /// The least of these.
     pub waves_per_simd: u32,
@@ -127,7 +127,7 @@ pub struct Occupancy {
 /// Registers that the runtime's trap handler takes of each wave.
 const TRAP_HANDLER: u32 = 16;
 
-/// How many waves fit that need so much. `None` for a wave size that the processor does not have.
+/// The number of waves with these needs that fit. `None` for a wave size that the processor does not have.
 ///
 /// `workgroup` of the kernel's needs is the work-items of its largest work-group; without it, that of the processor.
 #[must_use]
@@ -136,7 +136,7 @@ pub fn occupancy(processor: &Processor, needs: &KernelNeeds) -> Option<Occupancy
     let lanes = u64::from(needs.lanes);
     limits.vgprs(lanes)?;
     let (vgprs, agprs) = (needs.vgprs.unwrap_or(0), needs.agprs.unwrap_or(0));
-    // In one file AGPRs begin behind the VGPRs, at a multiple of four.
+    // In one file AGPRs follow the VGPRs, at a multiple of four.
     let unified = processor.capabilities.contains(Capability::UnifiedRegisterFile) && agprs > 0;
     let count = if unified { vgprs.next_multiple_of(4).saturating_add(agprs) } else { vgprs.max(agprs) };
     let by_vgprs = limits.waves_with_vgprs(lanes, count);

@@ -1,7 +1,7 @@
 //! Finds the code of one function: from its entries along every path, and into blocks.
 //!
-//! Invariants: an instruction is decoded once, however many entries are added later; bytes that no path reaches are not
-//! looked at; a draft's blocks are as complete as the jumps that are known.
+//! Invariants: an instruction is decoded once, however many entries are added later. Bytes that no path reaches are not
+//! visited. A draft's blocks are as complete as the jumps that are known.
 
 mod blocks;
 
@@ -24,7 +24,7 @@ use std::hint::black_box;
 /// Rounds of finding jumps and following them within one function.
 const ROUNDS: usize = 16;
 
-/// What all functions share.
+/// State that all functions share.
 pub(crate) struct Context<'s, 'a> {
     pub(crate) source: &'s Source<'a>,
     pub(crate) ops: &'s Ops,
@@ -60,13 +60,13 @@ impl<'s, 'a> Context<'s, 'a> {
         self.source.isa.decode(self.source.bytes.get(offset as usize..)?).ok()
     }
 
-    /// What the instruction at an offset is, if that can be said without decoding it.
+    /// The classification of the instruction at an offset, if it needs no decoding.
     #[inline(always)]
     pub(crate) fn look(&self, offset: u32) -> Option<Seen> {
         self.sift.look(self.source.bytes.get(offset as usize..)?)
     }
 
-    /// Where a branch leads of which that was said.
+    /// The target of a branch that was classified without decoding.
     #[inline]
     pub(crate) fn seen_target(&self, offset: u32) -> Target {
         let target = u32::try_from(branch_target(self.source.bytes, offset)).ok();
@@ -79,14 +79,14 @@ impl<'s, 'a> Context<'s, 'a> {
     }
 }
 
-/// Where a direct branch or call leads.
+/// The target of a direct branch or call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An offset in the section.
     Offset(u32),
-    /// A place outside of it.
+    /// An address outside of it.
     Outside(Place),
-    /// Nowhere that there is.
+    /// An address that does not exist.
     Wrong,
 }
 
@@ -108,38 +108,38 @@ pub(crate) struct Draft {
     leaders: Bits,
     /// Numbers of the blocks, while they are made.
     ranks: Ranks,
-    /// Registers that its instructions name, once somebody asked.
+    /// Registers that its instructions name, computed on demand.
     pub(crate) named: Option<Box<Named>>,
     pub(crate) banked: bool,
-    /// An instruction of it may choose another bank than the first.
+    /// An instruction of it may select another bank than the first.
     pub(crate) beyond: bool,
     /// Offsets of instructions that may set the bank mode.
     pub(crate) modes: Vec<u32>,
     pub(crate) indexed: bool,
-    /// It has jumps or calls to addresses in registers, or asks for the program counter.
+    /// It has jumps or calls to addresses in registers, or reads the program counter.
     pub(crate) tracks: bool,
-    /// Offsets of the instructions that ask for it, as they were found.
+    /// Offsets of the instructions that read the program counter, in the order found.
     pub(crate) counters: Vec<u32>,
     /// Its addresses are still to be followed.
     pub(crate) due: bool,
-    /// Until then: numbers of the stretches into which it seems to lead.
+    /// Until then: numbers of the stretches to which it seems to refer.
     pub(crate) leads: Vec<u32>,
-    /// What was known of calls when its addresses were followed; see [`Clobbers::clock`].
+    /// The knowledge of calls when its addresses were followed; see [`Clobbers::clock`].
     pub(crate) clock: u32,
     /// Code was found since the blocks were made.
     grown: bool,
     stack: Vec<u32>,
     /// Targets of direct calls, wherever they are.
     pub(crate) called: BTreeSet<u32>,
-    /// Targets outside of it of branches, and where it runs on into another function.
+    /// Targets of branches outside of it, and the offset at which it runs on into another function.
     pub(crate) reached: BTreeSet<u32>,
     pub(crate) faults: BTreeSet<Problem>,
     pub(crate) tracked: Tracked,
     pub(crate) blocks: Blocks,
-    /// Where the block goes on that is looked at.
+    /// Successors of the current block.
     goes: Goes,
     pub(crate) calls: Vec<RawCall>,
-    /// Its jumps to addresses that were loaded, once they are explained.
+    /// Its jumps to addresses that were loaded, once they are resolved.
     pub(crate) table: Option<Table>,
 }
 
@@ -176,23 +176,23 @@ impl Draft {
         }
     }
 
-    /// Whether an address that it goes to may come to be known when more is known of what it calls.
+    /// Whether an unknown target of it may be found when more is known about its callees.
     pub(crate) fn is_open(&self) -> bool {
         self.unknown() != 0
     }
 
-    /// Whether it goes on where nobody knows, without being called back.
+    /// Whether it has an unknown successor that is not a call.
     pub(crate) fn goes_astray(&self) -> bool {
         !self.faults.is_empty() || self.tracked.jumps.iter().any(|jump| jump.1 == Jump::Unknown)
     }
 
-    /// How many addresses that it goes to are not known.
+    /// The number of its unknown targets.
     pub(crate) fn unknown(&self) -> usize {
         self.tracked.calls.iter().filter(|call| call.1.is_none()).count()
             + self.tracked.jumps.iter().filter(|jump| jump.1 == Jump::Unknown).count()
     }
 
-    /// Follows all paths from more entries, as far as that needs no addresses in registers.
+    /// Follows all paths from more entries, as far as no addresses in registers are needed.
     pub(crate) fn walk(&mut self, context: &Context<'_, '_>, entries: &[u32]) {
         self.stack.extend(entries);
         self.entries.extend(entries);
@@ -203,7 +203,7 @@ impl Draft {
         }
     }
 
-    /// Follows all paths that are known; whether there were some.
+    /// Follows all known paths. Returns whether there were some.
     fn advance(&mut self, context: &Context<'_, '_>) -> bool {
         self.run(context);
         let grown = self.grown;
@@ -214,7 +214,7 @@ impl Draft {
         grown
     }
 
-    /// Follows addresses, and all paths that they lead to.
+    /// Follows addresses, and all paths that result from them.
     pub(crate) fn track(&mut self, context: &Context<'_, '_>, touches: &mut Touches) {
         (self.due, self.leads, self.clock) = (false, Vec::new(), context.clobbers.clock());
         self.touch(context, touches);
@@ -241,20 +241,20 @@ impl Draft {
         }
     }
 
-    /// What following addresses finds with the edges of a table, whose blocks are made.
+    /// The result of following addresses with the edges of a table, whose blocks are made.
     pub(crate) fn track_with_table(&mut self, context: &Context<'_, '_>, touches: &mut Touches) -> Tracked {
         self.build(context);
         self.touch(context, touches);
         track::track(context, self, touches)
     }
 
-    /// Takes a table away again.
+    /// Removes a table again.
     pub(crate) fn drop_table(&mut self, context: &Context<'_, '_>) {
         self.table = None;
         self.build(context);
     }
 
-    /// Writes down what all its instructions touch.
+    /// Records the registers that all its instructions touch.
     fn touch(&self, context: &Context<'_, '_>, touches: &mut Touches) {
         touches.clear();
         let quiet = context.sift.quiet(context.ops);
@@ -270,7 +270,7 @@ impl Draft {
         }
     }
 
-    /// Looks up which registers its instructions name.
+    /// Collects the registers that its instructions name.
     pub(crate) fn name(&mut self, context: &Context<'_, '_>) {
         let bytes = context.source.bytes.get(self.start as usize..).unwrap_or_default();
         self.named.get_or_insert_with(|| Box::new(Named::of(context.isa(), context.ops, bytes, &self.starts)));
@@ -294,7 +294,7 @@ impl Draft {
         self.faults.insert(Problem { offset, reason });
     }
 
-    /// Decodes whatever can be reached from the offsets on the stack.
+    /// Decodes everything that is reachable from the offsets on the stack.
     fn run(&mut self, context: &Context<'_, '_>) {
         while let Some(offset) = self.stack.pop() {
             self.grown = true;
@@ -311,7 +311,7 @@ impl Draft {
         }
     }
 
-    /// Whether an offset lies inside of an instruction, of which the longest has five dwords.
+    /// Whether an offset is inside of an instruction, of which the longest has five dwords.
     fn is_inside(&self, context: &Context<'_, '_>, offset: u32) -> bool {
         let index = self.index(offset);
         let before = (1..5).map_while(|back| index.checked_sub(back)).find(|before| self.starts.get(*before));
@@ -333,10 +333,10 @@ impl Draft {
         }
     }
 
-    /// Takes an instruction that was not decoded; where execution goes on behind it.
+    /// Handles an instruction that was not decoded. Returns the offset at which execution continues after it.
     #[inline(always)]
     fn pass(&mut self, context: &Context<'_, '_>, offset: u32, seen: Seen) -> Option<u32> {
-        // Constants behind branches that are predicted let the next instruction begin before this length is known.
+        // Constants after predicted branches let the next instruction begin before this length is known.
         let next = match seen.len {
             4 => black_box(offset + 4),
             8 => black_box(offset + 8),
@@ -354,7 +354,7 @@ impl Draft {
         conditional.then_some(next)
     }
 
-    /// Decodes an instruction; where execution goes on behind it.
+    /// Decodes an instruction. Returns the offset at which execution continues after it.
     fn read(&mut self, context: &Context<'_, '_>, offset: u32) -> Option<u32> {
         let Some(inst) = context.decode(offset) else {
             self.fault(offset, Reason::Undecodable);
@@ -365,7 +365,7 @@ impl Draft {
         (op.is_passed() || self.note(context, offset, &inst, op)).then_some(offset + u32::from(inst.len()))
     }
 
-    /// An instruction begins there; `None` if another one begins inside of it.
+    /// Marks an instruction there; `None` if another one begins inside of it.
     #[inline(always)]
     fn take(&mut self, offset: u32, len: u8) -> Option<()> {
         let index = self.index(offset);
@@ -377,7 +377,7 @@ impl Draft {
         Some(())
     }
 
-    /// Runs on behind the function's end.
+    /// Runs past the function's end.
     fn leave(&mut self, context: &Context<'_, '_>, next: u32) {
         if (next as usize) < context.source.bytes.len() {
             self.reached.insert(next);
@@ -386,13 +386,13 @@ impl Draft {
         }
     }
 
-    /// Looks at an instruction of interest; whether execution goes on behind it.
+    /// Handles an instruction of interest. Returns whether execution continues after it.
     fn note(&mut self, context: &Context<'_, '_>, offset: u32, inst: &Inst, op: Op) -> bool {
         let next = offset + u32::from(inst.len());
         match op {
             Op::Mode => {
                 self.modes.push(offset);
-                // What stands at the end counts, too: it may spoil a change of the mode that comes next.
+                // One at the end counts, too: it may spoil a change of the mode that comes next.
                 self.banked = self.banked || next >= self.end || sets_banks(inst, context.isa());
                 self.beyond |= VgprBanks::ENTRY.after(inst, context.isa()).mode() != Some(0);
                 self.indexed |= inst.index_mode(context.isa()) == Some(true);
@@ -445,7 +445,7 @@ impl Draft {
         conditional
     }
 
-    /// A branch leads there, and goes on behind it unless it is always taken.
+    /// Adds the target of a branch; execution continues after the branch unless it is always taken.
     fn goes_to(&mut self, target: Target, next: Option<u32>) {
         if let Target::Offset(target) = target {
             if self.holds(target) {
@@ -459,7 +459,7 @@ impl Draft {
         }
     }
 
-    /// Follows the jumps that were found; those into other functions are theirs.
+    /// Follows the jumps that were found; those into other functions belong to these.
     fn take_jumps(&mut self, context: &Context<'_, '_>) {
         for (_, jump) in &self.tracked.jumps {
             let Jump::To(place) = jump else { continue };
@@ -469,7 +469,7 @@ impl Draft {
             if !self.holds(target) {
                 self.reached.insert(target);
             } else if !self.starts.get(self.index(target)) || !self.leaders.get(self.index(target)) {
-                // What overlaps an instruction was a fault already and stays one.
+                // An offset that overlaps an instruction was a fault already and stays one.
                 if !self.faults.contains(&Problem { offset: target, reason: Reason::Overlap }) {
                     self.stack.push(target);
                 }
@@ -491,17 +491,17 @@ fn sets_banks(inst: &Inst, isa: Isa) -> bool {
 /// Base of a [`Place`] that is an offset in the section, in a draft's calls only.
 pub(crate) const TAIL_OFFSET: u32 = u32::MAX;
 
-/// Where a direct branch or call at an offset leads; `None` for other instructions.
+/// The target of a direct branch or call at an offset; `None` for other instructions.
 pub(crate) fn direct(context: &Context<'_, '_>, offset: u32, inst: &Inst) -> Option<Target> {
     resolved(context, offset, inst.branch_target(context.address(offset), context.isa()))
 }
 
-/// Where an instruction leads that states this address.
+/// The target of an instruction that states this address.
 pub(crate) fn resolved(context: &Context<'_, '_>, offset: u32, stated: Option<u64>) -> Option<Target> {
     let source = context.source;
     if let Some(fixup) = context.branch_fixup(offset) {
         let place = source.target(fixup)?;
-        // The distance counts from the fixup, and the hardware counts from behind the instruction.
+        // The distance counts from the fixup, and the hardware counts from the end of the instruction.
         return Some(source.offset_of(place).map_or(Target::Outside(place), aligned));
     }
     let place = Place { base: Place::CODE, at: stated? };

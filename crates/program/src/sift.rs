@@ -1,20 +1,20 @@
-//! What instructions are to the walk of a function, without decoding most of them.
+//! Classifies instructions for the walk of a function, without decoding most of them.
 //!
-//! Invariants: an answer is what the decoded instruction says; where there is none, it is to be decoded. Little code gets
-//! no answers: making the tables takes longer than decoding it.
+//! Invariants: an answer agrees with the decoded instruction; without an answer, the instruction has to be decoded. A
+//! small amount of code gets no answers: making the tables takes longer than decoding it.
 
 use crate::ops::{Op, Ops};
 use hotswap_isa::{Entry, Flag, Grade, Isa, Piece, Seen, Sieve};
 use std::sync::OnceLock;
 
-/// Bytes of code from which on tables are worth making (a millisecond each).
+/// Minimum bytes of code for which tables are worth making (a millisecond each).
 const MUCH: usize = 256 << 10;
 
-/// Goes on behind it, and the walk need not know more.
+/// Execution continues after it, and the walk needs nothing else.
 pub(crate) const PLAIN: u8 = 0;
-/// Goes on behind it or where the lower half of its only word says.
+/// Continues after it or at the target in the lower half of its only word.
 pub(crate) const CONDITIONAL: u8 = 1;
-/// Goes on where the lower half of its only word says.
+/// Continues at the target in the lower half of its only word.
 pub(crate) const BRANCH: u8 = 2;
 /// The wave ends.
 pub(crate) const END: u8 = 3;
@@ -27,20 +27,20 @@ pub(crate) struct Sift {
 }
 
 impl Sift {
-    /// For so many bytes; `patched` says that a linker fills in where branches lead.
+    /// For `bytes` bytes; `patched` means that a linker fills in branch targets.
     pub(crate) fn new(isa: Isa, ops: &Ops, bytes: usize, patched: bool) -> Self {
         let grade = |entry: Entry| Grade { class: class(entry, ops, patched), ..Grade::default() };
         let flow = (bytes >= MUCH).then(|| Sieve::new(isa, grade));
         Self { isa, flow, quiet: OnceLock::new() }
     }
 
-    /// What the instruction at the start of the bytes is to the walk.
+    /// The classification of the instruction at the start of the bytes for the walk.
     #[inline(always)]
     pub(crate) fn look(&self, bytes: &[u8]) -> Option<Seen> {
         self.flow.as_ref()?.look(bytes.first_chunk()?)
     }
 
-    /// A sieve that has answers for instructions that have nothing to do with scalar registers alone.
+    /// A sieve that only has answers for instructions without any relation to scalar registers.
     pub(crate) fn quiet(&self, ops: &Ops) -> Option<&Sieve> {
         let class = |entry: Entry| (!ops.line_of(entry).marks_scalars()).then_some(PLAIN);
         let grade = |entry: Entry| Grade { class: class(entry), except: Vec::new(), without_scalars: true };
@@ -67,7 +67,7 @@ fn class(entry: Entry, ops: &Ops, patched: bool) -> Option<u8> {
     stated.then_some(if entry.is(Flag::NoFallthrough) { BRANCH } else { CONDITIONAL })
 }
 
-/// Where a branch of four bytes leads that was seen at an offset: if not into the section, beyond every offset.
+/// The target of a four-byte branch seen at an offset: beyond every offset if not in the section.
 #[inline]
 pub(crate) fn branch_target(bytes: &[u8], offset: u32) -> i64 {
     let half = bytes.get(offset as usize..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or_default();
@@ -114,7 +114,7 @@ mod tests {
                 counts[usize::from(answer.class)] += 1;
                 let inst = isa.decode(&bytes).unwrap();
                 assert_eq!(answer.len, inst.len(), "{inst:?}");
-                // Far behind the section's first byte, so that no target is before it.
+                // Far from the section's first byte, so that no target is before it.
                 let target = branch_target(&bytes, 0).wrapping_add(1 << 32) as u64;
                 let flow = match answer.class {
                     PLAIN => Flow::Next,

@@ -1,7 +1,7 @@
-//! What a file says about one section of code: the input of everything here, as plain data.
+//! The contents of a file for one section of code: the input of everything here, as plain data.
 //!
-//! Invariants: offsets count from the section's first byte and fit 32 bits; marks, fixups and slots are sorted by where
-//! they are ([`Source::sort`] does it).
+//! Invariants: offsets count from the section's first byte and fit 32 bits; marks, fixups and slots are sorted by their
+//! positions ([`Source::sort`] does it).
 
 mod read;
 
@@ -10,10 +10,10 @@ use hotswap_isa::Isa;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// One section of code with all that its file says about it.
+/// One section of code with all information of its file about it.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
-    /// What the bytes mean on.
+    /// The instruction set of the bytes.
     pub isa: Isa,
     /// Address of the first byte; 0 in a relocatable file.
     pub address: u64,
@@ -23,7 +23,7 @@ pub struct Source<'a> {
     pub linked: bool,
     /// Names.
     pub marks: Vec<Mark<'a>>,
-    /// Places in the section that a linker fills, or filled.
+    /// Fields in the section that a linker fills, or filled.
     pub fixups: Vec<Fixup>,
     /// The symbols that fixups name; none where there are no fixups.
     pub symbols: Vec<Place>,
@@ -33,8 +33,8 @@ pub struct Source<'a> {
     pub shared: bool,
     /// The file has no other section of code.
     pub alone: bool,
-    /// Offsets that relocations of other loaded sections may mean otherwise than as a whole address, rising: with what
-    /// such a distance counts from they need not be exact.
+    /// Offsets that relocations of other loaded sections may denote otherwise than as a whole address, ascending.
+    /// Depending on the base of such a distance they need not be exact.
     pub hints: Vec<u32>,
     /// Offsets inside of functions at which unknown transfers may enter; see [`Coverage`](crate::Coverage).
     pub entries: Vec<u32>,
@@ -45,9 +45,9 @@ pub struct Source<'a> {
 pub struct Mark<'a> {
     /// Offset.
     pub offset: u32,
-    /// Bytes; 0 where the file does not say.
+    /// Bytes; 0 if the file does not state it.
     pub size: u32,
-    /// What it stands for.
+    /// The kind of the symbol.
     pub kind: MarkKind,
     /// The name; empty for code that no symbol names.
     pub name: Cow<'a, str>,
@@ -55,7 +55,7 @@ pub struct Mark<'a> {
     pub exported: bool,
 }
 
-/// What a name stands for.
+/// The kind of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkKind {
     /// Entry of a kernel.
@@ -64,16 +64,16 @@ pub enum MarkKind {
     Function,
     /// Data.
     Object,
-    /// A place without a type.
+    /// A symbol without a type.
     Label,
 }
 
-/// What a kernel asks of the hardware, and how it begins.
+/// The hardware resources of a kernel, and its entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelNeeds {
     /// Lanes of a wave, 32 or 64.
     pub lanes: u8,
-    /// Kernel arguments are preloaded: there is a second entry 256 bytes on.
+    /// Kernel arguments are preloaded: there is a second entry 256 bytes later.
     pub preloads: bool,
     /// Vector registers, AGPRs of a unified file not counted.
     pub vgprs: Option<u32>,
@@ -89,20 +89,20 @@ pub struct KernelNeeds {
     pub wgp: bool,
 }
 
-/// A place in the section that a linker fills.
+/// A field in the section that a linker fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixup {
     /// Offset of the bytes that it fills.
     pub offset: u32,
-    /// How.
+    /// Its relocation type.
     pub kind: FixupKind,
     /// Number in [`Source::symbols`].
     pub symbol: u32,
-    /// What is added to the symbol.
+    /// Added to the symbol.
     pub addend: i64,
 }
 
-/// How a linker computes what it fills in; numbers are those of the ELF relocation types.
+/// The computation of a filled-in value; numbers are those of the ELF relocation types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FixupKind {
@@ -128,7 +128,7 @@ pub enum FixupKind {
     RelLo = 10,
     /// High half of the distance from here.
     RelHi = 11,
-    /// Distance of a branch in dwords, from behind it.
+    /// Distance of a branch in dwords, from its end.
     Rel16 = 14,
 }
 
@@ -149,7 +149,7 @@ pub struct Slot {
     pub place: Place,
     /// The address that it holds.
     pub to: Place,
-    /// Nothing writes it when the program runs.
+    /// Not written while the program runs.
     pub constant: bool,
 }
 
@@ -185,13 +185,13 @@ impl Source<'_> {
         rest.get(..count).unwrap_or_default()
     }
 
-    /// Where a fixup points to: symbol and addend.
+    /// The target of a fixup: symbol and addend.
     #[must_use]
     pub fn target(&self, fixup: &Fixup) -> Option<Place> {
         Some(self.symbols.get(fixup.symbol as usize)?.plus(fixup.addend as u64))
     }
 
-    /// What a word outside of the section is certain to hold.
+    /// The value that a word outside of the section certainly holds.
     #[must_use]
     pub fn loaded(&self, place: Place) -> Option<Place> {
         if place.base & Place::GOT != 0 {

@@ -1,8 +1,9 @@
-//! A quick look at a stretch of code: whether it is plain, so that no answer about other code depends on it.
+//! A quick scan of a range of code: whether it is plain, so that no result about other code depends on it.
 //!
-//! Plain code reads from its first byte to its last as instructions, ends by one that does not go on, and leads nowhere
-//! but to its own instructions by branches that state their target. So it calls nobody, computes no address of code,
-//! and whatever execution reaches in it from its entries is among the instructions that were seen.
+//! Plain code decodes from its first byte to its last as instructions, ends with one that does not continue, and
+//! transfers control only to its own instructions by branches that state their target. So it calls nothing, computes no
+//! address of code, and everything that execution reaches in it from its entries is among the instructions that were
+//! seen.
 
 use crate::bits::Bits;
 use crate::ops::Op;
@@ -27,7 +28,7 @@ impl Sweep {
         self.targets.clear();
         self.targets.extend(entries);
         let (mut at, mut goes_on) = (start, true);
-        // What reads beyond the stretch does not end where it ends.
+        // Code that reads past the stretch does not end at its end.
         while at < end {
             self.starts.set((at - start) as usize / 4);
             let Some(next) = self.step(context, at, start..end, &mut goes_on) else { return false };
@@ -37,8 +38,8 @@ impl Sweep {
         at == end && !goes_on && self.targets.iter().all(is_start)
     }
 
-    /// Looks at an instruction and says whether execution goes on behind it; the offset behind it, unless the stretch is not
-    /// plain.
+    /// Scans an instruction and sets whether execution continues after it. Returns the offset after it, unless the
+    /// stretch is not plain.
     #[inline(always)]
     fn step(&mut self, context: &Context<'_, '_>, at: u32, stretch: Range<u32>, goes_on: &mut bool) -> Option<u32> {
         if let Some(seen) = context.look(at) {
@@ -46,7 +47,7 @@ impl Sweep {
             if matches!(seen.class, sift::CONDITIONAL | sift::BRANCH) {
                 self.lead(context.seen_target(at), stretch)?;
             }
-            // Constants behind branches that are predicted let the next instruction begin before this length is known.
+            // Constants after predicted branches let the next instruction begin before this length is known.
             return Some(match seen.len {
                 4 => black_box(at + 4),
                 8 => black_box(at + 8),
@@ -70,7 +71,7 @@ impl Sweep {
         Some(())
     }
 
-    /// Whether execution goes on behind a branch; `None` if it may leave the stretch.
+    /// Whether execution continues after a branch; `None` if it may leave the stretch.
     fn branch(&mut self, context: &Context<'_, '_>, at: u32, inst: &Inst, stretch: Range<u32>) -> Option<bool> {
         match inst.flow(context.address(at), context.isa()) {
             Flow::Next => Some(true),

@@ -1,18 +1,21 @@
-//! Jumps to addresses that were loaded: by tables of addresses, as assembly has them.
+//! Jumps to addresses that were loaded: by tables of addresses, as found in assembly.
 //!
-//! Whatever memory holds, the program has put there or the file has brought along. So a jump whose address comes whole from
-//! memory, without arithmetic, leads to a place that a word of the file names, or to one whose address code has computed.
-//! All such places in the jump's function are its successors, whichever table it may read. It leads out of the function as
-//! well unless the function is a kernel that calls nobody and no such place lies outside ([`Table::strays`]). If nobody
-//! else goes where it is not known, the places are no entries: only these jumps come there ([`Table::closes`]).
+//! All memory contents were written by the program or come from the file. So a jump whose address comes whole from
+//! memory, without arithmetic, has as its target an address that a word of the file names, or one that code has
+//! computed. All such addresses in the jump's function are its successors, whichever table it may read. It leaves the
+//! function as well unless the function is a kernel that calls nothing and no such address is outside
+//! ([`Table::strays`]). If there is no other unknown transfer, the addresses are no entries: only these jumps reach
+//! them ([`Table::closes`]).
 //!
-//! Invariants: all jumps of a function are explained, or none of them; what was found of addresses in registers holds
-//! with the new edges, or the jumps stay unknown; where an address of code may be in memory that is not among these, they do.
+//! Invariants: all jumps of a function are resolved, or none of them. The addresses found in registers stay valid with
+//! the new edges, or the jumps stay unknown. They stay unknown, too, where memory may hold an address of code that is
+//! not among these.
 //!
-//! Assumed, as for files without relocations elsewhere: what code computes of distances in data, or of addresses that it
-//! loaded, it does not write to memory for such jumps to load; relocations of distances into the function are seen.
+//! Assumed, as for files without relocations elsewhere: code does not write values that it computes from distances in
+//! data, or from loaded addresses, to memory for such jumps to load; relocations of distances into the function are
+//! seen.
 //!
-//! Absent on purpose: which table a jump reads, and how long it is; distances in tables.
+//! Absent on purpose: which table a jump reads, and its length; distances in tables.
 
 use crate::builder::Stretch;
 use crate::place::Place;
@@ -24,25 +27,25 @@ use crate::whole::{Code, Origins};
 use hotswap_isa::reg::{Reg, RegFile};
 use std::cell::OnceCell;
 
-/// Places that the jumps of a function may lead to.
+/// Maximum targets of the jumps of a function.
 const MOST_TARGETS: usize = 4096;
-/// Edges that the jumps of a function may have.
+/// Maximum edges of the jumps of a function.
 const MOST_EDGES: usize = 1 << 16;
 
 /// Jumps of a function by tables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Table {
-    /// Offsets of the jumps, rising.
+    /// Offsets of the jumps, ascending.
     pub(crate) jumps: Vec<u32>,
-    /// Offsets of the places, rising.
+    /// Offsets of the targets, ascending.
     pub(crate) targets: Vec<u32>,
-    /// They may lead out of the function.
+    /// They may leave the function.
     pub(crate) strays: bool,
-    /// Nobody else leads to the places that are named inside of the function.
+    /// No other transfer reaches the addresses that are named inside of the function.
     pub(crate) closes: bool,
 }
 
-/// Explains the jumps of all functions, as far as that can be proven; what stands against it becomes a problem.
+/// Resolves the jumps of all functions, as far as that can be proven; obstacles become problems.
 pub(crate) fn resolve(context: &Context<'_, '_>, stretches: &mut [Stretch]) {
     let unknown = |stretch: &Stretch| stretch.draft.as_ref().is_some_and(|draft| unknown_jumps(draft).next().is_some());
     let numbers: Vec<usize> = (0..stretches.len()).filter(|number| unknown(&stretches[*number])).collect();
@@ -77,7 +80,8 @@ fn unknown_jumps(draft: &Draft) -> impl Iterator<Item = u32> {
     draft.tracked.jumps.iter().filter(|(_, jump)| *jump == Jump::Unknown).map(|(offset, _)| *offset)
 }
 
-/// The one function with such jumps: whether they are the only way to the places that are named inside of it.
+/// Decides for the one function with such jumps whether they are the only paths to the addresses that are named inside
+/// of it.
 fn close(context: &Context<'_, '_>, stretches: &mut [Stretch], number: usize) {
     let calls_unknown = |draft: &Draft| draft.tracked.calls.iter().any(|call| call.1.is_none());
     let returns_from_kernel = |draft: &Draft| {
@@ -94,19 +98,19 @@ fn close(context: &Context<'_, '_>, stretches: &mut [Stretch], number: usize) {
 
 /// Addresses of code that memory may hold.
 struct Named {
-    /// Offsets that words of the file name, or literals, rising.
+    /// Offsets that words of the file name, or literals, ascending.
     words: Vec<u32>,
-    /// Offsets that sums lead to, rising.
+    /// Offsets that are results of sums, ascending.
     sums: Vec<u32>,
     /// Words or literals name code that is not in this section, or may.
     others: bool,
-    /// Addresses go where they are not followed.
+    /// Addresses are used where they are not tracked.
     escapes: bool,
-    /// Offsets to which functions lead in others, or call in themselves, rising.
+    /// Offsets that functions reach in others, or call in themselves, ascending.
     led: Vec<u32>,
 }
 
-/// Why jumps are not explained: those that it is about.
+/// Jumps that stay unknown, and the reason.
 type Unexplained = (Vec<u32>, Reason);
 
 impl Named {
@@ -178,7 +182,7 @@ impl Named {
         Ok(Table { strays: self.strays(context, draft), closes: false, jumps, targets })
     }
 
-    /// Whether loaded addresses may be none of the function's own.
+    /// Whether loaded addresses may be outside of the function.
     fn strays(&self, context: &Context<'_, '_>, draft: &Draft) -> bool {
         let lies_outside = |offset: &u32| !draft.holds(*offset);
         let is_named = |entry: u32| self.words.binary_search(&entry).is_ok() && !is_function(context, entry);
@@ -191,14 +195,14 @@ impl Named {
 }
 
 impl Origins {
-    /// Whether an address was loaded, or computed in full: nobody else has brought it.
+    /// Whether an address was loaded, or computed in full: it has no other origin.
     fn is_loaded(origins: Option<Self>) -> bool {
         origins.is_some_and(|origins| origins.memory && !origins.others)
     }
 }
 
 impl Draft {
-    /// Its code, for who follows addresses back.
+    /// Its code, for the backward search for addresses.
     fn code<'c>(&'c self, context: &'c Context<'_, '_>) -> Code<'c> {
         let mut entries = self.entries.clone();
         entries.sort_unstable();
@@ -214,7 +218,7 @@ impl Draft {
         }
     }
 
-    /// Makes blocks with the edges of a table; whether everything else stays as it was found without them.
+    /// Makes blocks with the edges of a table. Returns whether all other results stay the same as without them.
     fn take_table(&mut self, context: &Context<'_, '_>, touches: &mut Touches, table: Table) -> bool {
         self.table = Some(table);
         let with_edges = self.track_with_table(context, touches);
@@ -235,7 +239,7 @@ impl Draft {
     }
 }
 
-/// The offsets that lie in a function.
+/// The offsets that are in a function.
 fn part<'o>(offsets: &'o [u32], draft: &Draft) -> &'o [u32] {
     let first = offsets.partition_point(|offset| *offset < draft.start);
     let count = offsets[first..].partition_point(|offset| *offset < draft.end);
@@ -256,25 +260,25 @@ fn is_function(context: &Context<'_, '_>, offset: u32) -> bool {
     marks_at(context, offset).any(|kind| matches!(kind, MarkKind::Kernel(_) | MarkKind::Function))
 }
 
-/// Whether an offset lies in what a name says is data.
+/// Whether an offset is in a symbol that names data.
 fn is_data(context: &Context<'_, '_>, offset: u32) -> bool {
     let marks = &context.source.marks;
     let before = &marks[..marks.partition_point(|mark| mark.offset <= offset)];
     before.iter().any(|mark| mark.kind == MarkKind::Object && offset - mark.offset < mark.size)
 }
 
-/// Whether relocations elsewhere name a place inside of the function otherwise than as an address.
+/// Whether relocations elsewhere refer to a place inside of the function otherwise than as an address.
 fn has_hints(context: &Context<'_, '_>, draft: &Draft) -> bool {
     part(&context.source.hints, draft).iter().any(|offset| !is_function(context, *offset))
 }
 
-/// Whether a program counter itself may go somewhere before a sum has become of it.
+/// Whether a program counter itself may be used elsewhere before it becomes part of a sum.
 fn leaks(context: &Context<'_, '_>, draft: &Draft) -> bool {
     let is_serving = |counter: &u32| draft.tracked.serving.binary_search(counter).is_ok();
     draft.counters.iter().filter(|counter| !is_serving(counter)).any(|counter| !is_used_up(context, draft, *counter))
 }
 
-/// Whether the first sum of a program counter stands in its block, takes the place of both halves, and nobody else sees them.
+/// Whether the first sum of a program counter is in its block, overwrites both halves, and they are not read elsewhere.
 fn is_used_up(context: &Context<'_, '_>, draft: &Draft, counter: u32) -> bool {
     let sums = draft.tracked.values.iter().filter(|value| value.pc == counter && value.low > counter);
     let Some(sum) = sums.min_by_key(|value| value.low) else { return false };

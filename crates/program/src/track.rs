@@ -1,14 +1,14 @@
-//! Addresses in scalar registers: which value a jump or a call to a register goes to.
+//! Addresses in scalar registers: the target of a jump or a call through a register.
 //!
-//! Values are followed forward through the function's blocks, only in registers that a jump, a call or a program counter
-//! can get to ([`steps`]), and only instructions that touch these are looked at ([`touches`]). An address is known up to
-//! where the image is loaded, so its halves are symbols of one another ([`value`]); what two paths disagree on is not
-//! known.
+//! Values are followed forward through the function's blocks, only in registers whose value can reach a jump, a call or
+//! a program counter ([`steps`]), and only instructions that touch these are examined ([`touches`]). An address is
+//! known relative to the load address of the image, so its halves are symbols of one another ([`value`]); a value on
+//! which two paths disagree is not known.
 //!
-//! Evidence: a known callee leaves what neither it nor its callees write, and callee-saved registers that it writes and
-//! loads again ([`Clobbers`]); an unknown one, or one that goes on where nobody knows, leaves callee-saved registers, as
-//! LLVM's calling convention has it. Who calls a function that turns out to write more is followed again. Functions are
-//! entered, and come back, with the first bank of vector registers.
+//! Evidence: a known callee preserves the registers that neither it nor its callees write, and callee-saved registers
+//! that it writes and loads again ([`Clobbers`]). An unknown one, or one with an unknown transfer, preserves
+//! callee-saved registers, as LLVM's calling convention has it. Callers of a function that turns out to write more are
+//! followed again. Functions are entered, and return, with the first bank of vector registers.
 
 mod clobbers;
 mod fetches;
@@ -41,18 +41,18 @@ pub struct PcValue {
     pub to: Place,
 }
 
-/// Where a jump to a register goes.
+/// The target of a jump through a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Jump {
     To(Place),
-    /// To what the register and the next one held at the function's entry.
+    /// To the value that the register and the next one held at the function's entry.
     Return(u8),
-    /// No path comes there: a number that is known decides against it.
+    /// No path reaches it: a known number decides against it.
     Never,
     Unknown,
 }
 
-/// What following addresses found.
+/// The result of following addresses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tracked {
     /// By offset.
@@ -60,17 +60,17 @@ pub(crate) struct Tracked {
     /// By offset, with the first register of the return address.
     pub(crate) calls: Vec<(u32, Option<Place>, u8)>,
     pub(crate) values: Vec<PcValue>,
-    /// Get-PCs that serve fetching ahead alone, and all instructions that work on what they give; by offset.
+    /// Get-PCs that only serve prefetching, and all instructions that use their results; by offset.
     pub(crate) serving: Vec<u32>,
-    /// Code whose address goes where it is not followed.
+    /// Code whose address is used where it is not tracked.
     pub(crate) taken: Vec<u32>,
-    /// An address in code goes where it is not followed, before it is one of a function.
+    /// An address in code is used where it is not tracked, before it is the address of a function.
     pub(crate) escapes: bool,
-    /// Addresses of code that stay in a register where they are not followed any further.
+    /// Addresses of code that stay in a register in which they are no longer tracked.
     pub(crate) lost: Vec<LostAddress>,
 }
 
-/// An address of code, or half of one, in a register whose value is not known any more: it can be called from there on, if
+/// An address of code, or half of one, in a register whose value is no longer known: it can be called from there on, if
 /// the register is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LostAddress {
@@ -81,14 +81,14 @@ pub(crate) struct LostAddress {
     pub(crate) at: LossPoint,
 }
 
-/// Where an address is lost.
+/// The point at which an address is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LossPoint {
     /// At the start of the block at this offset: paths disagree, or a callee may have overwritten the register.
     Block(u32),
     /// The callee of the call, or of the jump into another function, at this offset has it.
     Callee(u32),
-    /// The code to which the function returns has it, or code that is not known.
+    /// The code to which the function returns has it, or unknown code.
     Exit,
 }
 

@@ -1,7 +1,7 @@
-//! Where the address of a jump or a call comes from: whole from somewhere, and only copied since, or computed.
+//! The origin of the address of a jump or a call: loaded or passed whole and only copied since, or computed.
 //!
-//! Invariants: the registers of the address are followed back along every path of the function; what arithmetic makes is
-//! never called whole, but for sums that are explained ([`PcValue`]).
+//! Invariants: the registers of the address are followed back along every path of the function; results of arithmetic
+//! are never called whole, except for sums that are explained ([`PcValue`]).
 
 use crate::bits::Bits;
 use crate::block::{Blocks, Exit};
@@ -15,7 +15,7 @@ use hotswap_isa::{Flag, Inst};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
-/// Instructions that only copy, by the begin of their names.
+/// Instructions that only copy, by the start of their names.
 const COPIES: &[&str] = &[
     "s_mov_b",
     "s_cselect_b",
@@ -28,7 +28,7 @@ const COPIES: &[&str] = &[
     "v_accvgpr_",
 ];
 
-/// Endings of scalar loads that bring less than 32 bits.
+/// Suffixes of scalar loads that load less than 32 bits.
 const PARTS: &[&str] = &["u8", "i8", "u16", "i16"];
 
 /// The code of a function in which addresses are followed.
@@ -40,11 +40,11 @@ pub(crate) struct Code<'c> {
     pub(crate) span: (u32, u32),
     pub(crate) entries: Vec<u32>,
     pub(crate) values: &'c [PcValue],
-    /// Predecessors of its blocks, once somebody asked.
+    /// Predecessors of its blocks, computed on demand.
     pub(crate) before: OnceCell<(Vec<u32>, Vec<u32>)>,
 }
 
-/// Where an address that comes whole may come from.
+/// Possible origins of a whole address.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Origins {
     /// From memory, by loads of scalar registers.
@@ -56,7 +56,7 @@ pub(crate) struct Origins {
 }
 
 impl Code<'_> {
-    /// Where the address comes from that the instruction at an offset goes to; `None` if arithmetic may have made it.
+    /// The origins of the target of the instruction at an offset; `None` if arithmetic may have made it.
     pub(crate) fn origins(&self, offset: u32) -> Option<Origins> {
         let isa = self.source.isa;
         let number = self.blocks.before(offset)?;
@@ -112,7 +112,7 @@ impl Walk<'_, '_> {
         Some(())
     }
 
-    /// The registers that are of interest at a block's begin, from those before `end`; `None` if one is computed.
+    /// The registers of interest at a block's start, from those before `end`; `None` if one is computed.
     fn back(&mut self, block: usize, end: u32, mut wanted: RegSet) -> Option<RegSet> {
         let block = self.code.blocks.get(block, self.code.starts, self.code.span);
         let mut offsets = Vec::new();
@@ -140,7 +140,7 @@ impl Walk<'_, '_> {
                 written.insert(effect.reg());
             }
         });
-        // What an index chooses may be one of them.
+        // An index may select one of them.
         self.found.others |= self.code.ops.line(inst).indexed;
         if !is_wanted {
             return Some(());
@@ -155,12 +155,12 @@ impl Walk<'_, '_> {
             }
             return Some(());
         }
-        // A byte of a register, or what another lane has, is no copy; mnemonics do not say.
+        // A byte of a register, or the value of another lane, is no copy; mnemonics do not show it.
         let is_part = inst.is(Flag::Dpp) || inst.is(Flag::Sdwa);
         if is_part || !COPIES.iter().any(|name| inst.mnemonic().starts_with(name)) {
             return None;
         }
-        // A lane more in a register of many: what was there stays of interest.
+        // One more lane in a register of many: its previous value stays of interest.
         if inst.mnemonic() != "v_writelane_b32" {
             wanted.subtract(&written);
         }
@@ -177,7 +177,7 @@ impl Walk<'_, '_> {
             }
             self.found.others |= effect.slot.is_some() && effect.reg.file != RegFile::Sgpr;
         }
-        // Numbers are no registers.
+        // Numbers are not registers.
         let sources = if inst.mnemonic().starts_with("s_cselect") { 2 } else { 1 };
         self.found.others |= named != sources;
     }

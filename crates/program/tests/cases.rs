@@ -1,7 +1,7 @@
-//! What is found in code of every construct, assembled by the userland's llvm-mc: one file for each.
+//! The program found in code of every construct, assembled by the userland's llvm-mc: one file for each.
 //!
-//! A case is a `.s` file below `cases`. Its first line says for which processors it is assembled, and whether it is
-//! linked as well. What [`hotswap_program::dump`] says of it stands in the `.txt` file beside it; `BLESS=1` writes it.
+//! A case is a `.s` file below `cases`. Its first line lists the processors for which it is assembled, and whether it
+//! is linked as well. The output of [`hotswap_program::dump`] is in the `.txt` file beside it; `BLESS=1` writes it.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn dumped(object: &[u8]) -> String {
     text
 }
 
-/// What is found for each processor and form; equal texts are said once.
+/// The findings for each processor and form; equal texts are written once.
 fn findings(bench: &Workbench, name: &str, source: &str) -> String {
     let words: Vec<&str> = source.lines().next().unwrap_or_default().split_whitespace().skip(1).collect();
     let (forms, targets): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("link"));

@@ -1,4 +1,4 @@
-//! Long chains and cycles of functions: what is known of all of them is found once.
+//! Long chains and cycles of functions: results common to all of them are computed once.
 
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{KernelNeeds, Mark, MarkKind, Program, Source};
@@ -43,7 +43,7 @@ fn all_share_the_kernel(program: &Program<'_>) {
     assert_eq!(program.functions.len(), COUNT as usize);
     let first = program.kernels_of(0);
     assert_eq!(first, [0]);
-    // One list for all: to find and keep one for each took time and memory that grow with the square of their number.
+    // One list for all: one list for each took time and memory that grow with the square of their number.
     let is_shared = |function: usize| std::ptr::eq(program.kernels_of(function), first);
     assert!((0..COUNT as usize).all(is_shared));
 }

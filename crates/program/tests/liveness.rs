@@ -1,4 +1,4 @@
-//! What is live at the labels of small programs, assembled by the userland's llvm-mc; bank modes, loops, covers.
+//! Live registers at the labels of small programs, assembled by the userland's llvm-mc; bank modes, loops, covers.
 
 use hotswap_isa::bank::Role;
 use hotswap_isa::reg::{Reg, RegFile};
@@ -6,8 +6,7 @@ use hotswap_isa::regset::RegSet;
 use hotswap_program::{BankMap, Dead, Live, Liveness, LoopNest, Program, Source, Summaries};
 use hotswap_userland::{Workbench, say};
 
-/// A program, and what is expected at its labels: registers live in any lane, and those live in active lanes if that is
-/// less.
+/// A program, and the expected registers at its labels: live in any lane, and live in active lanes if those are fewer.
 struct Case {
     name: &'static str,
     target: &'static str,
@@ -268,7 +267,7 @@ fn bank_modes_go_through_branches_and_calls_and_are_never_guessed() {
     assert_eq!(at(&banks, "d"), [Some(0), Some(2)], "what the callee leaves");
     assert_eq!(at(&banks, "g"), [None, None], "anyone may call it");
     assert_eq!(at(&BankMap::by_convention(&program), "g"), [Some(0), Some(0)]);
-    // The operand is v258 in one bank and nothing is known of the other path's destination.
+    // The operand is v258 in one bank and nothing is known about the other path's destination.
     let live = live_at(&program, &banks, label(&program, "a")).active();
     assert!(live.contains(Reg::new(RegFile::Vgpr, 258, 1)) && !live.contains(Reg::new(RegFile::Vgpr, 2, 1)));
 }

@@ -1,8 +1,8 @@
-//! Blocks, edges and live registers beside those that LLVM prints of the same code.
+//! Compares blocks, edges and live registers with those that LLVM prints of the same code.
 //!
-//! Kernels are compiled with LLVM's machine code printed behind its last pass that moves blocks; labels are put into the
-//! assembly where its blocks begin, so that the object says where they are. Every edge of LLVM must be ours and the
-//! other way round. A register that LLVM calls live must be live for us, but for the reasons that [`excused`] names.
+//! Kernels are compiled with LLVM's machine code printed after its last pass that moves blocks; labels are put into the
+//! assembly at the starts of its blocks, so that the object has their offsets. Every edge of LLVM must be ours and vice
+//! versa. A register that LLVM calls live must be live for us, except for the reasons that [`excused`] names.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn parse(dump: &str) -> Blocks {
     blocks
 }
 
-/// The registers that a name of LLVM stands for, `$sgpr4_sgpr5`, or some of them: a mask has two bits for each.
+/// The registers that a name of LLVM denotes, `$sgpr4_sgpr5`, or some of them: a mask has two bits for each.
 fn registers(name: &str) -> Vec<Reg> {
     let (name, mask) = name.trim_start_matches('$').split_once(":0x").unwrap_or((name.trim_start_matches('$'), ""));
     let mask = u64::from_str_radix(mask, 16).unwrap_or(u64::MAX);
@@ -120,9 +120,9 @@ struct Sums {
     vectors_of: usize,
 }
 
-/// What LLVM's lists have that nothing reads: registers that a kernel reserves for its stack, arguments that nobody uses,
-/// and lists that later passes did not shorten. Along no path, calls included, an instruction may read it before it is
-/// overwritten, which is looked up independently of liveness.
+/// Registers in LLVM's lists that are never read: registers that a kernel reserves for its stack, unused arguments, and
+/// lists that later passes did not shorten. Along no path, calls included, an instruction may read it before it is
+/// overwritten, which is checked independently of liveness.
 fn excused(program: &Program<'_>, offset: u32, reg: Reg, entered: &mut BTreeSet<u32>) -> bool {
     let Some((_, function)) = program.function_at(offset) else { return false };
     let Some(start) = function.block_at(offset) else { return false };
@@ -137,7 +137,7 @@ fn excused(program: &Program<'_>, offset: u32, reg: Reg, entered: &mut BTreeSet<
             let inst = program.decode(at).unwrap();
             let called = match function.call_at(at).map(|call| call.callee) {
                 None => true,
-                // What is looked at already need not be looked at again: recursion reads nothing first.
+                // A function that is being checked need not be checked again: recursion reads nothing first.
                 Some(Callee::Function { entry, .. }) => !entered.insert(entry) || excused(program, entry, reg, entered),
                 Some(_) => false,
             };
@@ -173,18 +173,18 @@ impl Exam<'_, '_> {
             let Some((_, function)) = self.program.function_at(start) else { continue };
             let end = all.range(start + 1..).next().copied().unwrap_or(u32::MAX).min(function.end);
             let same = self.places.iter().filter(|((other, _), place)| other == name && **place == start);
-            // Of several labels at one place all but the last are empty blocks.
+            // Of several labels at one offset all but the last are empty blocks.
             if same.map(|((_, number), _)| *number).max() != Some(*number) {
                 continue;
             }
             let place = |to: &u32| self.places.get(&(name.clone(), *to)).copied();
             let expected: BTreeSet<u32> = theirs.successors.iter().filter_map(place).collect();
-            // A block of LLVM may end by two branches, and where nothing else leads to, ours goes on.
+            // A block of LLVM may end with two branches, and where it has no other predecessor, ours continues.
             let inside = |offset: u32| (start..end).contains(&offset);
             let first = function.blocks().take_while(|block| block.end <= start).count();
             let count = function.blocks().skip(first).take_while(|block| block.start < end).count();
             if count == 0 || !function.is_instruction(start) {
-                // Code that nothing reaches, for LLVM neither.
+                // Unreached code, for LLVM neither.
                 continue;
             }
             let mut ours = BTreeSet::new();
@@ -224,7 +224,7 @@ impl Exam<'_, '_> {
                 }
             }
             let theirs: RegSet = theirs.live.iter().copied().collect();
-            // What an unknown callee needs nobody knows.
+            // The needs of an unknown callee are unknown.
             let known = function.calls.iter().all(|call| matches!(call.callee, Callee::Function { .. }));
             if function.is_kernel() && function.is_closed() && known {
                 let mut extra = ours;
@@ -312,7 +312,7 @@ fn blocks_edges_and_live_registers_are_those_of_llvm() {
         say(&format!("program beside LLVM, {level}: {sums:?}"));
         assert!(sums.blocks > 500 && sums.live > 3_000, "{sums:?}");
     }
-    // What is live for us alone costs registers; optimised code says how much.
+    // Registers that are live only for us cost registers; optimised code shows how many.
     let [_, best] = &total;
     assert!(best.extra * 20 < best.of && best.active_extra * 5 < best.vectors_of, "{best:?}");
     assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong[..wrong.len().min(60)].join("\n"));

@@ -1,4 +1,4 @@
-//! Any words, any marks: no panic, and an answer to every question.
+//! Any words, any marks: no panic, and an answer to every query.
 
 mod common;
 
@@ -9,7 +9,7 @@ use hotswap_program::{
 };
 use proptest::prelude::*;
 
-/// Words of branches, calls and jumps among any others; distances are small so that they lead somewhere.
+/// Words of branches, calls and jumps among any others; distances are small so that targets are inside the code.
 fn word() -> impl Strategy<Value = u32> {
     prop_oneof![
         4 => any::<u32>(),
@@ -33,7 +33,7 @@ fn mark() -> impl Strategy<Value = Mark<'static>> {
     })
 }
 
-/// Instructions of gfx1250 that jump by tables, make such jumps' addresses, or lead elsewhere.
+/// Instructions of gfx1250 that jump by tables, make such jumps' addresses, or branch elsewhere.
 fn part() -> impl Strategy<Value = Vec<u32>> {
     prop_oneof![
         // s_load_b64 s[4:5], s[6:7], s8; s_set_pc_i64 s[4:5]
@@ -49,7 +49,7 @@ fn part() -> impl Strategy<Value = Vec<u32>> {
     ]
 }
 
-/// Asks every question.
+/// Runs every query.
 fn answers(source: &Source<'_>) -> Result<(), TestCaseError> {
     common::around_agrees(source, 4);
     let program = Program::build(source.clone());

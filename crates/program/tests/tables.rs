@@ -1,4 +1,4 @@
-//! Large tables: edges are shared, and what is too much is said.
+//! Large tables: edges are shared, and exceeded limits are reported.
 
 use hotswap_isa::{Isa, Target};
 use hotswap_program::{
@@ -10,7 +10,8 @@ const JUMP: [u32; 3] = [0xf400_2103, 0x1000_0000, 0xbe80_4804];
 const NOP: u32 = 0xbf80_0000;
 const END: u32 = 0xbfb0_0000;
 
-/// A kernel of so many jumps behind one another, each before a `s_nop`, and then more of these; words name so many of them.
+/// A kernel of `jumps` consecutive jumps, each before an `s_nop`, and then `nops` more of these; words name as many of
+/// them.
 fn code(jumps: usize, nops: usize) -> Vec<u8> {
     let mut words: Vec<u32> = (0..jumps).flat_map(|_| [JUMP[0], JUMP[1], JUMP[2], NOP]).collect();
     words.extend(std::iter::repeat_n(NOP, nops));

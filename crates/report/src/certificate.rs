@@ -1,12 +1,13 @@
-//! The certificate of a rewrite: what a checker needs to compare a rewritten code object with its original.
+//! The certificate of a rewrite: the data that a checker needs to compare a rewritten code object with its original.
 //!
-//! It rides as a note in the rewritten code object (`hotswap-code-object` has its place), so that it goes wherever the code
-//! object goes: behind `hotswap extract`, into a bundle, to a checker on another machine.
+//! It is a note in the rewritten code object (`hotswap-code-object` defines its position), so that it stays with the
+//! code object: after `hotswap extract`, in a bundle, for a checker on another machine.
 //!
-//! Encoding: a version byte, then numbers as ULEB128, texts with their length before them. Offsets rise and are stored as
+//! Encoding: a version byte, then numbers as ULEB128, texts preceded by their length. Offsets ascend and are stored as
 //! differences, so that a site takes a few bytes.
 //!
-//! Invariants: decoding never panics and rejects what encoding does not write; nothing here is trusted, a checker proves it.
+//! Invariants: decoding never panics and rejects anything that encoding does not write; nothing here is trusted, a
+//! checker proves it.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,18 +15,18 @@ use std::ops::Range;
 /// Version of the encoding.
 const VERSION: u8 = 1;
 
-/// What was done to the code of a code object, place by place.
+/// The changes to the code of a code object, by offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Certificate {
-    /// Names of the families that acted; sites name them by their number here.
+    /// Names of the families that acted; sites refer to them by their number here.
     pub families: Vec<String>,
-    /// What was taken for granted, each once.
+    /// Assumptions, each once.
     pub assumes: Vec<String>,
     /// Sections of code, by number.
     pub sections: Vec<SectionCertificate>,
 }
 
-/// What was done to one section of code.
+/// The changes to one section of code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SectionCertificate {
     /// Number in the section table.
@@ -34,20 +35,20 @@ pub struct SectionCertificate {
     pub old_size: u32,
     /// Bytes in the rewritten file.
     pub new_size: u32,
-    /// Changed instructions, rising by old offset.
+    /// Changed instructions, ascending by old offset.
     pub sites: Vec<SiteCertificate>,
-    /// Where code moved by another distance than what comes before it, rising by old offset.
+    /// Points where code moved by another distance than the code before it, ascending by old offset.
     pub runs: Vec<MapRun>,
 }
 
-/// One instruction of the original with something else in its place.
+/// One instruction of the original that was replaced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SiteCertificate {
     /// Its offset in the original.
     pub old: u32,
     /// Its length there.
     pub old_size: u32,
-    /// What stands in its place, in the rewritten section.
+    /// Its replacement, in the rewritten section.
     pub new: Range<u32>,
     /// Families that acted: bit N is number N of [`Certificate::families`].
     pub families: u64,
@@ -62,11 +63,11 @@ pub struct ScratchRegisters {
     pub is_vector: bool,
     /// Number of the first; vector registers count through all banks.
     pub first: u16,
-    /// How many.
+    /// Number of registers.
     pub count: u16,
 }
 
-/// From an old offset on code stands at a new one.
+/// From an old offset on code is at a new one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MapRun {
     /// Offset in the original.
@@ -75,7 +76,7 @@ pub struct MapRun {
     pub new: u32,
 }
 
-/// Bytes that are no certificate.
+/// Bytes that are not a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CertificateError {
     /// Offset of the first byte that cannot be read.
@@ -104,10 +105,10 @@ impl Certificate {
         out.0
     }
 
-    /// Reads what [`Certificate::to_bytes`] wrote.
+    /// Reads the output of [`Certificate::to_bytes`].
     ///
     /// # Errors
-    /// Bytes that it does not write, and versions that are not known.
+    /// Bytes that it does not write, and unknown versions.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CertificateError> {
         let mut reader = Reader { bytes, at: 0 };
         if reader.byte()? != VERSION {

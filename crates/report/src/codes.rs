@@ -1,4 +1,4 @@
-//! The table of diagnostic codes: id, exit code, what it means, what to do.
+//! The table of diagnostic codes: id, exit code, summary, advice.
 //!
 //! `hotswap explain HS0201` prints a row; the documentation lists the table. Exit codes stay in
 //! 1..=125: clang reports 126, 127 and signals of its linker as crashes.
@@ -10,9 +10,9 @@ pub struct Code {
     pub id: &'static str,
     /// Exit code of the process that ends because of it.
     pub exit: u8,
-    /// What it means, one sentence without a final stop.
+    /// Its meaning, one sentence without a final stop.
     pub summary: &'static str,
-    /// What to do about it, one sentence without a final stop.
+    /// The advice to the user, one sentence without a final stop.
     pub advice: &'static str,
 }
 

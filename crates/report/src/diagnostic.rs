@@ -1,21 +1,21 @@
-//! One diagnostic: what, where, why, what to do; displayed as one line.
+//! One diagnostic: fact, location, reason, advice; displayed as one line.
 
 use crate::Code;
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// How much a diagnostic weighs.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Something worth knowing; the output is as asked.
+    /// Something worth knowing; the output is as requested.
     Note,
-    /// The output is correct, but less than what was asked.
+    /// The output is correct, but less than requested.
     Warning,
     /// No output.
     Error,
 }
 
-/// Where a diagnostic points to, outermost first. Unknown parts stay empty.
+/// The location of a diagnostic, outermost part first. Unknown parts stay empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// The file as the user named it.
@@ -24,24 +24,24 @@ pub struct Place {
     pub entry: Option<String>,
     /// Kernel name.
     pub kernel: Option<String>,
-    /// Byte offset in the innermost thing named.
+    /// Byte offset in the innermost part named.
     pub offset: Option<u64>,
     /// Instruction mnemonic.
     pub mnemonic: Option<String>,
 }
 
-/// What went wrong, in the words of the thing that it happened to.
+/// An error, in the terms of the object that it affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Row of the code table.
     pub code: &'static Code,
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
-    /// The particular fact, naming the thing.
+    /// The particular fact, naming the object.
     pub what: String,
-    /// Where.
+    /// Its location.
     pub place: Place,
-    /// A way out that is more particular than the code's.
+    /// Advice that is more specific than the code's.
     pub advice: Option<String>,
 }
 
@@ -119,8 +119,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// `error: [HS0203] FILE: ENTRY: what (summary); advice` — always one line. Names come from files: what
-/// could move a terminal's cursor is escaped.
+/// `error: [HS0203] FILE: ENTRY: what (summary); advice` — always one line. Names come from files: characters that
+/// could move a terminal's cursor are escaped.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = self.advice.as_deref().unwrap_or(self.code.advice);

@@ -1,11 +1,11 @@
-//! Diagnostics and records: what HotSwap says about what it did, or why it would not.
+//! Diagnostics and records: HotSwap's reports about its changes and refusals.
 //!
-//! Every error of the product becomes a [`Diagnostic`]: a stable code from one table
-//! ([`codes::CODES`]), the thing, the place, the reason and the way out, printed as one line.
-//! Every fat binary that HotSwap changes carries a [`Record`] of the change.
+//! Every error of the product becomes a [`Diagnostic`]: a stable code from one table ([`codes::CODES`]), the object,
+//! the location, the reason and the advice, printed as one line. Every fat binary that HotSwap changes carries a
+//! [`Record`] of the change.
 //!
-//! Invariants: a code is never renumbered or reused; a record holds nothing that differs
-//! between two equal builds (no times, no absolute paths).
+//! Invariants: a code is never renumbered or reused; a record holds nothing that differs between two equal builds (no
+//! times, no absolute paths).
 //!
 //! Absent on purpose: printing and exiting (binaries do that), colours, translation.
 

@@ -1,25 +1,26 @@
-//! The limit of bytes that compressed content of one input may expand to; asked before memory or time is spent on it.
+//! The limit of bytes to which compressed content of one input may expand; checked before memory or time is spent on
+//! it.
 //!
 //! The number is that of the process: a command sets it once, before it reads.
 
 use crate::{Diagnostic, codes};
 use std::sync::OnceLock;
 
-/// More than any real file has; what claims more is damaged or hostile.
+/// More than any real file has; an input that claims more is damaged or hostile.
 pub const MOST: u64 = 16 << 30;
 
-/// Allowed without being asked for: more than most files have.
+/// Allowed by default: more than most files have.
 const USUAL: u64 = 1 << 30;
 
-/// A large library may hold more than [`USUAL`], and costs no more than its size explains. Debian's librocsparse expands to
-/// 6 times its size; ggml for eight siblings, which differ in a name, to 42 times, one bundle of it to 108. Deflate ends at 1,032, zstd at
-/// 32,768, and only zeros and the like get there.
+/// A large library may hold more than [`USUAL`], and costs no more than its size explains. Debian's librocsparse
+/// expands to 6 times its size; ggml for eight siblings, which differ in a name, to 42 times, one bundle of it to 108.
+/// Deflate ends at 1,032, zstd at 32,768, and only zeros and similar data reach that.
 const RATIO: u64 = 256;
 
 /// Set by a command; without one, [`MOST`] is the limit.
 static LIMIT: OnceLock<Limit> = OnceLock::new();
 
-/// How many bytes the compressed content of a file may expand to.
+/// The number of bytes to which the compressed content of a file may expand.
 #[derive(Debug, Clone, Copy)]
 enum Limit {
     Bytes(u64),
@@ -27,15 +28,15 @@ enum Limit {
     Usual,
 }
 
-/// Sets, once for the process, how many bytes the compressed content of a file may expand to: so many, or for `None`
-/// 1 GiB or 256 times its compressed size, whichever is more.
+/// Sets, once for the process, the number of bytes to which the compressed content of a file may expand: `bytes`, or
+/// for `None` 1 GiB or 256 times its compressed size, whichever is more.
 pub fn set(bytes: Option<u64>) {
     let limit = bytes.map_or(Limit::Usual, |bytes| Limit::Bytes(bytes.min(MOST)));
-    // Only the first call counts: what was asked before it got an answer that must hold.
+    // Only the first call counts: earlier queries got an answer that must stay valid.
     let _ = LIMIT.set(limit);
 }
 
-/// Compressed parts of one file so far: their size, and what they have claimed to expand to.
+/// Compressed parts of one file so far: their size, and the sizes to which they claim to expand.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Charge {
     held: u64,

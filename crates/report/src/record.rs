@@ -1,12 +1,12 @@
 //! The record that a changed fat binary carries, and that `hotswap inspect` prints.
 //!
-//! One record belongs to one bundle and lies behind its last entry (`hotswap-bundle` has the
-//! layout). It says for every entry by what route it came to be, so that a program can be asked
-//! which of its code was compiled and which derived, from what, by which HotSwap.
+//! One record belongs to one bundle and follows its last entry (`hotswap-bundle` defines the layout). It has the route
+//! of every entry, so that a program shows which of its code was compiled and which derived, from which source, by
+//! which HotSwap.
 
 use serde::{Deserialize, Serialize};
 
-/// By what route a code object came into a bundle; the order is the order of preference.
+/// The route by which a code object came into a bundle; the order is the order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Route {
@@ -36,13 +36,13 @@ impl Route {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceText {
-    /// The compiler saw the same program for both, so the derived code object is what it would have made.
+    /// The compiler saw the same program for both, so the derived code object is the one that it would have made.
     Same,
     /// The text differs, so the source was compiled for the target.
     Compiled,
-    /// The text differs, and the code object was derived all the same, as the plan says.
+    /// The text differs, and the code object was derived nevertheless, as the plan requires.
     Differs,
-    /// Nothing was asked: the text was not at hand, or the plan says not to ask.
+    /// No check was made: the text was not available, or the plan disables the check.
     NotChecked,
 }
 
@@ -79,7 +79,7 @@ pub struct EntryRecord {
     pub id: String,
     /// Target ID, for example `gfx90a:sramecc+:xnack-`.
     pub target: String,
-    /// How it came to be.
+    /// The route by which it was made.
     pub route: Route,
     /// SHA-256 of its bytes, hexadecimal.
     pub sha256: String,
@@ -91,21 +91,21 @@ pub struct EntryRecord {
     /// SHA-256 of that code object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_sha256: Option<String>,
-    /// Whether the source's text is the same for both processors, for entries that a plan is about.
+    /// Whether the source's text is the same for both processors, for entries that are in a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<SourceText>,
-    /// The place in the text that depends on the processor, or why nothing was asked: one line.
+    /// The place in the text that depends on the processor, or the reason why no check was made: one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_evidence: Option<String>,
     /// Patch families that acted, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyCount>,
-    /// What was done to rewritten code, function by function: `hotswap_adapt::ObjectRecord`.
+    /// The changes to rewritten code, function by function: `hotswap_adapt::ObjectRecord`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<serde_json::Value>,
 }
 
-/// What HotSwap did to one bundle.
+/// The changes of HotSwap to one bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Version of this form; 1.
@@ -118,9 +118,9 @@ pub struct Record {
     pub plan: String,
     /// The plan's canonical text.
     pub plan_text: String,
-    /// Entries, in bundle order, the host's empty one left out.
+    /// Entries, in bundle order, without the host's empty one.
     pub entries: Vec<EntryRecord>,
-    /// Targets that the plan asked for and that were left out, with the reason (policy `warn` or `keep`).
+    /// Targets that the plan requested and that were skipped, with the reason (policy `warn` or `keep`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
 }
@@ -131,7 +131,7 @@ impl Record {
         serde_json::to_string(self).expect("a record has only strings and numbers")
     }
 
-    /// Reads what [`Record::to_json`] wrote; unknown fields of later versions are skipped.
+    /// Reads the output of [`Record::to_json`]; unknown fields of later versions are skipped.
     pub fn from_json(text: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(text)
     }

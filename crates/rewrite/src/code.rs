@@ -1,42 +1,43 @@
-//! Which words of an instruction set depend on distances.
+//! The words of an instruction set that depend on distances.
 //!
-//! Nearly all instructions are passed over by their length. The first sixteen bits tell those apart that have to be
-//! looked at; a table of them is made once for each target from the decoder.
+//! Nearly all instructions are skipped by their length. The first sixteen bits identify those that need a closer look;
+//! a table of them is made once for each target from the decoder.
 
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Entry, Feature, Inst, Isa, Name, Value};
 
-/// What the first word of an instruction announces.
+/// The class of an instruction by its first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Nothing that depends on distances.
     Plain,
     /// A branch by a number of dwords in its low half.
     Branch,
-    /// Puts the program counter into registers, or adds to it: which of them the low half says.
+    /// Reads the program counter into registers, or adds to it: the low half selects which.
     Counter,
     /// The next instructions form a clause.
     Clause,
-    /// Says what the next instructions wait for.
+    /// States what the next instructions wait for.
     Delay,
-    /// A fetch of data or instructions ahead by a distance may be among these.
+    /// A prefetch of data or instructions with a PC-relative distance may be among these.
     Fetch,
 }
 
 /// Marks by the high half of the first word.
 pub(crate) struct Marks {
     marks: Vec<Mark>,
-    /// Fixed bits of the first words of instructions that concern the program counter or fetch from it: value and mask.
+    /// Fixed bits of the first words of instructions that use the program counter or prefetch relative to it: value and
+    /// mask.
     counters: Vec<(u32, u32)>,
     pub(crate) isa: Isa,
-    /// Whether LLVM aligns loops: on targets with a setting for how far instructions are fetched ahead, but for the
-    /// first ones, where it does not work.
+    /// Whether LLVM aligns loops: on targets with a setting for the instruction prefetch distance, except for the first
+    /// ones, where it does not work.
     pub(crate) aligns_loops: bool,
     /// The distance in dwords that a branch must not have: the first targets of GFX10 mistake 0x3f.
     pub(crate) bad_distance: Option<i64>,
 }
 
-/// Instructions of which the low half of the first word is a part of the opcode.
+/// Instructions whose opcode includes the low half of the first word.
 const COUNTER: &[&str] = &["s_getpc_b64", "s_get_pc_i64", "s_add_pc_i64"];
 
 impl Marks {
@@ -65,15 +66,15 @@ impl Marks {
         self.marks[(word >> 16) as usize]
     }
 
-    /// Whether an instruction with [`Mark::Counter`] or [`Mark::Fetch`] may be what these announce: nearly all others of
-    /// their encodings need not be decoded.
+    /// Whether an instruction with [`Mark::Counter`] or [`Mark::Fetch`] may be of the kind that these denote: nearly
+    /// all others of their encodings need not be decoded.
     #[inline]
     pub(crate) fn may_count(&self, word: u32) -> bool {
         self.counters.iter().any(|(value, mask)| word & mask == *value)
     }
 }
 
-/// Fetches ahead by a distance from themselves.
+/// Prefetches with a distance from themselves.
 const FETCHES: &[&str] = &["s_prefetch_inst_pc_rel", "s_prefetch_data_pc_rel"];
 
 fn mark_of(isa: Isa, high: u32) -> Mark {
@@ -96,7 +97,7 @@ fn decode(isa: Isa, word: u32) -> Option<Inst> {
     isa.decode(&bytes).ok()
 }
 
-/// Whether an instruction with [`Mark::Counter`] concerns the program counter.
+/// Whether an instruction with [`Mark::Counter`] uses the program counter.
 pub(crate) fn concerns_counter(inst: &Inst) -> bool {
     COUNTER.contains(&inst.mnemonic())
 }
@@ -113,7 +114,7 @@ pub(crate) fn is_fetch_from(inst: &Inst, isa: Isa, pair: u16) -> bool {
         && matches!(base(), Some(Value::Reg(reg)) if reg.file == RegFile::Sgpr && reg.index == pair)
 }
 
-/// The distance of a fetch ahead, in bytes: from behind it, or from what is in registers.
+/// The distance of a prefetch, in bytes: from its end, or from the address in registers.
 pub(crate) fn fetch_distance(inst: &Inst) -> Option<i64> {
     let raw = inst.raw(Name::Offset)?;
     // 24 bits with sign.

@@ -1,8 +1,8 @@
-//! Distances in code that no relocation is about, and addresses in files that were linked without relocations.
+//! Distances in code without a relocation, and addresses in files that were linked without relocations.
 //!
-//! An address in such a file belongs to what it lies in. Where parts of the file move by different amounts and the
-//! address lies between two of them, or where nothing lies that code can mean, nobody knows which it belongs to: that is
-//! refused.
+//! An address in such a file belongs to the section or object that contains it. It is ambiguous where parts of the file
+//! move by different amounts and the address is between two of them, or where it is in nothing that code can refer to:
+//! that is refused.
 
 use crate::fix::{Patch, Place, World};
 use crate::known::{Known, Serves};
@@ -15,10 +15,10 @@ use object::elf;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Sections that linkers write for loaders and unwinders: code means none of them.
+/// Sections that linkers write for loaders and unwinders: code refers to none of them.
 const FOR_LOADERS: &[&str] = &[".eh_frame", ".eh_frame_hdr", ".relro_padding", ".interp"];
 
-/// Bytes of a fetch ahead; the distance is in the low three of the second word.
+/// Bytes of a prefetch; the distance is in the low three of the second word.
 const FETCH: u64 = 8;
 
 pub(crate) fn is_data(section: &Part<'_>) -> bool {
@@ -26,7 +26,7 @@ pub(crate) fn is_data(section: &Part<'_>) -> bool {
     section.is_loaded() && !section.is_code() && kinds.contains(&section.kind) && !FOR_LOADERS.contains(&section.name)
 }
 
-/// The new value of an address of a linked file without relocations. `known` is what is known of its code.
+/// The new value of an address of a linked file without relocations. `known` has the facts about its code.
 pub(crate) fn moved(world: &World<'_>, known: &BTreeMap<usize, Known<'_>>, address: u64) -> Option<u64> {
     let sections = || world.image.sections.iter().enumerate().filter(|(_, section)| section.is_loaded());
     let mut code = sections().filter(|(_, section)| section.is_code() && section.addresses().contains(&address));
@@ -46,7 +46,7 @@ pub(crate) fn moved(world: &World<'_>, known: &BTreeMap<usize, Known<'_>>, addre
     Some(address.wrapping_add(shift))
 }
 
-/// How far both neighbours of an address move, if that is the same.
+/// The amount by which both neighbours of an address move, if it is the same.
 fn between(world: &World<'_>, address: u64) -> Option<u64> {
     let shift = |number: usize, end: bool| {
         let section = &world.image.sections[number];
@@ -63,8 +63,8 @@ fn between(world: &World<'_>, address: u64) -> Option<u64> {
     below.filter(|shift| above == Some(*shift))
 }
 
-/// Writes distances in code that no relocation is about: long branches, and all of them in a file without relocations.
-/// `seen` has the places that some are about; they rise.
+/// Writes distances in code that have no relocation: long branches, and all of them in a file without relocations.
+/// `seen` has the offsets of those that have one, ascending.
 pub(crate) fn write(
     world: &World<'_>,
     plans: &[CodePlan<'_>],
@@ -86,10 +86,10 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Computations that one task looks at.
+/// Computations per task.
 const PIECE: usize = 1 << 9;
 
-/// A computation's fields, unless relocations are about it.
+/// A computation's fields, unless they have relocations.
 fn unseen(
     world: &World<'_>,
     plan: &CodePlan<'_>,
@@ -104,19 +104,20 @@ fn unseen(
     }
     let is_dead = known.get(&plan.section).is_some_and(|known| !known.is_reached(one.at));
     match computation(world, plan, known, one) {
-        // Nobody executes it, and what it means is not certain: it stays.
+        // It is never executed, and its target is not certain: it is left unchanged.
         Err(_) if is_dead || serves(plan.section, one.at) => Ok([None, None]),
         result => result,
     }
 }
 
-/// Where what an address in the code's own file means has gone; where its bytes are gone, what stands in their place.
+/// The new position of the target of an address in the code's own file; if its bytes were removed, of their
+/// replacement.
 fn near(world: &World<'_>, section: usize, address: u64) -> Option<u64> {
     let place = if world.is_linked() { world.at(address)? } else { world.within(section, address)? };
     world.layout.addresses[place.section].checked_add(world.maps.near(place)?)
 }
 
-/// A fetch ahead: its distance stays where it cannot be said, because it changes no result.
+/// A prefetch: its distance is left unchanged where it cannot be encoded, because it changes no result.
 fn fetch(world: &World<'_>, plan: &CodePlan<'_>, one: &Fetch) -> Option<Patch> {
     let place = |offset| Place { section: plan.section, offset };
     let base = world.base(plan.section) + one.from + u64::from(one.size);
@@ -160,7 +161,7 @@ fn computation(
 }
 
 impl Range32 {
-    /// Whether 32 bits can say that distance.
+    /// Whether 32 bits can encode that distance.
     pub(crate) fn holds(self, distance: i64) -> bool {
         match self {
             Self::Signed => i32::try_from(distance).is_ok(),

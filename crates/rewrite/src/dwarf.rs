@@ -1,12 +1,12 @@
 //! Debug information and call frames: everything that states distances in code.
 //!
-//! Addresses have relocations and move with them; in a file that was linked without, they are noted as they are met
-//! ([`Absolute`]), and so are numbers that lead into a section that is encoded again. What states a distance as a plain
-//! number is handled here in any file: line tables, lists of ranges and locations, call frames, and the sizes of
-//! functions and blocks in the tree of entries. The index that a linker makes for debuggers (`.gdb_index`) has addresses
-//! and no relocations; `.debug_names` is about the tree of entries alone, whose size stays, and is kept.
+//! Addresses have relocations and move with them. In a file that was linked without, they are recorded as they are read
+//! ([`Absolute`]), and so are offsets into a section that is encoded again. Distances stated as plain numbers are
+//! handled here in any file: line tables, lists of ranges and locations, call frames, and the sizes of functions and
+//! blocks in the tree of entries. The index that a linker makes for debuggers (`.gdb_index`) has addresses and no
+//! relocations. `.debug_names` only refers to the tree of entries, whose size does not change, and is kept.
 //!
-//! Invariants: what does not change keeps its bytes; a section that cannot be read is a refusal, never half done.
+//! Invariants: unchanged contents keep their bytes; a section that cannot be read is a refusal, never half done.
 
 mod cursor;
 mod expression;
@@ -24,7 +24,7 @@ use hotswap_report::Diagnostic;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-/// A distance of 32 bits from its own place that no relocation is about: to write when everything has its place.
+/// A 32-bit distance from its own position, without a relocation: written once the layout is final.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Distance {
     /// Section, and offset in its new content.
@@ -33,14 +33,14 @@ pub(crate) struct Distance {
     pub(crate) target: Place,
 }
 
-/// An address or a number that leads into a section, which no relocation is about.
+/// An address or an offset into a section, without a relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Absolute {
     /// The field, in the old file.
     pub(crate) field: Place,
     pub(crate) size: u8,
     pub(crate) target: Place,
-    /// The target is where something ends.
+    /// The target is the end of something.
     pub(crate) is_end: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Dwarf {
     pub(crate) absolutes: Vec<Absolute>,
 }
 
-/// What addresses in debug sections mean.
+/// Targets of addresses in debug sections.
 pub(crate) struct Source<'s> {
     pub(crate) image: &'s Image<'s>,
     pub(crate) maps: &'s Maps<'s>,
@@ -60,7 +60,7 @@ pub(crate) struct Source<'s> {
     fields: HashMap<(usize, u64), (Option<usize>, u64)>,
     /// Sections with such fields.
     relocated: HashSet<usize>,
-    /// What was met that no relocation is about.
+    /// Fields that have no relocation.
     absolutes: RefCell<Vec<Absolute>>,
 }
 
@@ -96,14 +96,14 @@ impl<'s> Source<'s> {
         Ok(Self { image, maps, fields, relocated, absolutes: RefCell::default() })
     }
 
-    /// The place that the address in a field means, which is written again. `stated` is what the field holds.
+    /// The place to which the address in a field refers, which is written again. `stated` is the field's content.
     pub(crate) fn address(&self, section: usize, offset: u64, stated: u64) -> Option<Place> {
         let target = self.meaning(section, offset, stated)?;
         self.note(section, offset, 8, target, false);
         Some(target)
     }
 
-    /// Notes a field of a linked file that no relocation is about.
+    /// Records a field of a linked file that has no relocation.
     pub(crate) fn note(&self, section: usize, offset: u64, size: u8, target: Place, is_end: bool) {
         if self.image.kind == Kind::Linked && !self.is_relocated(section, offset) {
             let field = Place { section, offset };
@@ -111,43 +111,50 @@ impl<'s> Source<'s> {
         }
     }
 
-    /// Notes a number that leads into a section of that name.
+    /// Records an offset into a section of that name.
     pub(crate) fn note_number(&self, section: usize, offset: u64, size: usize, name: &str, stated: u64) {
         if let Some(owner) = self.image.find(name).filter(|owner| stated <= self.image.sections[*owner].size) {
             self.note(section, offset, size as u8, Place { section: owner, offset: stated }, false);
         }
     }
 
-    /// The place that the address in a field means.
+    /// The place to which the address in a field refers.
     pub(crate) fn meaning(&self, section: usize, offset: u64, stated: u64) -> Option<Place> {
         match self.fields.get(&(section, offset)) {
+            // The linker left no address: it folded the code into other code, which the relocation names, or threw it away.
+            Some((_, value)) if self.is_left_out(section, stated) && *value != stated => None,
             Some((owner, value)) => {
                 let section = (*owner)?;
                 let offset = value.checked_sub(self.image.sections[section].address)?;
                 (offset <= self.image.sections[section].size).then_some(Place { section, offset })
             }
-            // Addresses near 0 stand for code that was thrown away.
+            // Addresses near 0 denote code that was discarded.
             None if self.image.kind == Kind::Linked && stated > 1 => place_of(self.image, stated),
             None => None,
         }
     }
 
-    /// The number in a field that leads into another section.
+    fn is_left_out(&self, section: usize, stated: u64) -> bool {
+        let is_debug = self.image.kind == Kind::Linked && !self.image.sections[section].is_loaded();
+        is_debug && [0, 1, u64::MAX].contains(&stated)
+    }
+
+    /// The offset into another section that a field holds.
     pub(crate) fn number(&self, section: usize, offset: u64, stated: u64) -> u64 {
         self.fields.get(&(section, offset)).map_or(stated, |(_, value)| *value)
     }
 
-    /// Whether the section is of a linked file and no relocation is about it.
+    /// Whether the section is of a linked file and has no relocations.
     pub(crate) fn is_bare(&self, section: usize) -> bool {
         self.image.kind == Kind::Linked && !self.relocated.contains(&section)
     }
 
-    /// Whether a relocation is about the field.
+    /// Whether the field has a relocation.
     pub(crate) fn is_relocated(&self, section: usize, offset: u64) -> bool {
         self.fields.contains_key(&(section, offset))
     }
 
-    /// `size` bytes from `place` on, afterwards.
+    /// The new size of `size` bytes at `place`.
     pub(crate) fn size(&self, place: Place, size: u64) -> Option<u64> {
         self.size_between(place, place.offset.checked_add(size)?)
     }
@@ -156,7 +163,7 @@ impl<'s> Source<'s> {
         if !self.maps.moves(place.section) {
             return Some(end - place.offset);
         }
-        // One past the end of a section is the most that can be meant.
+        // One past the end of a section is the last position that can be meant.
         let end = Place { offset: end, ..place };
         if end.offset > self.image.sections[place.section].size {
             return Some(end.offset - place.offset);
@@ -164,7 +171,7 @@ impl<'s> Source<'s> {
         self.maps.end(end)?.checked_sub(self.maps.begin(place)?)
     }
 
-    /// From what begins at `base` to what begins `distance` behind it, afterwards.
+    /// The new distance from `base` to the position `distance` after it.
     pub(crate) fn distance(&self, base: Place, distance: u64) -> Option<u64> {
         let offset = base.offset.checked_add(distance)?;
         if !self.maps.moves(base.section) || offset > self.image.sections[base.section].size {
@@ -174,7 +181,7 @@ impl<'s> Source<'s> {
     }
 }
 
-/// Encodes what has to be encoded again.
+/// Encodes the changed sections again.
 pub(crate) fn rewrite(
     image: &Image<'_>,
     maps: &Maps<'_>,

@@ -1,24 +1,24 @@
-//! What is to change.
+//! The edits of a code section.
 
 /// A distance inside new bytes that the engine fills in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixup {
-    /// Where in the new bytes the branch stands.
+    /// Position of the branch in the new bytes.
     pub at: u32,
-    /// Offset in the section, as it was, of the instruction that the branch goes to.
+    /// Offset in the old section of the branch's target instruction.
     pub target: u64,
 }
 
-/// Where new bytes go.
+/// The position of new bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Where {
-    /// Before the instruction; labels and branches to it come to the new bytes first.
+    /// Before the instruction; labels and branches to it then refer to the new bytes.
     Before,
-    /// Behind the instruction; labels behind it stay behind the new bytes.
+    /// After the instruction; labels after it stay after the new bytes.
     After,
-    /// In its place and that of those behind it, so many bytes.
+    /// In place of the instruction and those after it, with that many bytes.
     Instead(u64),
-    /// Behind everything in the section: no instruction stands there.
+    /// At the end of the section, after all instructions.
     End,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Edit {
     pub(crate) fixups: (u32, u32),
 }
 
-/// The edits of one code section, in any order; those at one place stay in the order in which they were given.
+/// The edits of one code section, in any order; those at one offset stay in the order in which they were given.
 #[derive(Debug, Clone, Default)]
 pub struct Edits {
     pub(crate) rows: Vec<Edit>,
@@ -51,32 +51,32 @@ impl Edits {
         self.rows.is_empty()
     }
 
-    /// How many there are.
+    /// The number of edits.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Puts instructions before the one at `offset` of the section: what goes to it goes to them.
+    /// Inserts instructions before the one at `offset` of the section: branches to it then reach the new ones first.
     pub fn before(&mut self, offset: u64, bytes: &[u8], fixups: &[Fixup]) {
         self.push(offset, Where::Before, bytes, fixups);
     }
 
-    /// Puts instructions behind the one at `offset`: what goes to the next instruction passes them by.
+    /// Inserts instructions after the one at `offset`: branches to the next instruction skip them.
     pub fn after(&mut self, offset: u64, bytes: &[u8], fixups: &[Fixup]) {
         self.push(offset, Where::After, bytes, fixups);
     }
 
-    /// Puts instructions in the place of those in `size` bytes at `offset`.
+    /// Replaces the instructions in `size` bytes at `offset`.
     pub fn replace(&mut self, offset: u64, size: u64, bytes: &[u8], fixups: &[Fixup]) {
         self.push(offset, Where::Instead(size), bytes, fixups);
     }
 
-    /// Takes the instructions in `size` bytes at `offset` away.
+    /// Removes the instructions in `size` bytes at `offset`.
     pub fn remove(&mut self, offset: u64, size: u64) {
         self.push(offset, Where::Instead(size), &[], &[]);
     }
 
-    /// Puts bytes behind all others of the section, which has `size` bytes.
+    /// Appends bytes to the section, which has `size` bytes.
     pub(crate) fn append(&mut self, size: u64, bytes: &[u8]) {
         self.push(size, Where::End, bytes, &[]);
     }

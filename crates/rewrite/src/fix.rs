@@ -1,4 +1,4 @@
-//! Old places of the whole file to new ones.
+//! Maps old places of the whole file to new ones.
 
 use crate::map::Map;
 use crate::plan::CodePlan;
@@ -12,15 +12,16 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
 }
 
-/// Old offsets of a section that was encoded again: pairs of places, sorted; what is between moves with the pair before.
+/// Old offsets of a section that was encoded again: pairs of places, sorted; bytes in between move with the pair
+/// before.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chunks(pub(crate) Vec<(u64, u64)>);
 
-/// Nothing in a section has another offset.
+/// No offset in a section changes.
 static UNMOVED: Chunks = Chunks(Vec::new());
 
 impl Chunks {
-    /// Notes where old bytes have gone; without effect where they move like those before.
+    /// Records the new position of old bytes; without effect where they move like those before.
     pub(crate) fn push(&mut self, old: u64, new: u64) {
         let moves = |(before, to): &(u64, u64)| new.wrapping_sub(*to) == old.wrapping_sub(*before);
         if !self.0.last().is_some_and(moves) {
@@ -28,7 +29,7 @@ impl Chunks {
         }
     }
 
-    /// Where old bytes have gone.
+    /// The new position of old bytes.
     pub(crate) fn at(&self, old: u64) -> u64 {
         let count = self.0.partition_point(|(start, _)| *start <= old);
         let (start, new) = count.checked_sub(1).and_then(|last| self.0.get(last)).copied().unwrap_or_default();
@@ -36,21 +37,21 @@ impl Chunks {
     }
 }
 
-/// A section with new content that is no code.
+/// A section with new content that is not code.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Replaced {
     pub(crate) bytes: Vec<u8>,
     pub(crate) chunks: Chunks,
 }
 
-/// How a section moves inside.
+/// The mapping inside of a section.
 pub(crate) enum Inside<'m> {
     Same,
     Code(&'m Map),
     Chunks(&'m Chunks),
 }
 
-/// How everything moves.
+/// The mappings of all sections.
 pub(crate) struct Maps<'m> {
     pub(crate) inside: Vec<Inside<'m>>,
 }
@@ -64,7 +65,7 @@ impl<'m> Maps<'m> {
         Self { inside }
     }
 
-    /// With sections that were encoded again, and those of which the caller has new bytes.
+    /// Adds sections that were encoded again, and those for which the caller has new bytes.
     pub(crate) fn with(mut self, replaced: &'m [(usize, Replaced)], contents: &[(usize, &[u8])]) -> Self {
         let chunks = replaced.iter().map(|(section, content)| (section, &content.chunks));
         for (section, chunks) in chunks.chain(contents.iter().map(|(section, _)| (section, &UNMOVED))) {
@@ -73,7 +74,7 @@ impl<'m> Maps<'m> {
         self
     }
 
-    /// Where what stands behind the place begins.
+    /// The new start of the bytes that follow the place.
     pub(crate) fn begin(&self, place: Place) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Same => Some(place.offset),
@@ -82,7 +83,7 @@ impl<'m> Maps<'m> {
         }
     }
 
-    /// The same; where the bytes are gone, what stands in their place.
+    /// The same; if the bytes were removed, the position of their replacement.
     pub(crate) fn near(&self, place: Place) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Code(map) => map.near(place.offset),
@@ -90,7 +91,7 @@ impl<'m> Maps<'m> {
         }
     }
 
-    /// Where what stands before the place ends.
+    /// The new end of the bytes that precede the place.
     pub(crate) fn end(&self, place: Place) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Code(map) => map.end(place.offset),
@@ -98,7 +99,7 @@ impl<'m> Maps<'m> {
         }
     }
 
-    /// Where the bytes of the place are, if `size` of them are still together.
+    /// The new position of the bytes of the place, if `size` of them are still together.
     pub(crate) fn bytes(&self, place: Place, size: u64) -> Option<u64> {
         match &self.inside[place.section] {
             Inside::Code(map) => map.bytes(place.offset).filter(|_| map.is_whole(place.offset, size)),
@@ -112,7 +113,7 @@ impl<'m> Maps<'m> {
     }
 }
 
-/// A field of the new file: it is found on all cores, and written when all are.
+/// A field of the new file: computed on all cores, and written when all are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Patch {
     pub(crate) at: usize,
@@ -135,7 +136,7 @@ pub(crate) struct World<'w> {
 }
 
 impl World<'_> {
-    /// Old values count from here: addresses in a linked file, offsets in a relocatable one.
+    /// Base of old values: addresses in a linked file, offsets in a relocatable one.
     pub(crate) fn base(&self, section: usize) -> u64 {
         self.image.sections[section].address
     }
@@ -144,28 +145,28 @@ impl World<'_> {
         self.image.kind == Kind::Linked
     }
 
-    /// The new value of a place that something begins at.
+    /// The new value of a place that is a start.
     pub(crate) fn begin(&self, place: Place) -> Option<u64> {
         Some(self.layout.addresses[place.section] + self.maps.begin(place)?)
     }
 
-    /// The new value of a place that something ends at.
+    /// The new value of a place that is an end.
     pub(crate) fn end(&self, place: Place) -> Option<u64> {
         Some(self.layout.addresses[place.section] + self.maps.end(place)?)
     }
 
-    /// The place that an old value in a section means; `None` outside of it.
+    /// The place that an old value in a section denotes; `None` outside of it.
     pub(crate) fn within(&self, section: usize, value: u64) -> Option<Place> {
         let offset = value.checked_sub(self.base(section))?;
         (offset <= self.image.sections[section].size).then_some(Place { section, offset })
     }
 
-    /// The place that an address of a linked file means.
+    /// The place that an address of a linked file denotes.
     pub(crate) fn at(&self, address: u64) -> Option<Place> {
         self.within(self.image.section_at(address)?, address)
     }
 
-    /// The bytes of an old place in the new file.
+    /// The offset in the new file of the bytes of an old place.
     pub(crate) fn file(&self, place: Place, size: u64) -> Option<usize> {
         let offset = self.maps.bytes(place, size)?;
         let inside = self.image.sections[place.section].is_in_file()

@@ -1,14 +1,14 @@
-//! What is known of a code section whose distances no relocation explains: which bytes are executed, which are data,
-//! and what stands against moving anything.
+//! Analysis of a code section whose distances have no relocations: the executed bytes, the data, and the reasons why
+//! nothing may move.
 //!
-//! A distance may be anywhere where the file says nothing about it. It does harm only where execution depends on it: in
-//! an instruction that an entry reaches. So every reached instruction that reads the program counter must be explained by
-//! the sum that follows it, every address of code that is made must stay an address of code, and every jump whose target
-//! is not known must take a whole address from where it was stored: those are the loader's, or results of such sums. Jumps
-//! by tables, for which the program model has edges, do.
+//! A distance may be anywhere if the file states nothing about it. It does harm only where execution depends on it: in
+//! an instruction that an entry reaches. So every reached instruction that reads the program counter must be explained
+//! by the sum that follows it. Every computed address of code must stay an address of code. Every jump with an unknown
+//! target must take a whole address from memory: those are the loader's, or results of such sums. Jumps by tables, for
+//! which the program model has edges, do.
 //!
-//! Assumed, because neither LLVM nor assemblers write it for AMD GPUs: distances to code as plain numbers in data that
-//! reach a jump through the arguments of a function.
+//! Assumed, because neither LLVM nor assemblers emit it for AMD GPUs: distances to code as plain numbers in data that
+//! reach a jump through the arguments of a function do not occur.
 
 use crate::place::named_data;
 use crate::plan::CodePlan;
@@ -25,16 +25,16 @@ mod near;
 
 pub(crate) use near::Near;
 
-/// A program that somebody has made already, or one of our own.
+/// A program of the caller, or one made here.
 pub(crate) enum Held<'p> {
     Own(Box<Program<'p>>),
     Lent(&'p Program<'p>),
 }
 
-/// What is known of one section.
+/// The analysis of one section.
 pub(crate) struct Known<'p> {
     program: Held<'p>,
-    /// Bytes that are no code, sorted.
+    /// Bytes that are not code, sorted.
     data: Vec<(u64, u64)>,
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct Bound {
     pub(crate) at: u64,
     pub(crate) function: String,
     pub(crate) why: &'static str,
-    /// It may be about where data is, too.
+    /// It may depend on the position of data, too.
     pub(crate) is_about_data: bool,
 }
 
-/// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing need not
-/// be in them.
+/// Programs of the sections with code of a file, by the number of the section. Functions that depend on nothing may be
+/// missing in them.
 pub(crate) fn programs<'p>(
     image: &Image<'p>,
     lent: &[(usize, &'p Program<'p>)],
@@ -62,7 +62,7 @@ pub(crate) fn programs<'p>(
         return Ok(found);
     }
     for source in Source::read(image.bytes())? {
-        // Sources borrow the file: the place tells the section.
+        // Sources borrow the file: their address identifies the section.
         let number = code().find(|(_, section)| std::ptr::eq(section.bytes.as_ptr(), source.bytes.as_ptr()));
         if let Some((number, _)) = number.filter(|(number, _)| !found.contains_key(number)) {
             found.insert(number, Known::new(Held::Own(Box::new(Program::around(source, &[])))));
@@ -71,8 +71,8 @@ pub(crate) fn programs<'p>(
     Ok(found)
 }
 
-/// Programs of the sections of a file with relocations that hold data as well: relocations do not tell words of a table from
-/// instructions.
+/// Programs of the sections of a file with relocations that hold data as well: relocations do not distinguish words of
+/// a table from instructions.
 pub(crate) fn mixed<'p>(
     image: &Image<'p>,
     symbols: &[SymbolRows<'_>],
@@ -87,10 +87,11 @@ pub(crate) fn mixed<'p>(
     Ok(found)
 }
 
-/// Whether the instruction at an offset of a section serves fetching ahead alone.
+/// Whether the instruction at an offset of a section only serves prefetching.
 pub(crate) type Serves<'s> = dyn Fn(usize, u64) -> bool + Sync + 's;
 
-/// What program counters serve, asked where a get-PC is not explained by a sum; programs are made for the first question.
+/// The uses of program counters, queried where a get-PC is not explained by a sum; programs are made at the first
+/// query.
 pub(crate) struct Counters<'c> {
     image: &'c Image<'c>,
     known: &'c BTreeMap<usize, Known<'c>>,
@@ -107,11 +108,11 @@ impl<'c> Counters<'c> {
         Self { image, known, lent, own: OnceLock::new() }
     }
 
-    /// Whether the instruction at an offset of a section serves fetching ahead alone: a hint, wherever it points.
+    /// Whether the instruction at an offset of a section only serves prefetching: a hint, whatever its address.
     pub(crate) fn serves_fetching(&self, section: usize, at: u64) -> bool {
         let known = match self.known.is_empty() {
             false => self.known,
-            // What cannot be read serves nobody knows what.
+            // The use is unknown if the code cannot be read.
             true => self.own.get_or_init(|| programs(self.image, self.lent).unwrap_or_default()),
         };
         known.get(&section).is_some_and(|known| known.function(at).is_some_and(|one| one.serves_fetching(at as u32)))
@@ -132,7 +133,7 @@ impl<'p> Known<'p> {
         }
     }
 
-    /// Whether execution comes to an instruction that begins there.
+    /// Whether execution reaches an instruction that begins there.
     pub(crate) fn is_reached(&self, at: u64) -> bool {
         self.function(at).is_some_and(|function| function.is_instruction(at as u32))
     }
@@ -141,28 +142,28 @@ impl<'p> Known<'p> {
         self.program().function_at(u32::try_from(at).ok()?).map(|(_, function)| function)
     }
 
-    /// Where the data ends in which a place lies.
+    /// The end of the data that contains an offset.
     pub(crate) fn data_end(&self, at: u64) -> Option<u64> {
         let count = self.data.partition_point(|(start, _)| *start <= at);
         let (_, end) = *self.data.get(count.checked_sub(1)?)?;
         (at < end).then_some(end)
     }
 
-    /// Places around one that is no data, up to the next data.
+    /// The offsets around one that is not data, up to the next data.
     fn free_around(&self, at: u64) -> Range<u64> {
         let count = self.data.partition_point(|(start, _)| *start <= at);
         let start = count.checked_sub(1).and_then(|last| self.data.get(last)).map_or(0, |(_, end)| *end);
         start..self.data.get(count).map_or(u64::MAX, |(start, _)| *start)
     }
 
-    /// The end of the last data that begins in `start..end`, or lies there.
+    /// The end of the last data that begins in `start..end`, or covers part of it.
     pub(crate) fn last_data(&self, start: u64, end: u64) -> Option<u64> {
         let count = self.data.partition_point(|(from, _)| *from < end);
         let (_, last) = *self.data.get(count.checked_sub(1)?)?;
         (last > start).then_some(last.min(end))
     }
 
-    /// Whether something may go to a place or be read from it: the begin of a block, or data.
+    /// Whether an offset may be branched to or read from: the start of a block, or data.
     pub(crate) fn is_target(&self, at: u64) -> bool {
         let begins = |function: &Function| {
             let at = at as u32;
@@ -173,7 +174,7 @@ impl<'p> Known<'p> {
             || self.plain(at).is_some_and(|mark| u64::from(mark.offset) == at)
     }
 
-    /// The name of a function that nobody looked at, because it depends on nothing.
+    /// The name of a function that was skipped, because it depends on nothing.
     fn plain(&self, at: u64) -> Option<&Mark<'_>> {
         let at = u32::try_from(at).ok().filter(|at| self.program().function_at(*at).is_none())?;
         let marks = &self.program().source.marks;
@@ -182,7 +183,7 @@ impl<'p> Known<'p> {
         before.iter().rev().find(is_function).filter(|mark| at - mark.offset < mark.size.max(1))
     }
 
-    /// Data that has a name, and what addresses lead to that is never executed.
+    /// Data that has a name, and the targets of addresses that are never executed.
     fn find_data(&self) -> Vec<(u64, u64)> {
         let program = self.program();
         let source = &program.source;
@@ -206,7 +207,7 @@ impl<'p> Known<'p> {
         merged
     }
 
-    /// Data of unknown size goes up to what has a name or is executed.
+    /// Data of unknown size extends up to the next named or executed byte.
     fn data_limit(&self, offset: u32) -> u64 {
         let program = self.program();
         let marks = &program.source.marks;
@@ -219,7 +220,7 @@ impl<'p> Known<'p> {
         u64::from(next.into_iter().chain(executed).min().unwrap_or(end).min(end))
     }
 
-    /// Everything that cannot be explained, with what the plan of the section found.
+    /// Everything that cannot be explained, with the findings of the section's plan.
     pub(crate) fn bounds(&self, plan: &CodePlan<'_>) -> Vec<Bound> {
         let program = self.program();
         let mut found = Vec::new();
@@ -229,10 +230,10 @@ impl<'p> Known<'p> {
             };
             for problem in &function.problems {
                 match problem.reason {
-                    // Whoever called put a whole address there, and nothing is executed behind the end.
+                    // The caller put a whole address there, and nothing is executed past the end.
                     Reason::UnknownReturn | Reason::LeavesSection => {}
                     reason if reason.is_unknown_jump() && program.comes_whole(function, problem.offset) => {}
-                    // Behind what cannot be read nobody knows what is made of the program counter.
+                    // After bytes that cannot be decoded the use of the program counter is unknown.
                     reason => add(problem.offset, reason.text(), !reason.is_unknown_jump()),
                 }
             }
@@ -257,7 +258,8 @@ impl<'p> Known<'p> {
         found
     }
 
-    /// Whether the value is the result of the computation of its program counter, or as far from that in data.
+    /// Whether the value is the result of the computation of its program counter, or at the same distance from it in
+    /// data.
     fn explains(&self, computations: &[Computation], pc: u32, low: u32, to: u64) -> bool {
         let found = computations.binary_search_by_key(&u64::from(pc), |one| one.at);
         let Some(one) = found.ok().map(|found| &computations[found]) else { return false };

@@ -1,20 +1,20 @@
-//! From old places in a section to new ones.
+//! Maps old places in a section to new ones.
 //!
-//! A map is a sorted list of changes; everything between two changes keeps its bytes and moves as a whole. A place
-//! can mean three things, which differ where something was inserted: where what follows *begins* (labels, symbols,
-//! targets of branches), where what precedes *ends* (sizes, ends of ranges), and where the instruction's own bytes
-//! are now.
+//! A map is a sorted list of changes; everything between two changes keeps its bytes and moves as a whole. A place can
+//! mean three things, which differ at an insertion: the *begin* of the following bytes (labels, symbols, targets of
+//! branches), the *end* of the preceding bytes (sizes, ends of ranges), and the new position of the instruction's own
+//! bytes.
 //!
 //! Invariants: changes do not overlap; both lists grow; a lookup is a binary search.
 
-/// What a change at a place is, in the order in which several stand at one place.
+/// The kind of a change at a place, in the order of several changes at one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// Bytes that belong to what precedes.
+    /// Bytes that belong to the preceding instruction.
     Tail,
-    /// Padding between two functions or before a loop; labels before it stay before it, those behind it behind it.
+    /// Padding between two functions or before a loop; labels before it stay before it, labels after it stay after it.
     Padding,
-    /// Bytes that belong to what follows: labels come before them.
+    /// Bytes that belong to the following instruction: labels precede them.
     Lead,
     /// Bytes in place of old ones.
     Swap,
@@ -24,14 +24,14 @@ pub(crate) enum Rank {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) old: u64,
-    /// Old bytes that go away.
+    /// Removed old bytes.
     pub(crate) removed: u64,
     pub(crate) rank: Rank,
-    /// Where the new bytes begin.
+    /// Start of the new bytes.
     pub(crate) new: u64,
-    /// How many they are.
+    /// Size of the new bytes.
     pub(crate) size: u64,
-    /// What they are; the meaning is the owner's.
+    /// Identifies the content; its meaning is the owner's.
     pub(crate) content: u32,
 }
 
@@ -39,17 +39,18 @@ pub(crate) struct Change {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Map {
     changes: Vec<Change>,
-    /// For each [`STEP`] of old bytes how many changes stand before it.
+    /// For each [`STEP`] of old bytes the number of changes before it.
     steps: Vec<u32>,
     /// The new size of the section.
     size: u64,
 }
 
-/// Old bytes for which the changes before them are counted, as a power of two: few lie between two of these places.
+/// Old bytes for which the changes before them are counted, as a power of two: there are few changes between two of
+/// these offsets.
 const STEP: u32 = 10;
 
 impl Map {
-    /// A map of changes sorted by place and rank; their new places are set here. `old_size` is that of the section.
+    /// A map of changes sorted by place and rank; their new places are set here. `old_size` is the section's.
     pub(crate) fn new(mut changes: Vec<Change>, old_size: u64, mut size_of: impl FnMut(&Change, u64) -> u64) -> Self {
         let (mut old, mut new) = (0, 0);
         let mut steps = Vec::with_capacity((old_size >> STEP) as usize + 2);
@@ -74,12 +75,12 @@ impl Map {
         &self.changes
     }
 
-    /// Whether every byte that is still there is where it was.
+    /// Whether every byte that was not removed has its old offset.
     pub(crate) fn is_still(&self) -> bool {
         self.changes.iter().all(|change| change.size == change.removed)
     }
 
-    /// The same for what begins before an offset.
+    /// The same for changes before an offset.
     pub(crate) fn is_still_to(&self, end: u64) -> bool {
         self.changes.iter().take_while(|change| change.old < end).all(|change| change.size == change.removed)
     }
@@ -88,7 +89,7 @@ impl Map {
         self.changes.iter().all(|change| change.size == change.removed && change.rank == Rank::Padding)
     }
 
-    /// The changes up to a place and rank, those included.
+    /// The number of changes up to a place and rank, inclusive.
     fn up_to(&self, old: u64, rank: Rank) -> usize {
         let step = usize::try_from(old >> STEP).unwrap_or(usize::MAX);
         let all = self.changes.len();
@@ -97,15 +98,15 @@ impl Map {
         first + self.changes[first..end].partition_point(|change| (change.old, change.rank) <= (old, rank))
     }
 
-    /// Behind so many changes.
+    /// The new position after that many changes.
     fn behind(&self, count: usize, old: u64) -> Option<u64> {
         let Some(change) = count.checked_sub(1).and_then(|last| self.changes.get(last)) else { return Some(old) };
         let distance = old.checked_sub(change.old + change.removed)?;
-        // Damaged files ask for places near the end of the address space.
+        // Damaged files have places near the end of the address space.
         (change.new + change.size).checked_add(distance)
     }
 
-    /// Where what stands behind `old` begins. `None` if its bytes are gone.
+    /// The new start of the bytes that follow `old`. `None` if they were removed.
     pub(crate) fn begin(&self, old: u64) -> Option<u64> {
         let count = self.up_to(old, Rank::Padding);
         match self.changes.get(count).filter(|change| change.old == old) {
@@ -115,13 +116,13 @@ impl Map {
         }
     }
 
-    /// The same; where the bytes are gone, what stands in their place.
+    /// The same; if the bytes were removed, the position of their replacement.
     pub(crate) fn near(&self, old: u64) -> Option<u64> {
         let swallowed = || self.changes.get(self.up_to(old, Rank::Swap).checked_sub(1)?).map(|change| change.new);
         self.begin(old).or_else(swallowed)
     }
 
-    /// Where what stands before `old` ends.
+    /// The new end of the bytes that precede `old`.
     pub(crate) fn end(&self, old: u64) -> Option<u64> {
         let count = self.up_to(old, Rank::Tail);
         match self.changes.get(count).filter(|change| change.old == old) {
@@ -130,12 +131,12 @@ impl Map {
         }
     }
 
-    /// Where the bytes at `old` are now. `None` if they are gone.
+    /// The new position of the bytes at `old`. `None` if they were removed.
     pub(crate) fn bytes(&self, old: u64) -> Option<u64> {
         self.behind(self.up_to(old, Rank::Swap), old)
     }
 
-    /// As [`Map::behind`]; a place at the begin of padding that is replaced stays before it.
+    /// As [`Map::behind`]; a place at the start of padding that is replaced stays before it.
     fn plain(&self, count: usize, old: u64) -> Option<u64> {
         let last = count.checked_sub(1).and_then(|last| self.changes.get(last));
         match last.filter(|change| change.old == old && change.removed > 0) {

@@ -1,8 +1,8 @@
-//! Sections that are packed: compressed ones (`-gz`) and compact relocations (`--crel`). The engine works on a file with
-//! plain ones, and what changed is packed again.
+//! Packed sections: compressed ones (`-gz`) and compact relocations (`--crel`). The engine works on a file with plain
+//! ones, and changed sections are packed again.
 //!
-//! Invariants: a section whose content is unchanged keeps its packed bytes; a file without such sections is not
-//! copied; a header that claims more than its bytes hold is damage, found without taking the claimed memory.
+//! Invariants: a section with unchanged content keeps its packed bytes. A file without such sections is not copied. A
+//! header that claims more than its bytes hold is damage, found without allocating the claimed memory.
 
 use hotswap_code_object::image::{Form, Image, Layout, Part, Rela, Relocations, crel};
 use hotswap_report::limit::Charge;
@@ -12,23 +12,23 @@ use std::io::{Read, Write};
 
 /// Bytes of the header of a compressed section: form, a reserved word, size, alignment.
 const HEADER: usize = 24;
-/// Where the kind, flags, alignment and the size of entries are in a row of the section table.
+/// Offsets of the kind, flags, alignment and entry size in a row of the section table.
 const KIND: usize = 4;
 const FLAGS: usize = 8;
 const ALIGN: usize = 48;
 const ENTRY: usize = 56;
 const ROW: usize = 64;
-/// Bytes for which memory is taken at first.
+/// Initial size of an allocation.
 const STEP: u64 = 1 << 20;
 /// Bytes of a plain relocation.
 const RELA: usize = 24;
 
-/// How a section is packed.
+/// The packing of a section.
 #[derive(Clone, Copy)]
 enum How {
     /// In that form.
     Compressed(u32),
-    /// Compact relocations; whether the bits that no place has are left out.
+    /// Compact relocations; whether the bits that are zero in all places are omitted.
     Crel { shifts: bool },
 }
 
@@ -41,7 +41,7 @@ struct Packed {
     row: Row,
 }
 
-/// What changes in a row of the section table.
+/// The changes in a row of the section table.
 #[derive(Clone, Copy)]
 struct Row {
     kind: u32,
@@ -56,7 +56,7 @@ impl Row {
     }
 }
 
-/// A file whose sections are plain, and which of them were not.
+/// A file whose sections are plain, and those that were packed.
 pub(crate) struct Plain {
     pub(crate) file: Vec<u8>,
     sections: Vec<Packed>,
@@ -66,7 +66,7 @@ fn malformed(offset: u64, what: String) -> Diagnostic {
     Diagnostic::error(codes::MALFORMED, what).at(offset)
 }
 
-/// The file with plain sections; `None` if it has no others.
+/// The file with plain sections; `None` if it has no packed ones.
 pub(crate) fn unpack(image: &Image<'_>) -> Result<Option<Plain>, Diagnostic> {
     let (mut sections, mut charge) = (Vec::new(), Charge::default());
     for (number, part) in image.sections.iter().enumerate() {
@@ -114,15 +114,15 @@ fn spread(image: &Image<'_>, records: &Relocations<'_>) -> Result<Packed, Diagno
         record[8..16].copy_from_slice(&(u64::from(row.symbol) << 32 | u64::from(row.kind.number)).to_le_bytes());
         Rela::write(record, row.place, row.addend);
     }
-    // Assemblers leave out the bits that are 0 in all places, lld leaves out none.
+    // Assemblers omit the bits that are 0 in all places, lld omits none.
     let shift = crel::shift_of(part.bytes);
     let how = How::Crel { shifts: shift != 0 && shift == crel::shift(&rows) };
-    // Packed again they must come to the same place: the alignment stays.
+    // Packed again they must be at the same place: the alignment is kept.
     let row = Row { kind: elf::SHT_RELA, entry_size: RELA as u64, ..Row::of(part) };
     Ok(Packed { section: records.section, how, plain, row })
 }
 
-/// Compact relocations of what stands in a file now.
+/// Compact relocations for the current contents of a file.
 fn gather(image: &Image<'_>, section: usize, shifts: bool) -> Result<Vec<u8>, Diagnostic> {
     let all = image.relocations()?;
     let records = all.iter().find(|records| records.section == section);
@@ -165,8 +165,8 @@ fn no_memory(part: &Part<'_>, size: u64) -> Diagnostic {
     Diagnostic::error(codes::TOO_LARGE, what).at(part.offset).advise("give the command more memory")
 }
 
-/// Reads exactly `size` bytes, up to the end: `None` where there are more or fewer, an error where memory does not hold
-/// them. Memory grows with what is really there, and never by more than is claimed.
+/// Reads exactly `size` bytes, up to the end: `None` if there are more or fewer, an error if memory is insufficient.
+/// Memory grows with the bytes actually present, and never by more than is claimed.
 fn read_exactly(reader: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>, ()> {
     let (mut plain, mut left) = (Vec::new(), size);
     while left > 0 {
@@ -177,11 +177,11 @@ fn read_exactly(reader: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>, ()
             _ => return Ok(None),
         }
     }
-    // One byte more tells a lie.
+    // One more byte contradicts the claimed size.
     Ok(matches!(reader.read(&mut [0]), Ok(0)).then_some(plain))
 }
 
-/// The file with those sections packed again; `before` is what they were in.
+/// The file with those sections packed again; `before` is the file in which they were packed.
 pub(crate) fn pack(before: &Image<'_>, plain: &Plain, file: &[u8]) -> Result<Vec<u8>, Diagnostic> {
     let image = Image::parse(file)?;
     let mut contents = Vec::with_capacity(plain.sections.len());
@@ -238,7 +238,7 @@ mod tests {
             let read = read_exactly(&mut zeros(there), claim).unwrap();
             assert_eq!(read.map(|bytes| bytes.len()), expected, "{there} {claim}");
         }
-        // A claim of petabytes that little stands behind takes little.
+        // A claim of petabytes with little data takes little memory.
         assert_eq!(read_exactly(&mut zeros(STEP), 1 << 50), Ok(None));
     }
 }

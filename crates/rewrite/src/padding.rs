@@ -1,8 +1,8 @@
-//! Bytes between functions, and before loops: what they are, and how they are made again.
+//! Bytes between functions, and before loops: their kinds, and how to write them again.
 //!
-//! Compilers align functions and loops with `s_nop`, put `s_code_end` behind the last function of a source file so
-//! that fetching ahead stays inside, and linkers fill what is left with zeros. Padding is kept as a rule, not as
-//! bytes: so much up to an alignment, and a fixed amount behind that.
+//! Compilers align functions and loops with `s_nop`. They put `s_code_end` after the last function of a source file so
+//! that prefetching stays inside. Linkers fill the rest with zeros. Padding is kept as a rule, not as bytes: up to an
+//! alignment, and a fixed amount after that.
 
 /// `s_nop 0` of every target.
 pub(crate) const NOP: u32 = 0xbf80_0000;
@@ -41,7 +41,7 @@ impl Padding {
         self.runs.iter().fold(at, |at, run| at + run.size(at)) - at
     }
 
-    /// Writes it; `out` has the size that it has at `at`.
+    /// Writes it; `out` has its size at `at`.
     pub(crate) fn write(&self, mut at: u64, out: &mut [u8]) {
         let mut rest = out;
         for run in &self.runs {
@@ -69,7 +69,7 @@ impl Padding {
     }
 }
 
-/// What stands behind the padding.
+/// The item that follows the padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behind {
     /// Nothing: the section ends.
@@ -80,16 +80,16 @@ pub(crate) enum Behind {
     Function,
 }
 
-/// What is known of a target's and a file's padding.
+/// The padding conventions of a target and a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Habit {
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
-    /// Alignment of all functions that are no kernels; 0 where they follow no common one.
+    /// Alignment of all functions except kernels; 0 where they have no common one.
     pub(crate) function: u64,
 }
 
-/// The first multiples of these that a function may have been moved to.
+/// Possible alignments of a function.
 const ALIGNMENTS: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
 impl Habit {
@@ -127,7 +127,7 @@ impl Habit {
             });
             at += size;
         }
-        // A run that ended at an alignment by chance; and functions that follow each other.
+        // A run that ended at an alignment by chance, and adjacent functions.
         if rules.last().is_none_or(|rule| rule.fixed > 0) {
             let align = self.alignment(end, end, behind);
             let word = if rules.is_empty() { NOP } else { 0 };
@@ -136,7 +136,7 @@ impl Habit {
         rules
     }
 
-    /// What the compiler puts behind its last function: up to a line of the cache, then whole lines.
+    /// The padding that the compiler puts after its last function: up to a line of the cache, then whole lines.
     fn tail(&self, word: u32, at: u64, size: u64) -> Run {
         let to_line = at.next_multiple_of(self.line) - at;
         match size.checked_sub(to_line) {
@@ -145,7 +145,7 @@ impl Habit {
         }
     }
 
-    /// The alignment that took `start` to `end`.
+    /// The alignment that moved `start` to `end`.
     fn alignment(&self, start: u64, end: u64, behind: Behind) -> Option<u64> {
         let explains = |align: &u64| start.next_multiple_of(*align) == end;
         match behind {

@@ -7,23 +7,23 @@ use object::elf;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// A stretch of code with a name.
+/// A named range of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) name: String,
     pub(crate) is_kernel: bool,
-    /// The hardware that preloads arguments begins [`SECOND_ENTRY`] bytes on.
+    /// Hardware that preloads arguments starts at [`SECOND_ENTRY`] bytes from the begin.
     pub(crate) has_second_entry: bool,
-    /// Kernels that begin inside: where, and what they are called.
+    /// Kernels that begin inside: offset and name.
     pub(crate) inside: Vec<(u64, String)>,
 }
 
 /// Bytes between the two entries of a kernel.
 pub(crate) const SECOND_ENTRY: u64 = 256;
 
-/// The functions of each section by place; those that overlap are one.
+/// The functions of each section by offset; overlapping ones are merged.
 pub(crate) fn functions(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Vec<Function>> {
     let symbols = || tables.iter().flat_map(|table| &table.rows);
     let descriptors: HashMap<&str, bool> =
@@ -61,7 +61,8 @@ pub(crate) fn named_data(image: &Image<'_>, tables: &[SymbolRows<'_>]) -> Vec<Ve
     found
 }
 
-/// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the one entry finds its arguments preloaded.
+/// Whether a kernel with that descriptor has a second entry. From GFX12.5 on the only entry finds its arguments
+/// preloaded.
 fn preloads(image: &Image<'_>, symbol: &SymbolRow<'_>) -> bool {
     let processor = image.flags.target_id().processor;
     let bytes = symbol.section.and_then(|number| {
@@ -74,7 +75,7 @@ fn preloads(image: &Image<'_>, symbol: &SymbolRow<'_>) -> bool {
     processor.name.starts_with("gfx9") && count.is_some_and(|count| count > 0)
 }
 
-/// Sorts functions, and gives those without a size what is up to the next one.
+/// Sorts functions, and extends those without a size up to the next one.
 fn complete(mut found: Vec<Function>, bytes: &[u8]) -> Vec<Function> {
     let size = bytes.len() as u64;
     found.sort_by(|a, b| (a.start, a.end, &a.name).cmp(&(b.start, b.end, &b.name)));
@@ -105,7 +106,7 @@ fn merge(found: Vec<Function>) -> Vec<Function> {
     merged
 }
 
-/// How much of the bytes is left when padding words at their end are taken away.
+/// The size of the bytes without the padding words at their end.
 pub(crate) fn code_before_padding(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     if rest.iter().any(|byte| *byte != 0) {

@@ -1,4 +1,4 @@
-//! The new layout of one code section: what goes where, until every branch reaches.
+//! The new layout of one code section, repeated until every branch reaches.
 //!
 //! Invariants: a branch that was made long stays long, so the rounds end; kernels begin at multiples of 256 bytes.
 
@@ -23,19 +23,19 @@ mod write;
 
 pub(crate) use long::Forms;
 
-/// A branch whose target is out of reach: the engine asks for two registers to compute it with. SCC is overwritten
-/// where the branch is taken, so whoever answers must know that it is dead at the target.
+/// A branch whose target is out of reach: the engine needs two registers to compute it with. SCC is overwritten where
+/// the branch is taken, so the provider of the registers must know that it is dead at the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongBranch {
     /// Number of the section.
     pub section: usize,
-    /// Offset of the branch in the section, as it was.
+    /// Offset of the branch in the old section.
     pub at: u64,
-    /// Offset of its target, as it was.
+    /// Offset of its target in the old section.
     pub target: u64,
 }
 
-/// What a change consists of. There are as many as changes: numbers have 32 bits, as those of the bytes of edits.
+/// The content of a change. There are as many as changes: numbers have 32 bits, as those of the bytes of edits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content {
     /// Number of an edit.
@@ -44,7 +44,7 @@ pub(crate) enum Content {
     Padding(u32),
     /// Number of a branch that became long, and the first of its two registers.
     Long(u32, u8),
-    /// One `s_nop` behind a branch whose distance would be a bad one.
+    /// One `s_nop` after a branch whose distance would be a bad one.
     Nop,
 }
 
@@ -65,25 +65,25 @@ pub(crate) struct CodePlan<'e> {
     forms: Forms,
 }
 
-/// What all sections share.
+/// State that all sections share.
 pub(crate) struct Context<'a> {
     pub(crate) image: &'a Image<'a>,
     pub(crate) marks: &'a Marks,
     /// Bytes of a line of the instruction cache.
     pub(crate) line: u64,
     pub(crate) registers: &'a Registers<'a>,
-    /// For sections without relocations, or with data, what is known of them.
+    /// For sections without relocations, or with data, their analysis.
     pub(crate) known: &'a BTreeMap<usize, Known<'a>>,
     /// The file was linked without its relocations.
     pub(crate) is_bare: bool,
-    /// Whether an instruction serves fetching ahead alone.
+    /// Whether an instruction only serves prefetching.
     pub(crate) serves: &'a Serves<'a>,
 }
 
 static NO_EDITS: Edits = Edits { rows: Vec::new(), bytes: Vec::new(), fixups: Vec::new() };
 
 impl<'e> CodePlan<'e> {
-    /// Lays a section out. `relocated` has the offsets of branches whose distance a relocation gives.
+    /// Lays a section out. `relocated` has the offsets of branches whose distance comes from a relocation.
     pub(crate) fn new(
         context: &Context<'_>,
         section: usize,
@@ -111,7 +111,7 @@ impl<'e> CodePlan<'e> {
         if !relocated.is_empty() {
             branches.retain(|branch| !relocated.contains(&branch.at()));
         }
-        // Several branches may go back to one begin.
+        // Several branches may have the same loop header as target.
         loops.sort_by_key(|padding| padding.start);
         loops.dedup();
         let entries = functions.iter().filter(|function| function.has_second_entry);
@@ -148,7 +148,7 @@ impl<'e> CodePlan<'e> {
         Ok(plan)
     }
 
-    /// The hardware adds a number of its own to the place of a kernel.
+    /// The hardware adds a fixed number to the address of a kernel.
     fn check_entries(&self, functions: &[Function]) -> Result<(), Diagnostic> {
         for function in functions.iter().filter(|function| function.has_second_entry) {
             let (first, second) = (self.map.begin(function.start), self.map.begin(function.start + SECOND_ENTRY));
@@ -170,7 +170,7 @@ impl<'e> CodePlan<'e> {
         self.contents.len() as u32 - 1
     }
 
-    /// Gives back what only writing asks for.
+    /// Releases the parts that only writing needs.
     pub(crate) fn forget_content(&mut self) {
         (self.contents, self.paddings, self.branches, self.words) = Default::default();
     }
@@ -219,7 +219,7 @@ impl<'e> CodePlan<'e> {
         }
     }
 
-    /// Branches that do not reach their targets, and those that would have a distance that they must not have.
+    /// Branches that do not reach their targets, and those that would have a forbidden distance.
     fn far_branches(
         &self,
         context: &Context<'_>,
@@ -252,7 +252,7 @@ impl<'e> CodePlan<'e> {
         Ok((far, bad))
     }
 
-    /// Where a branch goes to now.
+    /// The new target of a branch.
     fn target(&self, branch: Branch, old: &[u8]) -> Result<u64, Diagnostic> {
         let target = branch.target(old);
         self.map.begin(target).filter(|_| target <= self.old_size()).ok_or_else(|| {
@@ -282,12 +282,12 @@ impl<'e> CodePlan<'e> {
     }
 }
 
-/// Branches that one task looks at.
+/// Branches per task.
 const BRANCHES: usize = 1 << 14;
-/// Bytes of code that one task scans.
+/// Bytes of code scanned per task.
 const PIECE: u64 = 1 << 20;
 
-/// Everything that stands in some code, which is cut between functions.
+/// The contents of some code, which is cut between functions.
 fn scan<'a>(
     extents: &[Extent<'_>],
     order: &'a [(usize, Edit)],
@@ -314,14 +314,14 @@ fn scan<'a>(
     }
     let found: Option<Vec<Scan>> = pieces.into_par_iter().map(|(extents, edits)| one(extents, edits).ok()).collect();
     let Some(found) = found.filter(|_| rest.is_empty()) else {
-        // What is said about a fault does not depend on where the code was cut.
+        // Messages about a fault must not depend on where the code was cut.
         return one(extents, order);
     };
     Ok(Scan::joined(found))
 }
 
-/// Instructions of which the scan could not say what they make of the program counter: those that serve fetching ahead do no
-/// harm. Where relocations tell the rest, others are refused; without any they matter only if something moves.
+/// Instructions for which the scan found no use of the program counter: those that serve prefetching do no harm. Where
+/// relocations explain the rest, others are refused; without any they matter only if something moves.
 fn explain(
     isa: Isa,
     (bytes, file): (&[u8], u64),
@@ -347,7 +347,7 @@ fn explain(
 }
 
 impl Reach {
-    /// Whether the form has room for that distance in bytes from behind the instruction.
+    /// Whether the form can encode that distance in bytes from the end of the instruction.
     pub(crate) fn holds(self, distance: i64) -> bool {
         match self {
             Self::Short => distance % 4 == 0 && i16::try_from(distance / 4).is_ok(),
@@ -357,7 +357,7 @@ impl Reach {
     }
 }
 
-/// Padding before a loop, without instructions that somebody edits: they were no padding.
+/// Padding before a loop, without edited instructions: they were not padding.
 fn around(mut padding: Padding, placed: &[Placed]) -> Option<Padding> {
     let first = placed.partition_point(|place| place.old < padding.start);
     let inside = placed[first..].iter().take_while(|place| place.old < padding.end);
@@ -367,7 +367,7 @@ fn around(mut padding: Padding, placed: &[Placed]) -> Option<Padding> {
     (start <= padding.end).then_some(padding)
 }
 
-/// What of a section is code, and what is padding.
+/// The parts of a section that are code, and those that are padding.
 fn cover<'f>(
     context: &Context<'_>,
     bytes: &[u8],
@@ -375,7 +375,7 @@ fn cover<'f>(
     known: Option<&Known<'_>>,
 ) -> (Vec<Extent<'f>>, Vec<Padding>) {
     let gap = Gaps { habit: habit(context.line, bytes, functions), bytes, known };
-    // What stands before a function, or behind the last one.
+    // The bytes before a function, or after the last one.
     let before = |number: usize| {
         let at = number.checked_sub(1).map_or(0, |last| functions[last].end);
         match functions.get(number) {
@@ -395,13 +395,13 @@ fn cover<'f>(
     (extents, paddings)
 }
 
-/// Gaps between functions that one task looks at.
+/// Gaps between functions per task.
 const GAPS: usize = 256;
 
-/// Code without a name, and padding behind it.
+/// Code without a name, and padding after it.
 type Gap = (Option<Range<u64>>, Option<Padding>);
 
-/// What lies between functions.
+/// The gaps between functions.
 struct Gaps<'g> {
     habit: Habit,
     bytes: &'g [u8],
@@ -412,9 +412,9 @@ impl Gaps<'_> {
     /// Bytes between two functions: code without a name, or data, then padding.
     fn between(&self, start: u64, end: u64, behind: Behind) -> Gap {
         let code = start + crate::place::code_before_padding(&self.bytes[start as usize..end as usize]);
-        // Zeros of a table are no padding.
+        // Zeros of a table are not padding.
         let code = self.known.and_then(|known| known.last_data(start, end)).map_or(code, |data| data.max(code));
-        // At the very begin of the section there is nothing to align.
+        // At the very start of the section there is nothing to align.
         let padding = if code > 0 || end > 0 { self.habit.read(self.bytes, code, end, behind) } else { None };
         ((code > start).then_some(start..code), padding.filter(|padding| !padding.runs.is_empty()))
     }
@@ -427,7 +427,7 @@ fn habit(line: u64, bytes: &[u8], functions: &[Function]) -> Habit {
     for function in functions {
         let code = end + crate::place::code_before_padding(&bytes[end as usize..function.start as usize]);
         if !function.is_kernel && code.next_multiple_of(line) != function.start && function.start != 0 {
-            // A fixed amount may stand before the alignment: what a file ends with.
+            // A fixed amount may precede the alignment: the end of a source file's code.
             if function.start % line != 0 {
                 return none;
             }

@@ -1,14 +1,15 @@
-//! A pool at the end of a code section, for functions that have to grow where something else cannot be explained.
+//! A pool at the end of a code section, for functions that have to grow where other code cannot be explained.
 //!
-//! In a file that was linked without its relocations a function whose code cannot be explained may count on every distance.
-//! So nothing that it can know moves: functions that are to grow are copied behind everything else of their section, and
-//! where one began a branch leads to its copy. The result means what the file meant; in the pool everything is free to move.
+//! In a file that was linked without its relocations a function whose code cannot be explained may depend on any
+//! distance. So nothing that it can depend on moves: functions that are to grow are copied to the end of their section,
+//! after everything else, and a branch at the old start leads to the copy. The meaning of the file is unchanged; in the
+//! pool everything is free to move.
 //!
-//! Invariants: what is moved is explained itself and is entered at its begin alone; nothing else of the code changes but
-//! distances to what the loader's sections push on; what is left behind of a moved function is no instruction.
+//! Invariants: a moved function is explained itself and is entered at its start alone. Nothing else of the code changes
+//! except distances to sections of the loader that move. The remains of a moved function are not instructions.
 //!
-//! Absent on purpose: files with debug information or call frames (their rows would have to part), and data that may be
-//! counted on: it must not be pushed on.
+//! Absent on purpose: files with debug information or call frames (their rows would have to be split), and data that
+//! code may depend on: it must not move.
 
 use crate::code::Marks;
 use crate::edit::Edits;
@@ -28,9 +29,9 @@ use std::collections::BTreeMap;
 
 /// `s_endpgm`, for targets without `s_code_end`.
 const END: u32 = 0xbf81_0000;
-/// Bytes behind the pool, so that fetching instructions ahead stays inside: as LLVM leaves behind a file's last function.
+/// Bytes after the pool, so that instruction prefetching stays inside: as LLVM leaves after a file's last function.
 const BEHIND: usize = 16 * 128;
-/// Where in a kernel descriptor the distance to its code is.
+/// Offset in a kernel descriptor of the distance to its code.
 const CODE: usize = 16;
 /// Bytes of a symbol.
 const SYMBOL: usize = 24;
@@ -40,11 +41,11 @@ const SYMBOL: usize = 24;
 pub struct Moved {
     /// Number of the section.
     pub section: usize,
-    /// Where it was; what goes there is led on.
+    /// Old offset; transfers to it are redirected.
     pub from: u64,
-    /// Where it is.
+    /// New offset.
     pub to: u64,
-    /// Its size, which is the same.
+    /// Its size, which is unchanged.
     pub size: u64,
 }
 
@@ -53,17 +54,17 @@ pub struct Moved {
 pub struct Pooled {
     /// The file.
     pub bytes: Vec<u8>,
-    /// For each section with a pool, by number, where that begins: for [`Options::free`].
+    /// For each section with a pool, by number, the start of the pool: for [`Options::free`].
     pub free: Vec<(usize, u64)>,
-    /// What is in the pools, by section and old place.
+    /// The functions in the pools, by section and old offset.
     pub moved: Vec<Moved>,
 }
 
-/// Moves functions, given by section and offset of their begin, to pools. `None` where the file's relocations explain all
-/// distances, so that nobody needs a pool.
+/// Moves functions, given by section and start offset, to pools. `None` where the file's relocations explain all
+/// distances, so that no pool is needed.
 ///
 /// # Errors
-/// What reading gives; `NO_LAYOUT` with the offset where a function cannot be moved or something must not be pushed on.
+/// Errors of reading; `NO_LAYOUT` with the offset where a function cannot be moved or something must not move.
 pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> Result<Option<Pooled>, Diagnostic> {
     let image = Image::parse(data)?;
     let relocations = image.relocations()?;
@@ -107,7 +108,7 @@ pub fn pool(data: &[u8], functions: &[(usize, u64)], options: &Options<'_>) -> R
     Ok(Some(Pooled { bytes, free, moved }))
 }
 
-/// What is named at the end of a section: with code behind it, the name would be that code's.
+/// A symbol at the end of a section: if code is appended, the name would denote that code.
 fn begins_at_end<'s>(image: &Image<'_>, tables: &'s [SymbolRows<'_>], section: usize) -> Option<&'s str> {
     let end = image.sections[section].addresses().end;
     let is_there =
@@ -122,9 +123,9 @@ struct Maker<'m, 'p> {
     bytes: &'m [u8],
     isa: Isa,
     options: &'m Options<'m>,
-    /// What cannot be explained, by place.
+    /// Parts that cannot be explained, by offset.
     bounds: Vec<Bound>,
-    /// By old place.
+    /// By old offset.
     moved: Vec<Moved>,
 }
 
@@ -144,7 +145,7 @@ impl Maker<'_, '_> {
         let mut end = size;
         for start in starts {
             let length = self.check(*start)?;
-            // The same place in a line of the cache, and in what kernels are aligned to.
+            // The same offset in a line of the cache, and modulo the alignment of kernels.
             let to = end.next_multiple_of(4);
             let to = to + (start % ENTRY + ENTRY - to % ENTRY) % ENTRY;
             self.moved.push(Moved { section: self.plan.section, from: *start, to, size: length });
@@ -198,7 +199,7 @@ impl Maker<'_, '_> {
         Ok(u64::from(end) - start)
     }
 
-    /// Execution must not run on into what stands behind.
+    /// Execution must not run on into the following code.
     fn stays_inside(&self, function: &Function) -> Result<(), Diagnostic> {
         let program = self.known.program();
         for block in function.blocks() {
@@ -222,7 +223,7 @@ impl Maker<'_, '_> {
         Ok(())
     }
 
-    /// The instructions that lead from the old place to the new one.
+    /// The instructions that transfer control from the old place to the new one.
     fn entry(&self, one: &Moved) -> Result<Vec<u32>, Diagnostic> {
         let forms = Forms::new(self.isa);
         let distance = one.to.wrapping_sub(one.from + 4) as i64;
@@ -242,13 +243,13 @@ impl Maker<'_, '_> {
             program.callers(number).next().is_some() || function.entries.iter().any(|entry| !entry.is_kernel())
         });
         match is_called {
-            // Its descriptor leads to the new place.
+            // Its descriptor points to the new place.
             false => Ok(Vec::new()),
             true => Err(self.refuse(one.from, "a branch there is out of reach, and no two scalar registers are free")),
         }
     }
 
-    /// Distances from a copy to what does not move with it.
+    /// Writes distances from a copy to targets that do not move with it.
     fn distances(&self, one: &Moved, copy: &mut [u8]) -> Result<(), Diagnostic> {
         let inside = |at: u64| one.from <= at && at < one.from + one.size;
         let first = self.plan.branches.partition_point(|branch| branch.at() < one.from);
@@ -268,7 +269,7 @@ impl Maker<'_, '_> {
         sums.try_for_each(|sum| self.sum(one, sum, copy))
     }
 
-    /// Where something that a moved function leads to is now.
+    /// The new position of a target of a moved function.
     fn target(&self, at: u64, target: u64) -> Result<u64, Diagnostic> {
         match holder(&self.moved, target) {
             Some(other) if target == other.from => Ok(other.to),
@@ -298,21 +299,21 @@ impl Maker<'_, '_> {
     }
 }
 
-/// The function, of some sorted by their old places, that held an offset of their section.
+/// The function, among some sorted by their old offsets, that held an offset of their section.
 fn holder(moved: &[Moved], at: u64) -> Option<&Moved> {
     let before = moved.partition_point(|one| one.from <= at).checked_sub(1)?;
     moved.get(before).filter(|one| at - one.from < one.size)
 }
 
 impl Moved {
-    /// Where an offset is, if one of these, sorted by their old places in one section, held it.
+    /// The new position of an offset, if one of these, sorted by their old offsets in one section, held it.
     #[must_use]
     pub fn place(moved: &[Self], at: u64) -> Option<u64> {
         holder(moved, at).map(|one| at - one.from + one.to)
     }
 }
 
-/// Symbols and kernel descriptors lead to the new places.
+/// Updates symbols and kernel descriptors to the new places.
 fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
     let mut fields: Vec<(usize, Vec<u8>)> = Vec::new();
     {
@@ -343,7 +344,7 @@ fn lead(bytes: &mut [u8], moved: &[Moved]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The field of a kernel descriptor that leads to its code, if that has moved.
+/// The field of a kernel descriptor that points to its code, if that has moved.
 fn descriptor(image: &Image<'_>, row: &SymbolRow<'_>, new: &dyn Fn(u64) -> Option<u64>) -> Option<(usize, Vec<u8>)> {
     let section = &image.sections[row.section.filter(|_| row.name.ends_with(".kd"))?];
     let at = usize::try_from(row.value.checked_sub(section.address)?).ok()?.checked_add(CODE)?;

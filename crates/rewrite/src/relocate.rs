@@ -1,8 +1,8 @@
 //! Relocations, and the fields that a linker filled by them.
 //!
-//! A relocation says what a field means; the field of a linked file must be what the linker made of it, or the file is
-//! not what it seems. The target of a distance that instructions add to the program counter counts from behind the
-//! get-PC, not from the field: so the two may part.
+//! A relocation defines the meaning of a field; the field of a linked file must have the value that the linker
+//! computed, or the file is inconsistent. The target of a distance that instructions add to the program counter counts
+//! from the end of the get-PC, not from the field: so the two may move apart.
 //!
 //! Invariants: a field is written only if its old value was understood.
 
@@ -25,28 +25,28 @@ pub(crate) struct Fields<'w> {
     pub(crate) plans: &'w [CodePlan<'w>],
     /// For a section: its plan.
     pub(crate) plan_of: HashMap<usize, usize>,
-    /// Where named data begins and ends, sorted.
+    /// Start and end of named data, sorted.
     pub(crate) objects: Vec<(Place, u64)>,
-    /// Where kernel descriptors begin.
+    /// Starts of kernel descriptors.
     pub(crate) descriptors: HashSet<Place>,
-    /// In a linked file without relocations what is known of its code.
+    /// In a linked file without relocations the analysis of its code.
     pub(crate) known: &'w BTreeMap<usize, Known<'w>>,
 }
 
-/// Where in a kernel descriptor the distance to its code is; it counts from the descriptor.
+/// Offset in a kernel descriptor of the distance to its code, which counts from the descriptor.
 const ENTRY: u64 = 16;
 
 /// Bytes of a word of packed relocations.
 const WORD: usize = 8;
 
-/// The room that packed relocations need in that layout: section and size.
+/// The space that packed relocations need in that layout: section and size.
 pub(crate) fn packed_sizes(world: &World<'_>, all: &[Relocations<'_>]) -> Result<Vec<(usize, u64)>, Diagnostic> {
     let mut sizes = Vec::new();
     for relocations in all.iter().filter(|relocations| relocations.form == Form::Relr) {
         let mut places = Vec::with_capacity(relocations.len());
         for rela in relocations.iter() {
             let place = world.at(rela?.place);
-            // What is nowhere is refused when it is written.
+            // A missing place is refused when it is written.
             places.extend(
                 place.and_then(|place| {
                     Some(world.maps.bytes(place, WORD as u64)? + world.layout.addresses[place.section])
@@ -58,25 +58,25 @@ pub(crate) fn packed_sizes(world: &World<'_>, all: &[Relocations<'_>]) -> Result
     Ok(sizes)
 }
 
-/// Records that are judged before they are written: a megabyte of results.
+/// Records checked before they are written: a megabyte of results.
 const ROUND: usize = 1 << 14;
 
-/// Records that one task judges.
+/// Records checked per task.
 const PIECE: usize = 1 << 9;
 
-/// What becomes of a record.
+/// The new form of a record.
 struct Fixed {
-    /// Where it is in the new file.
+    /// Its position in the new file.
     record: usize,
     place: Place,
     new_place: u64,
     addend: i64,
-    /// In a linked file, what comes into its field.
+    /// In a linked file, the new content of its field.
     field: Option<Patch>,
 }
 
 impl Fixed {
-    /// Writes the record and its field; what is packed only later goes to a list.
+    /// Writes the record and its field; the places of packed relocations are collected in a list.
     fn write(&self, form: Form, packed: &mut Vec<u64>, out: &mut [u8]) {
         let at = self.record;
         match form {
@@ -88,7 +88,7 @@ impl Fixed {
     }
 }
 
-/// One relocation with what it is about.
+/// One relocation with its symbol and place.
 struct Case<'c> {
     rela: Rela,
     /// Offset of the record in the old file.
@@ -97,15 +97,15 @@ struct Case<'c> {
     symbol: SymbolRow<'c>,
     /// Its new value.
     value: u64,
-    /// From where a relative value counts, before the change, as an old value.
+    /// The base of a relative value before the change, as an old value.
     base: u64,
-    /// The same afterwards.
+    /// The base after the change.
     new_base: u64,
     new_place: u64,
 }
 
 impl Fields<'_> {
-    /// Writes all records, and in a linked file the fields. Gives the places in code that a relocation is about, sorted.
+    /// Writes all records, and in a linked file the fields. Returns the places in code that have a relocation, sorted.
     pub(crate) fn relocations(&self, all: &[Relocations<'_>], out: &mut [u8]) -> Result<Vec<Place>, Diagnostic> {
         let mut seen = Vec::new();
         for relocations in all {
@@ -122,12 +122,12 @@ impl Fields<'_> {
                 self.packed(relocations, &packed, out)?;
             }
         }
-        // Tables of relocations rise, as a rule.
+        // Tables of relocations are usually in ascending order.
         seen.sort();
         Ok(seen)
     }
 
-    /// What becomes of the records with these numbers.
+    /// The new forms of the records with these numbers.
     fn fixed(&self, relocations: &Relocations<'_>, numbers: Range<usize>) -> Result<Vec<Fixed>, Diagnostic> {
         let one = |number: usize| self.one(relocations, number).transpose();
         let pieces: Vec<Range<usize>> =
@@ -161,8 +161,8 @@ impl Fields<'_> {
         Ok(Some(Fixed { record, place: case.place, new_place: case.new_place, addend, field }))
     }
 
-    /// Writes the words that say where addresses are. The room is what [`packed_sizes`] asked for; what is too much of it
-    /// is filled with empty masks, as linkers do.
+    /// Writes the words that give the places of addresses. Their space is the one computed by [`packed_sizes`]; the
+    /// excess is filled with empty masks, as linkers do.
     fn packed(&self, relocations: &Relocations<'_>, places: &[u64], out: &mut [u8]) -> Result<(), Diagnostic> {
         let words = pack_words(places);
         let room = &mut out[self.world.layout.range(relocations.section)];
@@ -222,7 +222,7 @@ impl Fields<'_> {
         }
     }
 
-    /// From where the distance in a field of code counts, as an offset in its section.
+    /// The base of the distance in a field of code, as an offset in its section.
     fn base(&self, place: Place, rela: &Rela) -> Option<u64> {
         let plan = &self.plans[*self.plan_of.get(&place.section)?];
         if !rela.kind.is_relative() {
@@ -239,7 +239,7 @@ impl Fields<'_> {
             .map(|one| one.base)
     }
 
-    /// The new addend: it leads from the symbol to what was meant.
+    /// The new addend: the distance from the symbol to the target.
     fn addend(&self, case: &Case<'_>) -> Result<i64, Diagnostic> {
         let (world, rela) = (self.world, &case.rela);
         let bias = if rela.kind.is_relative() { case.rela.place.wrapping_sub(case.base) } else { 0 };
@@ -271,7 +271,8 @@ impl Fields<'_> {
         let new = match place {
             Some(place) if self.is_end(case) => world.end(place),
             Some(place) => world.begin(place).filter(|new| self.is_certain(case, place, *new)),
-            // As far from the symbol as before: an absolute number, or a place outside of the symbol's section.
+            // At the same distance from the symbol as before: an absolute number, or a place outside of the symbol's
+            // section.
             None => Some(case.value.wrapping_add(target.wrapping_sub(case.symbol.value))),
         };
         let new = new.ok_or_else(|| {
@@ -284,14 +285,14 @@ impl Fields<'_> {
         Ok(new.wrapping_sub(case.value).wrapping_add(new_bias) as i64)
     }
 
-    /// How far behind its descriptor the field of an entry is.
+    /// The distance of an entry field from its descriptor.
     fn descriptor(&self, place: Place) -> Option<u64> {
         let start = Place { offset: place.offset.checked_sub(ENTRY)?, ..place };
         self.descriptors.contains(&start).then_some(ENTRY)
     }
 
-    /// A distance in data may count from its own place or from the begin of what it is in (tables of distances): both
-    /// must have the same meaning. Call frames count from the place.
+    /// A distance in data may count from its own place or from the start of the enclosing object (tables of distances):
+    /// both must have the same meaning. Call frames count from the place.
     fn is_certain(&self, case: &Case<'_>, place: Place, new: u64) -> bool {
         let data = case.place.section;
         if case.rela.kind.formula != Formula::Relative
@@ -350,7 +351,8 @@ impl Fields<'_> {
         Ok(Some(Patch { at, size: case.rela.kind.size, value: new }))
     }
 
-    /// Linkers may put into the field what the loader will write there, and must where the record has no room for it.
+    /// Linkers may put into the field the value that the loader will write there, and must where the record has no
+    /// addend.
     fn applied(&self, case: &Case<'_>, form: Form, addend: i64) -> Option<Patch> {
         let bytes = self.world.image.sections[case.place.section].bytes;
         let old = bytes.get(case.place.offset as usize..).and_then(|bytes| bytes.get(..8)).map(read);
@@ -360,14 +362,14 @@ impl Fields<'_> {
         Some(Patch { at, size: 8, value: addend as u64 })
     }
 
-    /// A field that is not what the relocation says: left to the loader, or about something that was thrown away.
+    /// A field that differs from the relocation's value: left to the loader, or for something that was discarded.
     fn other_field(&self, case: &Case<'_>, old: u64) -> Result<(), Diagnostic> {
         let section = &self.world.image.sections[case.place.section];
         let thrown_away = !section.is_loaded() && (case.symbol.section.is_none() || [0, 1, u64::MAX].contains(&old));
-        // Nothing yet, or what the loader adds.
+        // Nothing yet, or the loader's addend.
         let is_left = old == 0 || old == case.rela.addend as u64;
         let by_loader = section.is_loaded() && is_left && case.rela.kind.size == 8;
-        if thrown_away || by_loader {
+        if thrown_away || by_loader || self.is_dropped_frame(case) {
             return Ok(());
         }
         let what = format!(
@@ -377,13 +379,25 @@ impl Fields<'_> {
         Err(refuse(case.at as u64, what))
     }
 
+    /// The relocation of a call frame that the linker dropped, because it folded the function into another one or collected
+    /// it: lld gives it a place in the common part at the begin of `.eh_frame`, which holds no address.
+    fn is_dropped_frame(&self, case: &Case<'_>) -> bool {
+        let section = &self.world.image.sections[case.place.section];
+        let word = |at: usize| section.bytes.get(at..at + 4).map(read);
+        let (Some(size), Some(0)) = (word(0), word(4)) else { return false };
+        // The address of a personality routine would be in the common part.
+        let letters = section.bytes.get(9..).unwrap_or_default().iter().take_while(|letter| **letter != 0);
+        let is_inside = case.place.offset + u64::from(case.rela.kind.size) <= 4 + size;
+        section.name == ".eh_frame" && is_inside && !letters.into_iter().any(|letter| *letter == b'P')
+    }
+
     /// Distances of 32 bits must still fit.
     fn check_width(&self, case: &Case<'_>, new: u64) -> Result<(), Diagnostic> {
         let fits = case.rela.kind.size == 8 || case.rela.kind.name != "REL32" || i32::try_from(new as i64).is_ok();
         if fits { Ok(()) } else { Err(refuse(case.at as u64, "a distance does not fit into its 32 bits any more")) }
     }
 
-    /// The distance to an entry of the global offset table, whose place only the old field tells.
+    /// The distance to an entry of the global offset table, whose position is only known from the old field.
     fn got_field(&self, case: &Case<'_>) -> Result<u64, Diagnostic> {
         let plan = self.plan_of.get(&case.place.section).map(|plan| &self.plans[*plan]);
         let base = case.base.wrapping_sub(self.world.base(case.place.section));

@@ -1,4 +1,4 @@
-//! The order of things.
+//! The sequence of the phases.
 
 use crate::code::Marks;
 use crate::dwarf::{self, Absolute, Distance, Dwarf};
@@ -18,22 +18,22 @@ use hotswap_report::{Diagnostic, codes};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Gives the first of two free scalar registers (even, below 106) for a branch that does not reach its target any more;
-/// none is a refusal.
+/// Returns the first of two free scalar registers (even, below 106) for a branch that no longer reaches its target;
+/// `None` is a refusal.
 pub type Registers<'r> = dyn Fn(&LongBranch) -> Option<u8> + 'r;
 
-/// What a caller decides.
+/// The caller's options.
 #[derive(Default)]
 pub struct Options<'o> {
-    /// Registers for branches that get out of reach.
+    /// Registers for branches that are out of reach.
     pub registers: Option<&'o Registers<'o>>,
-    /// Programs of sections with code, by the number of the section, if the caller has them already. They are of use for
-    /// files that were linked without their relocations; missing ones are made.
+    /// Programs of sections with code, by the number of the section, if the caller has them already. They are useful
+    /// for files that were linked without their relocations; missing ones are made.
     pub programs: &'o [(usize, &'o Program<'o>)],
-    /// New bytes of any size for sections that nothing points into: the metadata note.
+    /// New bytes of any size for sections without references into them: the metadata note.
     pub contents: &'o [(usize, &'o [u8])],
-    /// Of sections by number the offset from which on nobody counts on places whom this crate did not write: what
-    /// [`pool`](crate::pool) gave. What stands before must not move if something there cannot be explained.
+    /// For sections by number, the offset from which on positions matter only to code written by this crate: a result
+    /// of [`pool`](crate::pool). Bytes before it must not move if something there cannot be explained.
     pub free: &'o [(usize, u64)],
 }
 
@@ -42,18 +42,18 @@ pub struct Options<'o> {
 pub struct Output {
     /// The file.
     pub bytes: Vec<u8>,
-    /// Bytes of code that came to it, padding included; negative where it shrank.
+    /// Bytes of code that were added, padding included; negative where it shrank.
     pub grown: i64,
 }
 
 /// Makes a code object with edits of its code sections, given by their numbers.
 ///
-/// The file is relocatable, or was linked with `--emit-relocs`, or without: then the code itself must show that nothing
-/// unexplained depends on distances.
+/// The file is relocatable, or was linked with `--emit-relocs`, or without: then the code itself must show that no
+/// unexplained code depends on distances.
 ///
 /// # Errors
-/// What reading gives; `NO_LAYOUT` with the offset for everything that cannot be proven; `VERIFY_FAILED` where the
-/// result does not read back.
+/// Errors of reading; `NO_LAYOUT` with the offset for everything that cannot be proven; `VERIFY_FAILED` where the
+/// result cannot be read back.
 pub fn rewrite(data: &[u8], edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
     let image = Image::parse(data)?;
     if edits.values().all(Edits::is_empty) && options.contents.is_empty() {
@@ -72,13 +72,13 @@ fn rewrite_plain(
     edits: &BTreeMap<usize, Edits>,
     options: &Options<'_>,
 ) -> Result<Output, Diagnostic> {
-    // What it is made with takes as much memory as a third of the file: it is gone before the result is read.
+    // The intermediate state takes as much memory as a third of the file: it is released before the result is read.
     let output = laid_out(image, edits, options)?;
     verify::verify(&output.bytes).map_err(|error| blame(image, error))?;
     Ok(output)
 }
 
-/// The new file, before anybody has read it.
+/// The new file, before it is verified.
 fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options<'_>) -> Result<Output, Diagnostic> {
     let symbols = image.symbols()?;
     let relocations = image.relocations()?;
@@ -124,7 +124,7 @@ fn laid_out(image: &Image<'_>, edits: &BTreeMap<usize, Edits>, options: &Options
     Ok(Output { bytes: out, grown })
 }
 
-/// A kernel that begins inside of another function, by what symbols say of sizes: nothing aligns it.
+/// A kernel that begins inside of another function, according to the sizes of symbols: it is not aligned.
 struct KernelInside {
     place: Place,
     name: String,
@@ -144,7 +144,7 @@ fn kernels_inside(functions: &[Vec<Function>]) -> Vec<KernelInside> {
 }
 
 impl KernelInside {
-    /// The hardware begins kernels at multiples of 256 bytes, whatever the descriptor says.
+    /// The hardware starts kernels at multiples of 256 bytes, whatever the descriptor states.
     fn stays_aligned(&self, world: &World<'_>) -> Result<(), Diagnostic> {
         let is_aligned = |address: u64| address.is_multiple_of(ENTRY);
         let was = is_aligned(world.base(self.place.section) + self.place.offset);
@@ -161,7 +161,8 @@ impl KernelInside {
     }
 }
 
-/// Places sections of those sizes. Where addresses go decides how much room their packed list needs; it only ever grows.
+/// Places sections of those sizes. The positions of addresses determine the size of their packed list, which only ever
+/// grows.
 fn place(
     image: &Image<'_>,
     maps: &Maps<'_>,
@@ -180,7 +181,7 @@ fn place(
     }
 }
 
-/// What is wrong with a result was wrong with the input, if that cannot be verified either.
+/// An error in a result is an error of the input, if that cannot be verified either.
 fn blame(image: &Image<'_>, error: Diagnostic) -> Diagnostic {
     match verify::verify(image.bytes()) {
         Err(input) if input.code == codes::VERIFY_FAILED => Diagnostic { code: codes::MALFORMED, ..input },
@@ -225,8 +226,8 @@ pub(crate) fn is_bare(image: &Image<'_>, relocations: &[Relocations<'_>]) -> boo
     image.kind == Kind::Linked && !relocations.iter().any(names_code)
 }
 
-/// Where bytes move, everything must be explained that may depend on distances: but what is free to move, if nothing else
-/// does.
+/// Where bytes move, everything must be explained that may depend on distances, except for the pool, if only the pool
+/// moves.
 fn prove(
     image: &Image<'_>,
     layout: &Layout,
@@ -282,7 +283,7 @@ pub(crate) fn plans_of<'e>(
     plans(image, functions, relocations, marks, edits, (options, Code { known, is_bare: true }, &serves))
 }
 
-/// What is known of code, and whether nothing else explains it.
+/// The analysis of code, and whether nothing else explains it.
 #[derive(Clone, Copy)]
 struct Code<'k> {
     known: &'k BTreeMap<usize, Known<'k>>,
@@ -312,7 +313,7 @@ fn plans<'e>(
     Ok(plans)
 }
 
-/// In a relocatable file, branches whose distance is still to be filled in: by section, their offsets.
+/// In a relocatable file, branches whose distance is filled in by the linker: by section, their offsets.
 fn relocated_branches(
     image: &Image<'_>,
     relocations: &[Relocations<'_>],
@@ -332,7 +333,7 @@ fn relocated_branches(
     Ok(found)
 }
 
-/// Writes everything that depends on where things are.
+/// Writes everything that depends on the layout.
 fn finish(
     world: &World<'_>,
     symbols: &[SymbolRows<'_>],
@@ -366,7 +367,7 @@ fn prefetch_mask(image: &Image<'_>) -> u32 {
     }
 }
 
-/// An address, or a number that leads into a section, without a relocation.
+/// Writes an address, or an offset into a section, that has no relocation.
 fn write_absolute(world: &World<'_>, field: &Absolute, out: &mut [u8]) -> Result<(), Diagnostic> {
     let file = world.image.sections[field.field.section].offset + field.field.offset;
     let size = usize::from(field.size);

@@ -1,7 +1,7 @@
-//! One pass over a code section: what depends on distances, and where edits go.
+//! One pass over a code section: distances, and the positions of edits.
 //!
-//! Invariants: an edit stands at the begin of an instruction of a function; everything that holds a distance is in one
-//! of the lists; code that no row accepts holds none that anybody could execute.
+//! Invariants: an edit is at the start of an instruction of a function. Everything that holds a distance is in one of
+//! the lists. Code that cannot be decoded holds no distance that could be executed.
 
 use crate::code::{Mark, Marks, concerns_counter, fetch_distance, is_fetch_from, is_relative_fetch};
 use crate::edit::{Edit, Edits, Where};
@@ -17,35 +17,35 @@ use hotswap_report::Diagnostic;
 
 mod trace;
 
-/// How a distance is written.
+/// The encoding of a distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Dwords from behind the instruction, in the low half of its first word.
+    /// Dwords from the end of the instruction, in the low half of its first word.
     Short,
-    /// Bytes from behind the instruction, in a literal of 4 bytes.
+    /// Bytes from the end of the instruction, in a literal of 4 bytes.
     Literal32,
     /// The same, of 8 bytes.
     Literal64,
 }
 
-/// A fetch ahead by a distance in 24 bits. It is a hint: wherever it points, nothing else changes.
+/// A prefetch with a distance in 24 bits. It is a hint: whatever its address, nothing else changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fetch {
     pub(crate) at: u64,
-    /// Behind this instruction the distance begins: the fetch itself, or a get-PC.
+    /// Start of the instruction from whose end the distance counts: the prefetch itself, or a get-PC.
     pub(crate) from: u64,
     /// Bytes of that instruction.
     pub(crate) size: u8,
     pub(crate) distance: i64,
 }
 
-/// An instruction that states a distance: where it stands, times four, and how. What it says stands in the code; there are
-/// too many for saying it twice.
+/// An instruction that states a distance: its offset, times four, and the encoding. The distance itself is read from
+/// the code; there are too many of these to store it again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Branch(u64);
 
 impl Branch {
-    /// No section is so large that the place loses bits.
+    /// No section is so large that the offset loses bits.
     fn new(at: u64, reach: Reach) -> Self {
         Self(at << 2 | reach as u64)
     }
@@ -72,7 +72,7 @@ impl Branch {
         read(code, self.at()) as u32
     }
 
-    /// Where it goes to.
+    /// Its target.
     pub(crate) fn target(self, code: &[u8]) -> u64 {
         let distance = match self.reach() {
             Reach::Short => i64::from(self.word(code) as u16 as i16) * 4,
@@ -83,7 +83,7 @@ impl Branch {
     }
 }
 
-/// Eight bytes at a place; what is not there is 0.
+/// Eight bytes at an offset; missing ones are 0.
 fn read(code: &[u8], at: u64) -> u64 {
     let rest = usize::try_from(at).ok().and_then(|at| code.get(at..)).unwrap_or_default();
     match rest.first_chunk() {
@@ -92,22 +92,22 @@ fn read(code: &[u8], at: u64) -> u64 {
     }
 }
 
-/// A get-PC and what is added to its result.
+/// A get-PC and the distance added to its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Computation {
-    /// Where it stands.
+    /// Its offset.
     pub(crate) at: u64,
-    /// The address that it gives: behind it.
+    /// The address that it yields: its end.
     pub(crate) base: u64,
-    /// Where the low half of the distance is, or all of it.
+    /// Offset of the low half of the distance, or of all of it.
     pub(crate) low: u64,
-    /// Where the high half is.
+    /// Offset of the high half.
     pub(crate) high: Option<u64>,
     /// Bytes at `low`.
     pub(crate) size: u8,
-    /// What is added to what stands there.
+    /// Added to the value at `low`.
     pub(crate) bias: i32,
-    /// How 32 bits become the distance where there is no high half.
+    /// Extension of 32 bits to the distance where there is no high half.
     pub(crate) range: Range32,
     /// The distance that it adds.
     pub(crate) distance: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Computation {
     pub(crate) adds: (u64, u64),
 }
 
-/// What a distance may be that stands in 32 bits alone.
+/// The possible values of a distance that has only 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Range32 {
     /// Anything that has a sign and 32 bits; also where 64 bits hold it.
@@ -128,7 +128,7 @@ pub(crate) enum Range32 {
     Small,
 }
 
-/// An edit where its bytes go.
+/// An edit with the position of its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed {
     pub(crate) old: u64,
@@ -138,28 +138,28 @@ pub(crate) struct Placed {
     pub(crate) edit: u32,
 }
 
-/// A clause in which an edit falls: its members before and from there on.
+/// A clause that contains an edit: its members before the edit and from there on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Split {
-    /// Where the `s_clause` stands.
+    /// Offset of the `s_clause`.
     pub(crate) at: u64,
     pub(crate) word: u32,
 }
 
-/// An instruction of which it is not known what it makes of the program counter.
+/// An instruction whose use of the program counter is unknown.
 #[derive(Debug, Clone)]
 pub(crate) struct Open {
     pub(crate) at: u64,
     /// The first of the two registers that it writes, if it is a get-PC.
     pub(crate) pair: Option<u16>,
-    /// Where its function ends.
+    /// The end of its function.
     pub(crate) end: u64,
     /// The function.
     pub(crate) name: String,
     pub(crate) mnemonic: &'static str,
 }
 
-/// What a section holds.
+/// The contents of a section.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
     pub(crate) branches: Vec<Branch>,
@@ -168,22 +168,22 @@ pub(crate) struct Scan {
     pub(crate) open: Vec<Open>,
     pub(crate) placed: Vec<Placed>,
     pub(crate) loops: Vec<Padding>,
-    /// Words that say how many instructions they are about, and must say something else now.
+    /// Words that count instructions, and must be changed.
     pub(crate) words: Vec<Split>,
 }
 
 impl Scan {
-    /// What stands in stretches of code that follow one another.
+    /// The contents of consecutive ranges of code.
     pub(crate) fn joined(all: Vec<Self>) -> Self {
         let mut one = Self::default();
-        // The long lists: without spare room, and without a copy for every time that they grow.
+        // The long lists: without spare capacity, and without a copy each time they grow.
         one.branches.reserve_exact(all.iter().map(|scan| scan.branches.len()).sum());
         one.placed.reserve_exact(all.iter().map(|scan| scan.placed.len()).sum());
         all.into_iter().for_each(|scan| one.append(scan));
         one
     }
 
-    /// Adds what stands behind.
+    /// Appends the contents that follow.
     fn append(&mut self, mut behind: Self) {
         self.branches.append(&mut behind.branches);
         self.computations.append(&mut behind.computations);
@@ -195,10 +195,10 @@ impl Scan {
     }
 }
 
-/// Bytes of loops whose begin LLVM aligns on targets that fetch instructions ahead by a setting.
+/// Sizes in bytes of loops whose start LLVM aligns on targets with an instruction prefetch setting.
 const LOOP_SIZES: std::ops::RangeInclusive<u64> = 65..=192;
 
-/// A stretch that is scanned: a function, or code without a name.
+/// A range that is scanned: a function, or code without a name.
 pub(crate) struct Extent<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -214,39 +214,39 @@ pub(crate) struct Scanner<'a> {
     /// The edits by place, with their numbers.
     edits: &'a [(usize, Edit)],
     list: &'a Edits,
-    /// What is executed, where that is known.
+    /// The executed code, where that is known.
     known: Option<&'a Known<'a>>,
-    /// The same, for places one behind the other.
+    /// The same, for consecutive offsets.
     near: Option<Near<'a>>,
     pub(crate) found: Scan,
-    /// First edit that has no place yet.
+    /// First edit without a position.
     next: usize,
 }
 
-/// What the instructions before say about the next ones.
+/// Effects of the previous instructions on the next ones.
 #[derive(Default)]
 struct State {
-    /// Instructions that have passed.
+    /// Number of instructions so far.
     passed: u64,
-    /// The last clause: where it stands, its word, how many had passed then.
+    /// The last clause: its offset, its word, the number of instructions before it.
     clause: Option<(u64, u32, u64)>,
     /// The last delay, the same.
     delay: Option<(u64, u32, u64)>,
-    /// What stands behind the last instruction.
+    /// The insertions after the last instruction.
     behind: Inserted,
 }
 
-/// New instructions at one place.
+/// New instructions at one position.
 #[derive(Debug, Default, Clone, Copy)]
 struct Inserted {
     any: bool,
     count: u32,
-    /// Some of them may change what a delay counts, or old ones are gone.
+    /// Some of them may change the instructions that a delay counts, or old ones were removed.
     counts: bool,
 }
 
 impl Computation {
-    /// Whether one of its instructions that add stands there.
+    /// Whether one of its adding instructions is at that offset.
     pub(crate) fn adds_at(&self, at: u64) -> bool {
         self.adds.0 == at || self.adds.1 == at
     }
@@ -310,16 +310,16 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Whether bytes can be one instruction: no other that is executed begins inside.
+    /// Whether bytes can be one instruction: no other executed one begins inside.
     #[inline]
     fn is_one(&mut self, at: u64, size: u8) -> bool {
         let Some(near) = self.near.as_mut().filter(|_| size > 4) else { return true };
         near.is_reached(at) || !(4..u64::from(size)).step_by(4).any(|more| near.is_reached(at + more))
     }
 
-    /// An edit must not stand in what cannot be read; nothing else cares.
+    /// An edit must not be in undecodable bytes; they have no other effect.
     fn opaque(&self, at: u64, extent: &Extent<'_>) -> Result<(), Diagnostic> {
-        // What is executed is known without passing over the rest.
+        // Executed code is known without skipping over the rest.
         if self.known.is_some_and(|known| !known.is_reached(at)) {
             return Ok(());
         }
@@ -359,7 +359,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A branch back: compilers align the begin of a loop that fits into few lines of the cache.
+    /// A backward branch: compilers align the start of a loop that fits into few lines of the cache.
     fn loop_begin(&mut self, begin: u64, size: u64, least: u64) {
         let mut start = begin;
         while start > least && self.word(start - 4) == NOP {
@@ -404,7 +404,7 @@ impl<'a> Scanner<'a> {
         self.found.open.push(Open { at, pair, end: extent.end, name: extent.name.to_owned(), mnemonic });
     }
 
-    /// Gives the edits of one instruction their places, in the order of ranks.
+    /// Sets the positions of the edits of one instruction, in the order of ranks.
     fn place_edits(&mut self, at: u64, size: u64, extent: &Extent<'_>, state: &mut State) -> Result<(), Diagnostic> {
         let mut before = Inserted::default();
         while let Some((number, edit)) = self.edits.get(self.next).filter(|(_, edit)| edit.offset < at + size) {
@@ -427,7 +427,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The size of what is replaced, which must be whole instructions.
+    /// The size of the replaced bytes, which must be whole instructions.
     fn instead(&self, at: u64, removed: u64, extent: &Extent<'_>) -> Result<u64, Diagnostic> {
         let mut end = at;
         while end < at.saturating_add(removed) && end < extent.end {
@@ -447,14 +447,14 @@ impl<'a> Scanner<'a> {
         self.file
     }
 
-    /// An edit that no extent took.
+    /// An edit that is in no extent.
     pub(crate) fn left_over(&self) -> Option<u64> {
         self.edits.get(self.next).map(|(_, edit)| edit.offset)
     }
 }
 
-/// Fetches ahead from the get-PC at a place of some code, as far as its result stays in its registers and the code goes
-/// straight on.
+/// Prefetches relative to the get-PC at an offset of some code, as long as its result stays in its registers and the
+/// code is straight-line.
 pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<Fetch> {
     let own = Reg::new(RegFile::Sgpr, pair, 2);
     let mut found = Vec::new();
@@ -472,20 +472,20 @@ pub(crate) fn fetches_from(isa: Isa, code: &[u8], from: u64, pair: u16) -> Vec<F
 }
 
 impl State {
-    /// Instructions that have passed since then.
+    /// Number of instructions since then.
     fn since(&self, before: u64) -> u32 {
         u32::try_from(self.passed - before).unwrap_or(u32::MAX)
     }
 
-    /// New instructions stand before the next one. A clause ends there: what it held before stays together. A delay is
-    /// a hint: it is moved on where its fields can say so, and dropped otherwise.
+    /// Handles new instructions before the next one. A clause ends there: its members before stay together. A delay is
+    /// a hint: it is adjusted where its fields can encode that, and dropped otherwise.
     fn insert(&mut self, new: Inserted, words: &mut Vec<Split>) {
         if !new.any {
             return;
         }
         let clause = self.clause.take().map(|(at, word, before)| (at, word, self.since(before)));
         if let Some((at, word, passed)) = clause.filter(|(_, word, passed)| *passed <= word & 63) {
-            // One member is no clause.
+            // One member is not a clause.
             let word = if passed < 2 { NOP } else { word & !63 | (passed - 1) };
             words.push(Split { at, word });
         }
@@ -498,18 +498,18 @@ impl State {
     }
 }
 
-/// The last instruction behind an `s_delay_alu` that it is about; 0 is the next one.
+/// The last instruction after an `s_delay_alu` to which it refers; 0 is the next one.
 fn last_delayed(word: u32) -> u32 {
     let (skip, second) = (word >> 4 & 7, word >> 7 & 15);
     if second == 0 { 0 } else { skip }
 }
 
-/// The word of an `s_delay_alu` when new instructions stand before the instruction `passed` behind it.
+/// The word of an `s_delay_alu` with new instructions before the instruction `passed` after it.
 fn moved_delay(word: u32, passed: u32, new: Inserted) -> Option<u32> {
     let (first, skip, second) = (word & 15, word >> 4 & 7, word >> 7 & 15);
     let far = |skip: u32| Some(skip + new.count).filter(|skip| *skip <= 5 && !new.counts);
     match (passed, second) {
-        // Only the second part can be about an instruction that is not the next one.
+        // Only the second part can refer to an instruction that is not the next one.
         (0, 0) => Some(word & !0x7ff | far(0)? << 4 | first << 7),
         (0, _) => None,
         _ => Some(word & !0x70 | far(skip)? << 4),

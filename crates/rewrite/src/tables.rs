@@ -1,4 +1,4 @@
-//! Symbols, kernel descriptors and what the loader reads.
+//! Symbols, kernel descriptors and the tables of the loader.
 
 use crate::fix::{Place, World};
 use crate::refuse;
@@ -10,11 +10,11 @@ use std::collections::{HashMap, HashSet};
 
 /// Bytes of a kernel descriptor.
 const DESCRIPTOR: u64 = 64;
-/// Where in it the distance to the code is.
+/// Offset in it of the distance to the code.
 const ENTRY: usize = 16;
 /// `COMPUTE_PGM_RSRC3`.
 const RSRC3: usize = 44;
-/// Bytes that one step of `INST_PREF_SIZE` stands for.
+/// Bytes per step of `INST_PREF_SIZE`.
 const PREFETCH: u64 = 128;
 
 /// The new values of all symbols, by table.
@@ -34,7 +34,7 @@ pub(crate) fn values(world: &World<'_>, tables: &[SymbolRows<'_>]) -> Result<Vec
     tables.iter().map(of_table).collect()
 }
 
-/// Symbols that one task looks at.
+/// Symbols per task.
 const PIECE: usize = 1 << 10;
 
 fn value(world: &World<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnostic> {
@@ -48,7 +48,7 @@ fn value(world: &World<'_>, row: &SymbolRow<'_>, at: u64) -> Result<u64, Diagnos
     }
 }
 
-/// The new size of what a symbol stands for.
+/// The new size of a symbol.
 fn size(world: &World<'_>, row: &SymbolRow<'_>, value: u64) -> u64 {
     let place = row.section.and_then(|section| world.within(section, row.value.checked_add(row.size)?));
     let end = place.filter(|place| row.size > 0 && world.maps.moves(place.section)).and_then(|place| world.end(place));
@@ -66,7 +66,7 @@ pub(crate) fn write_symbols(world: &World<'_>, tables: &[SymbolRows<'_>], values
     }
 }
 
-/// Named data, sorted, with its end; and where kernel descriptors begin.
+/// Named data, sorted, with its end; and the starts of kernel descriptors.
 pub(crate) fn objects(world: &World<'_>, tables: &[SymbolRows<'_>]) -> (Vec<(Place, u64)>, HashSet<Place>) {
     let rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.kind == elf::STT_OBJECT);
     let (mut objects, mut descriptors) = (Vec::new(), HashSet::new());
@@ -132,11 +132,11 @@ pub(crate) fn write_dynamic(world: &World<'_>, out: &mut [u8]) -> Result<(), Dia
     Ok(())
 }
 
-/// How lld writes `.eh_frame_hdr`: version 1; 4 bytes with sign from their own place; a count of 4 bytes; rows of two
-/// distances of 4 bytes with sign from the section's begin.
+/// The format of `.eh_frame_hdr` written by lld: version 1; 4 signed bytes from their own place; a count of 4 bytes;
+/// rows of two distances of 4 signed bytes from the section's start.
 const FRAME_TABLE: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
-/// Writes the sorted table of call frames; its order stays, because code stays in order.
+/// Writes the sorted table of call frames; its order is kept, because code stays in order.
 pub(crate) fn write_frame_table(world: &World<'_>, out: &mut [u8]) -> Result<(), Diagnostic> {
     let Some(number) = world.image.find(".eh_frame_hdr").filter(|_| world.is_linked()) else { return Ok(()) };
     let section = &world.image.sections[number];
@@ -164,7 +164,7 @@ pub(crate) fn write_frame_table(world: &World<'_>, out: &mut [u8]) -> Result<(),
 pub(crate) struct Described<'s> {
     row: &'s SymbolRow<'s>,
     place: Place,
-    /// The symbol of its code, by the name.
+    /// The symbol of its code, found by name.
     function: Option<&'s SymbolRow<'s>>,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn kernels<'s>(world: &World<'_>, tables: &'s [SymbolRows<'s>]) -> Ve
     rows().filter(|row| row.size == DESCRIPTOR).filter_map(described).collect()
 }
 
-/// Writes what kernel descriptors say about the place and the size of the code. `prefetch` is the mask of
+/// Writes the fields of kernel descriptors for the place and the size of the code. `prefetch` is the mask of
 /// `INST_PREF_SIZE` above its lowest bit, 0 where there is none.
 pub(crate) fn write_descriptors(
     world: &World<'_>,
@@ -215,14 +215,14 @@ fn entry(world: &World<'_>, row: &SymbolRow<'_>, value: u64, descriptor: &mut [u
     Some(())
 }
 
-/// Lines to fetch ahead: as many more as the kernel has become larger.
+/// Lines to prefetch: increased by the number of lines by which the kernel has grown.
 fn prefetch_size(world: &World<'_>, function: &SymbolRow<'_>, mask: u32, descriptor: &mut [u8]) {
     let Some(place) = function.section.and_then(|section| world.within(section, function.value)) else { return };
     let new = world.begin(place).map_or(function.size, |value| size(world, function, value));
     let lines = |size: u64| size.div_ceil(PREFETCH) as i64;
     let word = u32::from_le_bytes(descriptor[RSRC3..RSRC3 + 4].try_into().unwrap_or_default());
     let old = i64::from(word >> 4 & mask);
-    // Full is "at least so many": it says nothing about the size.
+    // The maximum is "at least that many": it does not give the size.
     if old == 0 || old == i64::from(mask) && lines(new) >= lines(function.size) {
         return;
     }
@@ -231,7 +231,7 @@ fn prefetch_size(world: &World<'_>, function: &SymbolRow<'_>, mask: u32, descrip
     descriptor[RSRC3..RSRC3 + 4].copy_from_slice(&word.to_le_bytes());
 }
 
-/// The place of an old address or offset that DWARF or a table states.
+/// The place of an old address or offset in DWARF or a table.
 pub(crate) fn place_of(world_image: &hotswap_code_object::image::Image<'_>, address: u64) -> Option<Place> {
     let section = world_image.section_at(address)?;
     Some(Place { section, offset: address - world_image.sections[section].address })

@@ -1,4 +1,4 @@
-//! Reading a result again.
+//! Reads a result again.
 
 use crate::code::{Mark, Marks};
 use crate::place::{Function, functions, named_data};
@@ -13,11 +13,11 @@ fn failed(offset: u64, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(codes::VERIFY_FAILED, what).at(offset)
 }
 
-/// Checks that a code object is sound: header, note and descriptors agree; kernels begin where they may; symbols are
-/// inside of their sections; every branch of every function goes to an instruction.
+/// Checks that a code object is sound: header, note and descriptors agree, kernels are aligned, symbols are inside of
+/// their sections, and every branch of every function targets an instruction.
 ///
 /// # Errors
-/// What reading gives, and `VERIFY_FAILED` with the offset.
+/// Errors of reading, and `VERIFY_FAILED` with the offset.
 pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     let object = || CodeObject::parse(data).and_then(|object| object.check_descriptors().map(|()| object));
     let read = || {
@@ -57,12 +57,12 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
             let first = data.partition_point(|data| data.start <= function.start);
             let inside = data[first..].iter().take_while(|data| data.start < function.end);
             let data = inside.map(|data| data.start - function.start..data.end - function.start);
-            // A name alone does not make data: what is entered by branches is code.
+            // A name alone does not make data: targets of branches are code.
             let read = branches(&marks, bytes, std::iter::empty()).or_else(|_| branches(&marks, bytes, data));
             let (at, what) = read.err()?;
             Some(failed(section.offset + function.start + at, format!("{what} in `{}`", function.name)))
         };
-        // The first one, whichever is found first.
+        // The first one in order, whichever is found first.
         if let Some(error) = functions.par_iter().find_map_first(wrong) {
             return Err(error);
         }
@@ -70,10 +70,10 @@ pub fn verify(data: &[u8]) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Branches inside a function must go to the begin of an instruction. `data` is passed over.
+/// Branches inside a function must target the start of an instruction. `data` is skipped.
 fn branches(marks: &Marks, bytes: &[u8], data: impl Iterator<Item = Range<u64>>) -> Result<(), (u64, &'static str)> {
     let mut data = data.peekable();
-    // One bit for each dword that an instruction begins at.
+    // One bit for each dword at which an instruction begins.
     let mut begins = vec![0_u64; bytes.len() / 256 + 1];
     let mut targets: Vec<(u64, u64)> = Vec::new();
     let (mut at, mut is_clean) = (0, true);

@@ -1,5 +1,5 @@
-//! Instructions put anywhere, into clauses, delays and sums of addresses too: the program stays the one that it was, and
-//! LLVM's readers have nothing to complain about. And what must be refused.
+//! Inserts instructions anywhere, also into clauses, delays and sums of addresses: the program stays equivalent, and
+//! LLVM's readers report no error. Also the cases that must be refused.
 
 mod common;
 
@@ -28,8 +28,8 @@ fn case(bench: &Workbench, version: u32, target: &str, options: &str) -> Case {
     Case { linked: link(bench, version, "plain"), places, lines }
 }
 
-/// Functions by name, with their instructions; `s_nop` left out, and each branch with the number of the instruction of
-/// its section that it goes to.
+/// Functions by name, with their instructions; `s_nop` omitted, and each branch with the number of its target
+/// instruction in its section.
 fn program(data: &[u8]) -> BTreeMap<String, Vec<(Inst, Option<usize>)>> {
     let image = Image::parse(data).unwrap();
     let isa = Isa::new(Target::find(image.flags.target_id().processor.name).unwrap());
@@ -50,7 +50,7 @@ fn program(data: &[u8]) -> BTreeMap<String, Vec<(Inst, Option<usize>)>> {
     found
 }
 
-/// Whether the word says how many instructions it is about, or holds a distance.
+/// Whether the word counts instructions, or holds a distance.
 fn counts(inst: &Inst) -> bool {
     let adds = ["s_add_u32", "s_addc_u32", "s_add_co_u32", "s_add_co_ci_u32", "s_add_nc_u64"];
     adds.contains(&inst.mnemonic()) && inst.len() > 4
@@ -70,7 +70,7 @@ fn assert_same_program(what: &str, old: &[u8], new: &[u8]) {
         let (list, changed) = (kept(list), kept(&new[name]));
         assert_eq!(list.len(), changed.len(), "{what} {name}");
         for ((old, target), (new, new_target)) in list.iter().zip(&changed) {
-            // Hints that are gone would be counted in one list only.
+            // Dropped hints would be counted in one list only.
             assert!(target == new_target || !is_same, "{what} {name}: {old:?} goes to another instruction");
             let same =
                 old.mnemonic() == new.mnemonic() && (old.words() == new.words() || target.is_some() || counts(old));

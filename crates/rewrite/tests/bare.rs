@@ -1,5 +1,5 @@
-//! Files that were linked without their relocations: the same edits give the loaded parts and the debug information that
-//! they give in the file with them, byte for byte.
+//! Files that were linked without their relocations: the same edits give the same loaded parts and debug information as
+//! in the file with them, byte for byte.
 
 mod common;
 
@@ -11,7 +11,7 @@ use hotswap_rewrite::{Edits, Options, rewrite};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
 
-/// Targets, and the first version of LLVM that is asked for it.
+/// Targets, and the first version of LLVM that is tested for each.
 const TARGETS: &[(&str, u32)] = &[
     ("gfx906", 22),
     ("gfx90a", 22),
@@ -33,7 +33,7 @@ const FORMS: &[&str] = &[
 ];
 const KERNELS: &[&str] = &[include_str!("kernels/calls.cl"), include_str!("kernels/pointers.cl")];
 
-/// Names and bytes of what is loaded or tells of it, and names with values and sizes of symbols.
+/// Names and bytes of loaded and debug sections, and names with values and sizes of symbols.
 type Parts = (BTreeMap<String, (u64, Vec<u8>)>, BTreeMap<String, (u64, u64)>);
 
 fn parts(data: &[u8]) -> Parts {
@@ -67,7 +67,7 @@ fn judge(
         let what = format!("LLVM {version} {target} {options} {}", &kernels[..40]);
         let text = compile_kernels(bench, version, target, options, kernels);
         let lines = instructions(&text);
-        // Sections of functions are put together by the linker: their offsets are those of the linked file.
+        // Sections of functions are merged by the linker: their offsets are those of the linked file.
         assemble(bench, version, target, "places", &with_labels(&text, &lines));
         link(bench, version, "places");
         let places = labels(bench, version, "places.co", "hs_at_");

@@ -1,4 +1,5 @@
-//! Damaged code objects: what the fuzz targets ask for holds for some thousand random changes of sound files, too.
+//! Damaged code objects: the properties that the fuzz targets check hold for some thousand random changes of sound
+//! files, too.
 
 #[path = "../fuzz/src/checks.rs"]
 mod checks;
@@ -7,7 +8,7 @@ mod common;
 use common::{Random, assemble, compile, tool};
 use hotswap_userland::{Workbench, say};
 
-/// Words for the linker; none for a relocatable file.
+/// Arguments for the linker; none for a relocatable file.
 const FORMS: &[Option<&str>] =
     &[None, Some(""), Some("--strip-all"), Some("--emit-relocs"), Some("--compress-debug-sections=zlib")];
 

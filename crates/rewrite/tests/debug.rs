@@ -1,5 +1,5 @@
-//! Forms of debug information that few ask for: 64-bit DWARF, indices for debuggers, types apart. Instructions that are put
-//! into the finished file must give what LLVM makes of the same instructions in the source, and it must verify.
+//! Rare forms of debug information: 64-bit DWARF, indices for debuggers, separate types. Instructions inserted into the
+//! finished file must give what LLVM makes of the same instructions in the source, and it must verify.
 
 mod common;
 
@@ -9,7 +9,7 @@ use hotswap_rewrite::{Options, rewrite};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
 
-/// Words for the compiler, the assembler and the linker; sections that must be there.
+/// Arguments for the compiler, the assembler and the linker; sections that must exist.
 const FORMS: &[(&str, &str, &str, &[&str])] = &[
     ("-O2 -gdwarf-5 -gdwarf64", "--dwarf64", "", &[".debug_info", ".debug_rnglists", ".debug_loclists"]),
     ("-O1 -gdwarf-4 -gdwarf64", "--dwarf64 --dwarf-version=4", "", &[".debug_ranges", ".debug_loc"]),
@@ -86,7 +86,7 @@ fn rare_forms_of_debug_information_are_llvms_and_verify() {
                     }
                 };
                 let other = differing(&new, after);
-                // Where both do not begin a range at the same of two labels at one place, only that may differ.
+                // Where the two start a range at different labels of the same address, only that may differ.
                 wrong.extend(
                     (!other.is_empty() && before != after).then(|| format!("{what}: other bytes in {other:?}")),
                 );

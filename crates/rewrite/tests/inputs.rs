@@ -1,10 +1,11 @@
-//! Odd and damaged inputs, one file for each: what comes of an instruction that is put into them.
+//! Odd and damaged inputs, one file for each: the result of inserting an instruction into them.
 //!
-//! A case is a `.s` file below `inputs`. Its first lines say what to do: `// mc WORDS` for the assembler, `// link WORDS`
-//! (without it the file stays relocatable), `// run COMMAND` on the file `f`, and changes of bytes: `// header OFFSET SIZE VALUE`, `// section NAME FIELD
-//! VALUE`, `// symbol NAME FIELD VALUE` in all tables, `// in SECTION OFFSET SIZE VALUE`, `// cut SIZE`. Then `s_nop` is put
-//! before the first instruction of `.text`, or where `// edit OFFSET` says. The refusal, or the code that LLVM reads from the
-//! result and what `// show COMMAND` says, stands in the `.txt` file beside it; `HOTSWAP_BLESS=1` writes it.
+//! A case is a `.s` file below `inputs`. Its first lines are directives: `// mc WORDS` for the assembler,
+//! `// link WORDS` (without it the file stays relocatable), `// run COMMAND` on the file `f`, and changes of bytes:
+//! `// header OFFSET SIZE VALUE`, `// section NAME FIELD VALUE`, `// symbol NAME FIELD VALUE` in all tables,
+//! `// in SECTION OFFSET SIZE VALUE`, `// cut SIZE`. Then `s_nop` is inserted before the first instruction of `.text`,
+//! or at the offset given by `// edit OFFSET`. The refusal, or the code that LLVM reads from the result and the output
+//! of `// show COMMAND`, is in the `.txt` file beside it; `HOTSWAP_BLESS=1` writes it.
 
 mod common;
 
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Places of the fields in a row of the section table, and of a symbol.
+/// Positions of the fields in a row of the section table, and of a symbol.
 const SECTION: &[(&str, usize, usize)] =
     &[("type", 4, 4), ("flags", 8, 8), ("address", 16, 8), ("offset", 24, 8), ("size", 32, 8), ("info", 44, 4)];
 const SYMBOL: &[(&str, usize, usize)] = &[("name", 0, 4), ("section", 6, 2), ("value", 8, 8), ("size", 16, 8)];
@@ -30,7 +31,7 @@ fn put(file: &mut [u8], at: usize, size: usize, value: u64) {
     file[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// Changes a sound file as a line says.
+/// Changes a sound file according to a line.
 fn damage(sound: &[u8], file: &mut Vec<u8>, words: &[&str]) {
     let image = Image::parse(sound).expect("the file is sound before it is damaged");
     let section = |name: &str| image.find(name).unwrap_or_else(|| panic!("there is a section {name}"));

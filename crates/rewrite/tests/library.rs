@@ -1,6 +1,6 @@
-//! A library of a distribution, linked without relocations: every code object comes back byte for byte without edits; and
-//! with instructions put before the first one of every function it is the same program, or the refusal says which
-//! function stands against it.
+//! A library of a distribution, linked without relocations: every code object is identical after a rewrite without
+//! edits. With instructions inserted before the first one of every function it is the same program, or the refusal
+//! names the function that prevents it.
 
 use hotswap_code_object::image::Image;
 use hotswap_code_object::is_code_object;
@@ -18,7 +18,8 @@ fn library() -> Option<Vec<u8>> {
     std::fs::read(std::env::split_paths(&libraries).find(is_it)?).ok()
 }
 
-/// What of a program does not depend on places: functions by their order, with calls, exits and counts of instructions.
+/// The parts of a program that do not depend on positions: functions by their order, with calls, exits and counts of
+/// instructions.
 fn shape(program: &Program<'_>) -> Vec<String> {
     let functions = program.functions.iter().map(|function| {
         let offset = |place: u32| program.function_at(place).map(|(number, _)| number);
@@ -35,7 +36,7 @@ fn shape(program: &Program<'_>) -> Vec<String> {
             .iter()
             .map(|value| program.source.offset_of(value.to).map_or("data".to_owned(), |to| format!("{:?}", offset(to))))
             .collect();
-        // A block is named by the instructions before it: padding before loops comes and goes.
+        // A block is named by the instructions before it: padding before loops may appear or disappear.
         let (mut kept, mut places) = (0, Vec::with_capacity(function.block_count()));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for block in function.blocks() {
@@ -100,11 +101,11 @@ fn code_objects_of_a_library_come_back_and_take_instructions() {
     assert!(same > 100 && changed > 10 && refused.is_empty(), "{same} {changed} {refused:?}");
 }
 
-/// One in so many code objects is changed.
+/// One of this many code objects is changed.
 const EVERY: usize = 7;
 
-/// Puts instructions before every function and every 61st instruction. The error is the refusal; `false` if nothing was
-/// put in: Debian builds for gfx803, too, whose instructions are not known.
+/// Inserts instructions before every function and every 61st instruction. The error is the refusal; `false` if nothing
+/// was inserted: Debian builds for gfx803, too, whose instructions are not known.
 fn judge(name: &str, data: &[u8]) -> Result<bool, String> {
     let section = sections(data);
     let sources = match Source::read(data) {

@@ -1,5 +1,5 @@
-//! LLVM's assembler and linker as the oracle: instructions that are put into a finished object must give the bytes that
-//! come of the same instructions in the source, with symbols, relocations, debug information and call frames.
+//! LLVM's assembler and linker as the oracle: inserting instructions into a finished object must give the same bytes as
+//! the same instructions in the source, with symbols, relocations, debug information and call frames.
 
 mod common;
 
@@ -10,8 +10,8 @@ use hotswap_rewrite::{Edits, Options, rewrite};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
 
-/// Targets, and the first version of LLVM that is asked for it. gfx1010 is not among them: its assembler pads branches of
-/// an unlucky distance, and nobody can tell that padding from the program's own.
+/// Targets, and the first version of LLVM that is tested for each. gfx1010 is not among them: its assembler pads
+/// branches of an unlucky distance, and that padding cannot be distinguished from the program's own.
 const TARGETS: &[(&str, u32)] = &[
     ("gfx900", 22),
     ("gfx90a", 22),
@@ -22,7 +22,7 @@ const TARGETS: &[(&str, u32)] = &[
     ("gfx1250", 22),
     ("gfx1250-strict", 24),
 ];
-/// Words for the compiler; DWARF 4 and 5, without, functions in sections of their own.
+/// Arguments for the compiler; DWARF 4 and 5, without, functions in sections of their own.
 const FORMS: &[&str] = &[
     "-O2 -g",
     "-O1 -gdwarf-4",
@@ -32,8 +32,8 @@ const FORMS: &[&str] = &[
     "-O2 -g -ffunction-sections",
 ];
 
-/// Equal, or equal but for debug information: where a loop was aligned without padding, a label before the alignment and
-/// one behind it are at the same place, and ranges may begin at either when padding comes.
+/// Equal, or equal except for debug information: where a loop was aligned without padding, a label before the alignment
+/// and one after it are at the same address, and ranges may begin at either when padding is added.
 fn assert_same(bench: &Workbench, version: u32, what: &str, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -52,7 +52,8 @@ fn apply(what: &str, data: &[u8], edits: &BTreeMap<usize, Edits>) -> Vec<u8> {
         .bytes
 }
 
-/// One object: nops in, compared with the assembler; the linked file likewise; nops out, compared with what it was.
+/// One object: nops inserted, compared with the assembler; the linked file likewise; nops removed, compared with the
+/// original.
 fn judge(bench: &Workbench, version: u32, target: &str, options: &str, random: &mut Random) -> usize {
     let what = format!("LLVM {version} {target} {options}");
     let text = compile(bench, version, target, options);
@@ -82,7 +83,7 @@ fn judge(bench: &Workbench, version: u32, target: &str, options: &str, random: &
         back.entry(section).or_default().remove(offset, 4);
     }
     let ours = apply(&what, &after, &back);
-    // Where loops are aligned, a `s_nop` before padding cannot be told from padding.
+    // Where loops are aligned, an `s_nop` before padding cannot be distinguished from padding.
     if !["gfx103", "gfx11"].iter().any(|family| target.starts_with(family)) {
         exact += usize::from(assert_same(bench, version, &format!("{what}, taken out"), &ours, &before));
     }

@@ -1,5 +1,5 @@
-//! Relocations in forms other than rows with addends: instructions that are put into a finished object must give the bytes
-//! that come of the same instructions in the source, whatever form assembler and linker were asked for.
+//! Relocations in forms other than rows with addends: inserting instructions into a finished object must give the same
+//! bytes as the same instructions in the source, whatever form assembler and linker were set to.
 
 mod common;
 
@@ -8,7 +8,7 @@ use hotswap_rewrite::{Options, rewrite};
 use hotswap_userland::{Workbench, say};
 use std::collections::BTreeMap;
 
-/// Words for the assembler and, where it is linked, for the linker.
+/// Arguments for the assembler and, where it is linked, for the linker.
 const FORMS: &[(&str, Option<&str>)] = &[
     ("--crel", None),
     ("--crel", Some("--emit-relocs")),
@@ -19,7 +19,7 @@ const FORMS: &[(&str, Option<&str>)] = &[
 ];
 const TARGETS: &[&str] = &["gfx90a", "gfx1250"];
 
-/// The object of a text, linked where asked for.
+/// The object of a text, linked if requested.
 fn make(bench: &Workbench, (version, target): (u32, &str), text: &str, form: (&str, Option<&str>)) -> Vec<u8> {
     bench.write("f.s", text.as_bytes());
     let mc = tool(version, "llvm-mc");

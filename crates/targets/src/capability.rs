@@ -1,14 +1,14 @@
-//! What a processor has or does not have, apart from its instructions.
+//! Features of a processor, apart from its instructions.
 //!
-//! Instructions are the business of the tables in `hotswap-isa`. What stands here decides how a kernel starts, what
-//! its descriptor may state, and which registers code may use.
+//! Instructions are in the tables of `hotswap-isa`. The capabilities here decide how a kernel starts, what its
+//! descriptor may state, and which registers code may use.
 
 use std::fmt;
 
 /// Declares [`Capability`] from lines `Name "name" ["LLVM's feature"] "what it means"`.
 macro_rules! capabilities {
     ($($name:ident $text:literal [$($llvm:literal)?] $doc:literal,)*) => {
-        /// One thing that a processor has or does not have.
+        /// One feature that a processor has or does not have.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Capability {
             $(#[doc = $doc] $name,)*
@@ -23,12 +23,12 @@ macro_rules! capabilities {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it means.
+            /// Its meaning.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $doc,)* }
             }
 
-            /// The feature of LLVM's `-mattr` that says the same, where there is one.
+            /// The feature of LLVM's `-mattr` with the same meaning, if there is one.
             pub const fn llvm(self) -> Option<&'static str> {
                 let names: &[&str] = match self { $(Self::$name => &[$($llvm)?],)* };
                 names.first().copied()
@@ -99,7 +99,7 @@ impl Capabilities {
         self.0 & 1 << capability as u32 != 0
     }
 
-    /// What is in the set, in the order of the declaration.
+    /// The members of the set, in the order of the declaration.
     pub fn iter(self) -> impl Iterator<Item = Capability> {
         Capability::ALL.iter().copied().filter(move |capability| self.contains(*capability))
     }

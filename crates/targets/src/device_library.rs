@@ -1,6 +1,6 @@
-//! The numbers of processors in ROCm's device library: what its constant `__oclc_ISA_version` is for each.
+//! The numbers of processors in ROCm's device library: the value of its constant `__oclc_ISA_version` for each.
 //!
-//! The library has one file for each processor, `oclc_isa_version_1030.bc`; a test reads those that the userland has and
+//! The library has one file for each processor, `oclc_isa_version_1030.bc`; a test reads those of the userland and
 //! compares. A processor without a row has no file there, so no code for it has the constant.
 
 use crate::Processor;

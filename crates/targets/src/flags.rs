@@ -35,7 +35,7 @@ pub struct EFlags {
     pub sramecc: FeatureBits,
 }
 
-/// Why a value is no valid `e_flags`.
+/// The reason why a value is not a valid `e_flags`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlagsError {
     /// The machine is in no row of the table.
@@ -59,9 +59,9 @@ pub enum FlagsError {
         flags: u32,
         /// Name of the processor.
         name: &'static str,
-        /// What it should be.
+        /// The expected version.
         expected: u8,
-        /// What it is.
+        /// The version found.
         found: u8,
     },
     /// A feature that the processor does not have is stated, or one that it has is not.
@@ -71,7 +71,7 @@ pub enum FlagsError {
         flags: u32,
         /// Name of the feature.
         feature: &'static str,
-        /// What is stated.
+        /// The stated bits.
         bits: FeatureBits,
         /// Name of the processor.
         name: &'static str,
@@ -125,7 +125,7 @@ impl FeatureBits {
         }
     }
 
-    /// What a target ID states for these bits.
+    /// The setting that a target ID states for these bits.
     pub fn stated(self) -> Option<bool> {
         match self {
             Self::Unsupported | Self::Any => None,
@@ -136,7 +136,7 @@ impl FeatureBits {
 }
 
 impl EFlags {
-    /// Takes a value apart that stands in a file of that `EI_ABIVERSION`.
+    /// Decodes a value from a file of that `EI_ABIVERSION`.
     ///
     /// # Errors
     /// [`FlagsError`]; nothing is guessed.
@@ -200,7 +200,7 @@ impl EFlags {
     }
 
     /// The flags that compilers write for this target ID. They do not agree on a feature that is
-    /// [`Support::Unsettled`]: unstated, it becomes 0 here, so derive from flags at hand instead.
+    /// [`Support::Unsettled`]: unstated, it becomes 0 here, so derive from existing flags instead.
     pub fn of(target: &TargetId) -> Self {
         let processor = target.processor;
         let xnack = FeatureBits::of(target.xnack, processor.xnack);

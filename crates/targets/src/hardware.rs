@@ -1,13 +1,13 @@
 //! Resources and capabilities, once for each kind of hardware; a row of the table names one.
 //!
-//! Sources: LLVM 23's processor features and the functions of its `IsaInfo`; `tests/hardware.rs` compares each
-//! row with what compilers and assemblers say, refuse and write. Granules of GFX6 to GFX8 are of no use to any
-//! family but are checked all the same.
+//! Sources: LLVM 23's processor features and the functions of its `IsaInfo`; `tests/hardware.rs` compares each row with
+//! the output, the errors and the limits of compilers and assemblers. Granules of GFX6 to GFX8 are not used by any
+//! family but are checked nevertheless.
 
 use crate::Capability::{self, *};
 use crate::{Capabilities, Lds, Limits, SgprFile, Sgprs, Vgprs};
 
-/// What a row of the processor table says about resources.
+/// The resources of a row of the processor table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hardware {
     pub(crate) limits: Limits,
@@ -80,7 +80,7 @@ const RDNA_2: Limits = Limits {
 
 const RDNA_3: Limits = Limits { cache_line: 128, clause: 32, ..RDNA_2 };
 
-/// Half as many registers again.
+/// 1.5 times as many registers.
 const LARGE: Limits = Limits { wave32: vgprs(256, 1536, 24, 8), wave64: vgprs(256, 768, 12, 4), ..RDNA_3 };
 
 const GFX12_5: Limits = Limits {
@@ -135,7 +135,7 @@ pub(crate) const RDNA3: Hardware = hardware(RDNA_3, ON_RDNA_3);
 pub(crate) const RDNA3_LARGE: Hardware = hardware(LARGE, ON_RDNA_3);
 pub(crate) const GFX117: Hardware = RDNA3.without(&[ClampAndIeeeMode]);
 pub(crate) const RDNA4: Hardware = hardware(LARGE, ON_RDNA_4);
-/// GFX12.5 without what differs between its members.
+/// GFX12.5 without the differences between its members.
 pub(crate) const GFX125: Hardware =
     hardware(GFX12_5, ON_RDNA_4).with(NEXT).with(&[EvenVgprTuples, VgprBanks, KernargPreload]).without(&[WgpMode]);
 pub(crate) const GFX1250: Hardware = GFX125.with(&[SetregClobbersBanks]);

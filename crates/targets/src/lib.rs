@@ -1,9 +1,8 @@
 //! AMD GPU processors, target IDs and the ELF header flags that encode them.
 //!
-//! [`PROCESSORS`] is the one table; nothing is computed from names or numbers, because neither is
-//! in order. The table holds every processor that LLVM 24 assembles for and the two withdrawn
-//! ones (`gfx940`, `gfx941`), which are known so that they can be refused by name. A test compares
-//! every row with the compilers that it can reach.
+//! [`PROCESSORS`] is the one table; nothing is computed from names or numbers, because neither is in order. The table
+//! holds every processor that LLVM 24 assembles for and the two withdrawn ones (`gfx940`, `gfx941`), which are known so
+//! that they can be refused by name. A test compares every row with the compilers that are available.
 //!
 //! Absent on purpose: which processor's code runs on which other one (`hotswap-compat`), ELF
 //! itself (`hotswap-code-object`).

@@ -1,10 +1,10 @@
-//! How much of each resource a processor has, and what a wave of so many registers gets of it.
+//! The amount of each resource of a processor, and the share of a wave with a given number of registers.
 //!
-//! Invariants: a granule is never 0 and divides nothing by chance: counts are rounded up to it; a wave size that the
-//! processor does not have has no [`Vgprs`].
+//! Invariants: a granule is never 0, and counts are rounded up to it; a wave size that the processor does not have has
+//! no [`Vgprs`].
 //!
 //! Absent on purpose: dynamic VGPRs of GFX12, which the HSA runtimes do not offer, and scratch memory, whose size is
-//! the runtime's.
+//! chosen by the runtime.
 
 /// Resources of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub struct Limits {
     pub clause: u8,
 }
 
-/// Vector registers, seen from one lane of a wave of one size.
+/// Vector registers of one lane of a wave of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vgprs {
     /// Registers of one kind that instructions can name, with the bank mode where there is one.
     pub addressable: u16,
-    /// Registers that one wave can be given; where VGPRs and AGPRs share one file, of both kinds together.
+    /// Maximum registers of one wave; where VGPRs and AGPRs share one file, of both kinds together.
     pub allocatable: u16,
     /// Registers of one SIMD.
     pub total: u16,
@@ -47,11 +47,11 @@ pub struct Vgprs {
 /// Scalar registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sgprs {
-    /// Registers that instructions can name, VCC and other special ones left out.
+    /// Registers that instructions can name, without VCC and other special ones.
     pub addressable: u8,
     /// User registers that a kernel can start with.
     pub user: u8,
-    /// How they are shared out; `None` where every wave has all of them.
+    /// Their allocation; `None` where every wave has all of them.
     pub shared: Option<SgprFile>,
 }
 
@@ -69,9 +69,9 @@ pub struct SgprFile {
 /// Memory that the waves of a workgroup share, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lds {
-    /// What one workgroup can address.
+    /// Maximum for one workgroup.
     pub addressable: u32,
-    /// What one compute unit has; a work-group processor has twice as much.
+    /// Size in one compute unit; a work-group processor has twice as much.
     pub per_cu: u32,
     /// A workgroup gets a multiple of this.
     pub granule: u16,
@@ -92,13 +92,13 @@ impl Limits {
         }
     }
 
-    /// Waves of so many lanes with so many vector registers that one SIMD holds; 0 where none fits.
+    /// The number of waves of `lanes` lanes with `count` vector registers that one SIMD holds; 0 where none fits.
     pub fn waves_with_vgprs(&self, lanes: u64, count: u32) -> u32 {
         let Some(vgprs) = self.vgprs(lanes).filter(|vgprs| count <= u32::from(vgprs.allocatable)) else { return 0 };
         (u32::from(vgprs.total) / vgprs.allocated(count)).min(u32::from(self.waves_per_simd))
     }
 
-    /// Waves with so many scalar registers, VCC and other special ones included, that one SIMD holds.
+    /// The number of waves with `count` scalar registers, VCC and other special ones included, that one SIMD holds.
     ///
     /// `trap_handler` is the number of registers that the runtime's trap handler takes of each wave (16 under HSA).
     pub fn waves_with_sgprs(&self, count: u32, trap_handler: u32) -> u32 {
@@ -109,12 +109,12 @@ impl Limits {
 }
 
 impl Vgprs {
-    /// Registers that a wave gets which asks for `count`.
+    /// Registers allocated to a wave that requests `count`.
     pub fn allocated(&self, count: u32) -> u32 {
         round_up(count, self.granule)
     }
 
-    /// What the kernel descriptor states for `count` registers; `None` where it has no room for it.
+    /// The value of the kernel descriptor for `count` registers; `None` if it does not fit.
     pub fn descriptor_blocks(&self, count: u32) -> Option<u8> {
         let blocks = round_up(count, self.descriptor_granule) / u32::from(self.descriptor_granule) - 1;
         // Six bits of COMPUTE_PGM_RSRC1.

@@ -1,9 +1,9 @@
-//! What a row of the processor table says.
+//! The rows of the processor table.
 
 use crate::{Capabilities, Capability, Limits, PROCESSORS};
 use std::fmt;
 
-/// One processor, or one generic target that stands for several.
+/// One processor, or one generic target for several.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Processor {
     /// Name as in `--offload-arch`, for example `gfx90a` or `gfx10-3-generic`.
@@ -29,7 +29,7 @@ pub struct Processor {
     pub covers: &'static [&'static str],
     /// Registers, memory and waves that it has.
     pub limits: Limits,
-    /// What else it has. See [`Processor::has`].
+    /// Its other features. See [`Processor::has`].
     pub capabilities: Capabilities,
     /// Withdrawn by LLVM before its hardware shipped: known, never accepted.
     pub withdrawn: bool,
@@ -50,11 +50,11 @@ pub enum Kind {
 /// Whether code can be made for one setting of a target feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// The hardware has no such setting; `e_flags` says 0.
+    /// The hardware has no such setting; it is 0 in `e_flags`.
     No,
     /// A target ID may state it; unstated means "any".
     Yes,
-    /// LLVM 22, 23 and 24 disagree, so every value is accepted and none is made up.
+    /// LLVM 22, 23 and 24 disagree, so every value is accepted and none is chosen.
     Unsettled,
 }
 
@@ -65,7 +65,7 @@ pub enum WaveSizes {
     Only32,
     /// 64 lanes only.
     Only64,
-    /// The kernel chooses.
+    /// Selected by the kernel.
     Both,
 }
 
@@ -139,12 +139,14 @@ impl Processor {
         }
     }
 
-    /// Whether it has that capability. A generic target has what its code may rely on, and the bugs of all that it covers.
+    /// Whether it has that capability. A generic target has the features on which its code may rely, and the bugs of
+    /// all processors that it covers.
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities.contains(capability)
     }
 
-    /// Its triple in both spellings: `amdgcn-amd-amdhsa`, which needs `-mcpu`, and LLVM 24's, which names it.
+    /// Its triple in both spellings: `amdgcn-amd-amdhsa`, which needs `-mcpu`, and LLVM 24's, which names the
+    /// processor.
     pub fn triples(&self) -> [String; 2] {
         ["amdgcn-amd-amdhsa".to_owned(), format!("amdgpu{}-amd-amdhsa", self.subarch)]
     }

@@ -1,9 +1,9 @@
 //! The processor table.
 //!
-//! Sources: `EF_AMDGPU_MACH` and the processor list of LLVM's AMDGPU usage guide, checked against
-//! what clang 22, 23 and 24 write (`tests/against_clang.rs`). The `covers` columns are what clang 24 accepts
-//! for a triple with that major sub-architecture. Groups were measured: their members' objects
-//! from one source differ in the label only, for clang 22, 23 and 24. The last column names the row's hardware.
+//! Sources: `EF_AMDGPU_MACH` and the processor list of LLVM's AMDGPU usage guide, checked against the output of clang
+//! 22, 23 and 24 (`tests/against_clang.rs`). The `covers` columns list the processors that clang 24 accepts for a
+//! triple with that major sub-architecture. Groups were measured: their members' objects from one source differ in the
+//! label only, for clang 22, 23 and 24. The last column names the row's hardware.
 
 use crate::Kind::{self, Native};
 use crate::Support::{self, No, Unsettled, Yes};

@@ -19,7 +19,7 @@ pub struct TargetId {
     pub sramecc: Option<bool>,
 }
 
-/// Why a text is no target ID.
+/// The reason why a text is not a target ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// No row of the processor table has that name.

@@ -1,4 +1,4 @@
-//! Every row of the table against what real compilers accept and write.
+//! Compares every row of the table with the targets that real compilers accept and the flags that they write.
 
 mod toolchain;
 
@@ -61,7 +61,7 @@ fn check_flags(id: &str, written: &Written) {
     }
 }
 
-/// Generic targets exist in LLVM 24 as major sub-architectures, which accept what they cover.
+/// Generic targets exist in LLVM 24 as major sub-architectures, which accept the processors that they cover.
 fn check_covers(clang: &Clang, names: &[&str]) {
     let folder = clang.scratch();
     std::fs::write(folder.path().join("k.c"), "int x;\n").unwrap();

@@ -1,8 +1,8 @@
-//! Limits and capabilities of every row against what compilers compute, refuse and write.
+//! Compares limits and capabilities of every row with the output, the errors and the limits of compilers.
 //!
-//! The compiler prints, for each kernel, the blocks of its descriptor and how many waves of it one SIMD holds. With
-//! kernels of many sizes that pins down totals, granules and the limit of waves. What a processor can do shows in
-//! what its assembler accepts.
+//! The compiler prints, for each kernel, the blocks of its descriptor and the number of its waves that one SIMD holds.
+//! Kernels of many sizes determine totals, granules and the limit of waves. The capabilities of a processor show in the
+//! instructions that its assembler accepts.
 
 mod toolchain;
 
@@ -15,7 +15,7 @@ use toolchain::{Clang, clangs};
 /// Registers that HSA's trap handler takes of each wave; LLVM counts them since version 23.
 const TRAP_HANDLER: u32 = 16;
 
-/// One way to compile for a processor.
+/// One configuration of a compilation for a processor.
 struct Job {
     name: String,
     processor: &'static Processor,
@@ -36,7 +36,7 @@ fn jobs(names: &[&str]) -> Vec<Job> {
     jobs
 }
 
-/// Numbers that stand on both sides of every granule's multiples.
+/// Numbers on both sides of every granule's multiples.
 fn counts() -> impl Iterator<Item = u32> {
     let edges = (1..=32).flat_map(|i| [i * 8 - 4, i * 8 - 3, i * 8, i * 8 + 1]);
     edges.filter(|count| *count <= 256)
@@ -44,7 +44,7 @@ fn counts() -> impl Iterator<Item = u32> {
 
 const LDS: [u32; 9] = [1, 700, 1300, 2049, 4000, 7000, 12_000, 20_000, 32_000];
 
-/// Kernels with so many registers of a kind, and with so much LDS in workgroups of one wave.
+/// Kernels with a given number of registers of a kind, and with a given size of LDS in workgroups of one wave.
 fn source(job: &Job) -> String {
     let mut text = "target triple = \"amdgcn-amd-amdhsa\"\n".to_owned();
     let mut kernel = |name: &str, assembly: &str, group: u64| {
@@ -70,7 +70,7 @@ fn source(job: &Job) -> String {
     text
 }
 
-/// What the compiler says of one kernel: `TotalNumVgprs`, `VGPRBlocks`, `Occupancy`, …
+/// The compiler's listing for one kernel: `TotalNumVgprs`, `VGPRBlocks`, `Occupancy`, …
 type Said = BTreeMap<String, u32>;
 
 fn read(listing: &str) -> BTreeMap<String, Said> {
@@ -88,7 +88,7 @@ fn read(listing: &str) -> BTreeMap<String, Said> {
     kernels
 }
 
-/// Waves of a SIMD when workgroups of one wave take so much LDS each.
+/// Waves of a SIMD when workgroups of one wave take that much LDS each.
 fn waves_with_lds(job: &Job, bytes: u32) -> u32 {
     let limits = &job.processor.limits;
     let units = if job.processor.has(Capability::WgpMode) && !job.cu_mode { 2 } else { 1 };
@@ -97,7 +97,7 @@ fn waves_with_lds(job: &Job, bytes: u32) -> u32 {
     groups.div_ceil(simds).min(limits.waves_per_simd.into())
 }
 
-/// Compares one kernel; gives the number of facts compared.
+/// Compares one kernel; returns the number of facts compared.
 fn check_kernel(job: &Job, kernel: &str, said: &Said, version: u32) -> usize {
     let limits: &Limits = &job.processor.limits;
     let vgprs = limits.vgprs(job.lanes).unwrap();
@@ -149,7 +149,7 @@ fn limits_are_what_the_compilers_compute_with() {
     for clang in clangs("limits_are_what_the_compilers_compute_with").iter().take(2) {
         let folder = clang.scratch();
         let mut jobs = jobs(&names(clang, folder.path()));
-        // LLVM 23 computes with half as many registers again, and a third of the LDS.
+        // LLVM 23 computes with 1.5 times as many registers, and a third of the LDS.
         jobs.retain(|job| clang.version >= 24 || job.processor.family != Family::Gfx13);
         let mut lines = String::new();
         for job in &jobs {
@@ -175,7 +175,7 @@ fn limits_are_what_the_compilers_compute_with() {
     }
 }
 
-/// What an assembler takes if and only if the processor has the capability.
+/// Instructions that an assembler accepts if and only if the processor has the capability.
 #[rustfmt::skip]
 const PROBES: &[(Capability, &str)] = &[
     (Capability::AccumulationRegisters, "v_accvgpr_write_b32 a0, v0"),
@@ -196,10 +196,10 @@ const PROBES: &[(Capability, &str)] = &[
     (Capability::GlobalWaveSync, "ds_gws_barrier v2 gds"),
 ];
 
-/// What an assembler takes if and only if the processor does not have the capability.
+/// Instructions that an assembler accepts if and only if the processor does not have the capability.
 const REFUSALS: &[(Capability, &str)] = &[(Capability::EvenVgprTuples, "v_cvt_f64_f32 v[1:2], v3")];
 
-/// What the code of a small kernel holds if and only if the processor has the capability.
+/// Text in the code of a small kernel if and only if the processor has the capability.
 const TRACES: &[(Capability, &str)] = &[
     (Capability::ArchitectedSgprs, "ttmp9"),
     (Capability::PackedWorkItemIds, "v_bfe_u32 v0, v0, 10, 10"),
@@ -311,6 +311,6 @@ fn every_capability_is_compared() {
         [PROBES, REFUSALS, TRACES].concat().iter().map(|(capability, _)| *capability).collect();
     let missing: Vec<&Capability> =
         Capability::ALL.iter().filter(|capability| !compared.contains(capability)).collect();
-    // Only code generation knows of it, in sequences that change with each version.
+    // Only code generation uses it, in sequences that change with each version.
     assert_eq!(missing, [&Capability::SetregClobbersBanks]);
 }

@@ -1,5 +1,5 @@
-//! The processor table against the targets of the instruction set's rows: the same names, and the same answer to
-//! every question that both can be asked.
+//! Compares the processor table with the targets of the instruction set's rows: the same names, and the same answer to
+//! every query that both support.
 
 use hotswap_isa_meta::model::Target;
 use hotswap_targets::{Capability, Family, PROCESSORS, Processor, Support, WaveSizes, find};
@@ -11,7 +11,7 @@ fn targets() -> Vec<Target> {
     hotswap_isa_meta::rows::read(&rows).unwrap_or_else(|error| panic!("{error}")).targets
 }
 
-/// GFX9 to GFX12.5; what came before and after has no rows.
+/// GFX9 to GFX12.5; older and newer ones have no rows.
 fn has_rows(processor: &Processor) -> bool {
     !processor.withdrawn && (Family::Vega..=Family::Gfx125).contains(&processor.family)
 }
@@ -25,7 +25,7 @@ fn the_rows_and_the_table_list_the_same_processors() {
 
 fn check_waves(target: &Target, processor: &Processor) {
     let has = |feature: &str| target.features.iter().any(|name| name == feature);
-    // The assembler's default; the mode for which a processor has both sizes is in no feature.
+    // The assembler's default; no feature gives the mode of a processor that has both sizes.
     let lanes = if has("wavefrontsize32") { 32 } else { 64 };
     assert!(has("wavefrontsize32") != has("wavefrontsize64"), "{}", target.name);
     assert!(processor.waves.contains(lanes), "{processor}");

@@ -1,4 +1,4 @@
-//! The table against itself, and target IDs and flags round and back.
+//! Consistency of the table, and round trips of target IDs and flags.
 
 use hotswap_targets::{
     Capabilities, Capability, EFlags, FlagsError, PROCESSORS, Support, TargetError, TargetId, by_mach, by_triple, find,

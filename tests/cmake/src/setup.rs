@@ -1,4 +1,4 @@
-//! Set-ups: which CMake, generator and clang there are, and which unit runs in which.
+//! Set-ups: the available versions of CMake, generators and clangs, and the assignment of units to them.
 
 use crate::case::{Case, Mode, Needs};
 use hotswap_tests::{Bench, Call, Clang};
@@ -23,11 +23,11 @@ pub struct CMake {
 /// One combination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// Which CMake.
+    /// The CMake.
     pub cmake: CMake,
     /// Name of the generator.
     pub generator: &'static str,
-    /// Which clang.
+    /// The clang.
     pub clang: Clang,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Setup {
     }
 }
 
-/// What the userland offers.
+/// The contents of the userland.
 #[derive(Debug, Clone, Default)]
 pub struct Offer {
     /// CMakes that are new enough, oldest first.
@@ -52,7 +52,7 @@ pub struct Offer {
 const GENERATORS: [&str; 2] = ["Ninja", "Unix Makefiles"];
 
 impl Offer {
-    /// Looks for them.
+    /// Finds them.
     pub fn of(bench: &Bench) -> Self {
         let folder = std::env::var(ENV_CMAKES).unwrap_or_else(|_| CMAKE_FOLDER.to_owned());
         let entries = std::fs::read_dir(bench.userland.outside(&folder)).into_iter().flatten().flatten();
@@ -102,7 +102,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Deals the set-ups out to the cases: each unit in one of them, or with `full` in all of them.
+/// Assigns the set-ups to the cases: each unit runs in one of them, or with `full` in all of them.
 pub fn deal(cases: &'static [Case], offer: &Offer, full: bool) -> Vec<Unit> {
     let all = offer.setups();
     let stride = stride(all.len());

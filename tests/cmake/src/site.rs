@@ -1,4 +1,4 @@
-//! The place of one unit: its project, build tree, installation of HotSwap, caches, variables.
+//! The environment of one unit: its project, build tree, installation of HotSwap, caches, variables.
 
 use crate::case::{Mode, Needs};
 use crate::setup::Unit;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the files of the tests lie on the machine.
+/// Path of the tests' files on the machine.
 const PROJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/projects");
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -15,7 +15,7 @@ pub(crate) struct Site<'a> {
     bench: &'a Bench,
     unit: &'a Unit,
     scratch: Scratch,
-    /// Folder below the scratch folder that holds everything.
+    /// Folder below the scratch folder that contains everything.
     top: &'static str,
     /// Installation of HotSwap, as seen from inside.
     pub(crate) prefix: String,
@@ -65,7 +65,7 @@ impl<'a> Site<'a> {
         fs::read(self.built(name)).map_err(|error| format!("{name}: {error}"))
     }
 
-    /// Runs a command in the unit's folder, whatever comes of it.
+    /// Runs a command in the unit's folder, whatever its exit code.
     pub(crate) fn call(&self, words: &[&str]) -> Ran {
         let set = |name: &str| (name.to_owned(), self.inside(name));
         let mut variables: Vec<_> = [("CCACHE_DIR", "ccache"), ("SCCACHE_DIR", "sccache"), ("XDG_CACHE_HOME", "cache")]
@@ -82,7 +82,7 @@ impl<'a> Site<'a> {
             .run()
     }
 
-    /// Runs a command that must succeed; what it printed.
+    /// Runs a command that must succeed; returns its output.
     pub(crate) fn run(&self, words: &[&str]) -> Result<String, String> {
         let ran = self.call(words);
         if ran.ok() { Ok(both(&ran)) } else { Err(format!("`{}` failed:\n{}", words.join(" "), both(&ran))) }

@@ -1,4 +1,4 @@
-//! The place where a test works: userland, installation, compilers, scratch folders.
+//! The environment of a test: userland, installation, compilers, scratch folders.
 
 use crate::run::Call;
 use crate::say;
@@ -13,14 +13,14 @@ pub struct Clang {
     pub version: u32,
     /// Name of the C++ driver, as in `PATH`.
     pub program: String,
-    /// Words that a HIP compile or link needs on this userland.
+    /// Arguments that a HIP compile or link needs on this userland.
     pub hip: Vec<String>,
-    /// Words that a HIP link needs beside those.
+    /// Arguments that a HIP link needs in addition.
     pub link: Vec<String>,
 }
 
 impl Clang {
-    /// Words of a HIP compile from the small header of [`crate::mode`], without the HIP headers.
+    /// Arguments of a HIP compile from the small header of [`crate::mode`], without the HIP headers.
     pub fn light(&self) -> Vec<String> {
         [&["-nogpuinc".to_owned()], self.hip.as_slice()].concat()
     }
@@ -36,17 +36,17 @@ impl Clang {
 pub struct Bench {
     /// The userland.
     pub userland: Userland,
-    /// HotSwap's installation as seen inside.
+    /// Path of HotSwap's installation inside.
     pub prefix: PathBuf,
-    /// The compilers that are there, oldest first.
+    /// The installed compilers, oldest first.
     pub clangs: Vec<Clang>,
 }
 
-/// Versions that HotSwap supports. Others are not looked for.
+/// Versions that HotSwap supports. Others are ignored.
 const VERSIONS: &[u32] = &[22, 23, 24];
 
 impl Bench {
-    /// The bench that the environment describes, or `None` after a line that says why `test` is skipped.
+    /// The bench that the environment describes, or `None` after printing why `test` is skipped.
     pub fn ready(test: &str) -> Option<Self> {
         let missing = |what: &str| {
             say(&format!("skipped: {test}: {what} (`cargo xtask test` prepares it)"));
@@ -69,7 +69,7 @@ impl Bench {
             say(&format!("skipped: {test}: clang {version} is not in the userland"));
             return None;
         }
-        // The driver of 22 takes HIP's library from the search path; later ones want an absolute folder.
+        // The driver of 22 finds HIP's library by the search path; later ones require an absolute folder.
         let rocm = env::var(ENV_ROCM).ok().filter(|folder| !folder.is_empty() && version > 22);
         let hip = rocm.iter().map(|folder| format!("--rocm-path={folder}")).collect();
         let link = if version == 22 { vec!["-lamdhip64".to_owned()] } else { Vec::new() };
@@ -81,7 +81,7 @@ impl Bench {
         self.clangs.iter().find(|clang| clang.version == version)
     }
 
-    /// A program of the installation under test, for example `bin/hotswap`, as seen inside.
+    /// A program of the installation under test, for example `bin/hotswap`, as a path inside.
     pub fn installed(&self, part: &str) -> String {
         self.prefix.join(part).display().to_string()
     }
@@ -101,18 +101,18 @@ impl Bench {
 /// A folder that is removed at the end.
 #[derive(Debug)]
 pub struct Scratch {
-    /// Its path as seen inside the userland.
+    /// Its path inside the userland.
     pub inside: PathBuf,
     folder: tempfile::TempDir,
 }
 
 impl Scratch {
-    /// The machine's name of a file in it.
+    /// The path of a file in it on the machine.
     pub fn outside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The userland's name of a file in it.
+    /// The path of a file in it inside the userland.
     pub fn inside(&self, name: &str) -> String {
         self.inside.join(name).display().to_string()
     }
@@ -146,12 +146,12 @@ impl Scratch {
         std::fs::read(self.outside(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Whether there is something of that name.
+    /// Whether a file of that name exists.
     pub fn has(&self, name: &str) -> bool {
         self.outside(name).symlink_metadata().is_ok()
     }
 
-    /// Names of what lies in a folder of it (`.` for itself), sorted.
+    /// Names in a folder of it (`.` for itself), sorted.
     ///
     /// # Panics
     /// If the folder cannot be read.

@@ -1,5 +1,5 @@
-//! Bad input: each fault has one line that names the thing and the way out, a stable exit code,
-//! no output and no temporary file.
+//! Bad input: each fault has one line that names the object and the remedy, a stable exit code, no output and no
+//! temporary file.
 
 use hotswap_tests::artifact::{devices, targets};
 use hotswap_tests::mode::{plan_words, write_sources};
@@ -22,7 +22,7 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// `hotswap-clang++` with these words of a plan, then a compile of `a.hip`.
+/// `hotswap-clang++` with these arguments of a plan, then a compile of `a.hip`.
 fn compile<'a>(bench: &'a Bench, clang: &Clang, scratch: &Scratch, plan: &[String], more: &[&str]) -> Call<'a> {
     let mut line = [vec![bench.installed("bin/hotswap-clang++")], plan.to_vec(), clang.light()].concat();
     line.extend(words(&["--offload-arch=gfx1030", "a.hip"]));
@@ -31,12 +31,12 @@ fn compile<'a>(bench: &'a Bench, clang: &Clang, scratch: &Scratch, plan: &[Strin
     call.env("TMPDIR", scratch.inside("tmp"))
 }
 
-/// What the tools themselves leave in the new driver where the device link fails, with or without us.
+/// Files that the tools themselves leave in the new driver where the device link fails, with or without HotSwap.
 fn is_clangs_own(name: &str) -> bool {
     name.contains("-amd-amdhsa-gfx1030-") && name.ends_with(".o")
 }
 
-/// One line of ours with that code, no output, nothing temporary. Returns the line.
+/// One line of HotSwap with that code, no output, no temporary files. Returns the line.
 fn refused(what: &str, ran: &Ran, scratch: &Scratch, code: &str, output: &str) -> String {
     assert!(!ran.ok() && ran.signal.is_none() && !ran.late, "{what}: {}", ran.brief());
     let errors: Vec<_> = ran.ours().into_iter().filter(|line| line.contains("error: ")).collect();
@@ -157,7 +157,7 @@ fn a_compiler_that_is_missing_or_is_hotswap_itself() {
     }
 }
 
-/// A folder with the real tools of that clang, but `replaced` are these scripts.
+/// A folder with the real tools of that clang, with `replaced` being these scripts.
 fn tools(bench: &Bench, clang: &Clang, scratch: &Scratch, replaced: &[(&str, &str)]) -> String {
     let real = format!("/usr/lib/llvm-{}/bin", clang.version);
     let known = bench.userland.outside(&real).is_dir();
@@ -176,7 +176,7 @@ fn tools(bench: &Bench, clang: &Clang, scratch: &Scratch, replaced: &[(&str, &st
     scratch.inside("tools")
 }
 
-/// Finds the word behind `-o` (or of `-output=`) in a script's own words, as `$out`.
+/// Finds the argument after `-o` (or of `-output=`) in a script's own arguments, as `$out`.
 const FIND_OUTPUT: &str = r#"out=; before=; for word; do
   case $word in -output=*) out=${word#*=};; esac
   [ "$before" = -o ] && out=$word; before=$word
@@ -254,7 +254,7 @@ fn exit_codes_of_the_real_linker_are_kept_in_range() {
             let expected = if driver == LEGACY && own < 126 { own } else { 1 };
             assert_eq!(ran.code, Some(expected), "{driver} {code}: {}", ran.brief());
             assert!(ran.stderr.contains(&format!("linker says {code}")) && !scratch.has("out"));
-            // The linker has said what is wrong; a second error of ours would only hide it.
+            // The linker has reported the problem; a second error of ours would only hide it.
             assert_eq!(ran.ours(), [""; 0]);
         }
     }
@@ -315,13 +315,13 @@ fn outputs_that_are_no_files() {
 
         let pipe = compile(&bench, clang, &scratch, &plan, &[&device[..], &["pipe"]].concat());
         assert!(Call::new(&bench, &scratch.inside, &["mkfifo", "pipe"]).run().ok());
-        // A reader that would get whatever is written before the refusal.
+        // A reader that would get any output before the refusal.
         let mut reader = Call::new(&bench, &scratch.inside, &["timeout", "20", "cat", "pipe"]).start();
         let ran = pipe.run();
         reader.kill().and_then(|()| reader.wait()).unwrap();
         assert!(!ran.ok() && ran.stderr.contains("[HS0406]"), "pipe: {}", ran.brief());
 
-        // The fat binary is a temporary file here; where the host object goes is no matter of ours.
+        // The fat binary is a temporary file here; the path of the host object does not matter.
         let host = compile(&bench, clang, &scratch, &plan, &[driver, "-c", "-o", "/dev/null"]).run();
         assert!(host.ok() && host.ours().is_empty(), "-c to /dev/null: {}", host.brief());
     }
@@ -431,10 +431,10 @@ fn kill_9_in_the_middle_leaves_the_old_or_the_new_file() {
     };
     let whole = build(None, "whole").run();
     assert!(whole.ok(), "{}", whole.brief());
-    // The bundle appears as a whole at a known moment: from then on every byte written is ours.
+    // The bundle appears as a whole at a known moment: from then on every byte is written by HotSwap.
     let bundler = format!("{FIND_OUTPUT}\nREAL \"$@\" || exit\ntouch {}", scratch.inside("bundled"));
     let folder = tools(&bench, clang, &scratch, &[("clang-offload-bundler", &bundler)]);
-    // How long our part takes, so that the moments are spread over all of it.
+    // The duration of our part, so that the moments are spread over all of it.
     assert!(build(Some(&folder), "out").run().ok());
     let ended = std::time::SystemTime::now();
     let began = std::fs::metadata(scratch.outside("bundled")).unwrap().modified().unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Major version that is measured against.
+/// Major version of the reference.
 const VERSION: &str = "23";
 
 /// The bytes of one target, wrapped for llvm-objdump.
@@ -49,7 +49,7 @@ impl Objdump {
         }
     }
 
-    /// Disassembles once; gives the processor time that it took.
+    /// Disassembles once; returns the processor time that it took.
     ///
     /// # Errors
     /// If it fails.

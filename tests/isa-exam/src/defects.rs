@@ -1,7 +1,7 @@
-//! Where LLVM is wrong: what it does, when, and how a difference that comes from it is recognised.
+//! Known defects of LLVM: their behaviour, their conditions, and how a resulting difference is recognised.
 //!
-//! Invariant: each condition looks at the word, not only at the mnemonic, so that a defect of ours in the same
-//! instruction is still seen.
+//! Invariant: each condition checks the word, not only the mnemonic, so that a defect of ours in the same instruction
+//! is still detected.
 
 use crate::verdict::{Difference, Kind};
 
@@ -9,9 +9,9 @@ use crate::verdict::{Difference, Kind};
 pub struct Defect {
     /// Short name for the counts.
     pub name: &'static str,
-    /// What LLVM does.
+    /// LLVM's behaviour.
     pub reason: &'static str,
-    /// Whether a difference comes from it.
+    /// Whether a difference is caused by it.
     pub explains: fn(&Difference) -> bool,
 }
 
@@ -39,6 +39,17 @@ pub const DEFECTS: &[Defect] = &[
         explains: |difference| {
             let chance = difference.theirs.is_empty() || difference.theirs.contains("scc");
             matches!(difference.kind, Kind::Invented | Kind::Text) && chance && tuple_of_three(&difference.ours)
+        },
+    },
+    Defect {
+        name: "high half of the scratch base as 64 bits",
+        reason: "the assembler takes src_flat_scratch_base_hi as a source of 64 bits on gfx1250, and the disassembler does \
+                 not read what it writes; AMD's own translator does (ROCm/rocm-systems#9405)",
+        explains: |difference| {
+            difference.kind == Kind::Invented
+                && difference.theirs.is_empty()
+                && difference.ours.contains("src_flat_scratch_base_hi")
+                && names_base(difference)
         },
     },
     Defect {
@@ -99,7 +110,7 @@ fn is_constant(value: u32) -> bool {
     matches!(value, 128..=208 | 240..=248 | 254 | 255)
 }
 
-/// The words of both texts that differ.
+/// The tokens of both texts that differ.
 fn differing(difference: &Difference) -> Vec<(String, String)> {
     let words = |text: &str| -> Vec<String> {
         let text = text.replace("/* Invalid dpp_ctrl value */", "dpp_ctrl:invalid");
@@ -156,6 +167,14 @@ fn wide_scalar(difference: &Difference) -> bool {
     matches!(selector, 0..=127 | 230..=239 | 249..=254)
 }
 
+/// A field of a source, of eight bits in scalar instructions and nine in vector instructions, holds the number of that half.
+fn names_base(difference: &Difference) -> bool {
+    let (first, second) = (dword(difference, 0), dword(difference, 1));
+    let scalar = [first, first >> 8].map(|field| field & 0xff);
+    let vector = [first, second, second >> 9, second >> 18].map(|field| field & 0x1ff);
+    scalar.into_iter().chain(vector).any(|number| number == 231)
+}
+
 /// `ttmp[4:6]`: three trap registers.
 fn tuple_of_three(text: &str) -> bool {
     text.split("ttmp[").skip(1).any(|rest| {
@@ -196,6 +215,8 @@ mod tests {
         assert_eq!(name, Some("immediate read as source"));
         let name = explained(Kind::Invented, &[0xf400_be01, 0], "", "s_load_b96 ttmp[12:14], s[2:3], s35");
         assert_eq!(name, Some("trap registers of 96 bits"));
+        let name = explained(Kind::Invented, &[0xbe82_01e7], "", "s_mov_b64 s[2:3], src_flat_scratch_base_hi");
+        assert_eq!(name, Some("high half of the scratch base as 64 bits"));
     }
 
     #[test]
@@ -214,5 +235,7 @@ mod tests {
             None
         );
         assert_eq!(explained(Kind::Invented, &[0, 0], "", "s_load_b96 s[12:14], s[2:3], s35"), None);
+        let ours = "s_mov_b64 s[2:3], src_flat_scratch_base_hi";
+        assert_eq!(explained(Kind::Invented, &[0xbe82_01e6], "", ours), None);
     }
 }

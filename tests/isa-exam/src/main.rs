@@ -1,6 +1,6 @@
 //! The program `isa-exam`: the exams of `hotswap-isa` at any size; `cargo xtask isa exam` starts it.
 //!
-//! Invariant: it ends with exit code 1 when a difference is left that no line of the lists explains.
+//! Invariant: it exits with code 1 when a difference is left that no line of the lists explains.
 
 use clap::{Args, Parser, Subcommand};
 use hotswap_isa_exam::code::{self, Bytes};
@@ -97,7 +97,7 @@ enum Which {
 /// Words of each family at full size.
 const FULL: usize = 2_000_000;
 
-/// What a part of the exams ended with.
+/// The result of a part of the exams.
 struct Part {
     good: bool,
     /// Entries of the list that explained something.
@@ -166,7 +166,7 @@ fn run(options: &Options) -> Outcome<bool> {
     }
 }
 
-/// Starts this program once more with the userland's mounts, when a folder was given by hand.
+/// Starts this program again with the userland's mounts, when a folder was given by hand.
 fn enter(folder: Option<&Path>) -> Outcome<Option<bool>> {
     let Some(folder) = folder else { return Ok(None) };
     if std::env::var_os(ENV_ROOT).is_some() {

@@ -1,4 +1,4 @@
-//! Programs of the userland: where they are, how they are started, a folder that both sides see.
+//! Programs of the userland: their paths, their start, a folder that both sides see.
 
 use hotswap_userland::Userland;
 use std::io::{self, Write};
@@ -23,12 +23,12 @@ impl Tools {
         Ok(Some(Self { userland, folder }))
     }
 
-    /// The machine's name of a file in the scratch folder.
+    /// The path of a file in the scratch folder on the machine.
     pub fn outside(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The userland's name of a file in the scratch folder.
+    /// The path of a file in the scratch folder inside the userland.
     pub fn inside(&self, name: &str) -> String {
         let folder = self.folder.path().file_name().unwrap_or_default();
         Path::new("/tmp").join(folder).join(name).display().to_string()
@@ -39,7 +39,7 @@ impl Tools {
         self.userland.outside(inside).exists()
     }
 
-    /// A command inside, in the scratch folder.
+    /// A command inside the userland, in the scratch folder.
     pub fn command(&self, program: &str) -> Command {
         self.userland.command(self.inside("."), program)
     }
@@ -47,7 +47,7 @@ impl Tools {
     /// Runs a command to its end with that standard input.
     ///
     /// # Errors
-    /// If it cannot be started. Its exit code is the caller's business.
+    /// If it cannot be started. Its exit code is left to the caller.
     pub fn run(&self, words: &[&str], input: &[u8]) -> io::Result<Output> {
         let (program, words) = words.split_first().unwrap_or((&"true", &[]));
         let mut command = self.command(program);

@@ -1,4 +1,4 @@
-//! The exams at a size for every day: all of LLVM's vectors, a short sweep, the kernels; and that they can fail.
+//! The exams at a size for every day: all of LLVM's vectors, a short sweep, the kernels; and tests that they can fail.
 
 use hotswap_isa_exam::code::{self, Bytes};
 use hotswap_isa_exam::exam::Exam;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// Words of each family.
 const SHORT: usize = 20_000;
 
-/// The userland, or `None` after a line that says what is not tested.
+/// The userland, or `None` after printing what is not tested.
 fn tools(test: &str) -> Option<Tools> {
     let tools = Tools::from_env().expect("the userland's /tmp is writable");
     if tools.is_none() {
@@ -39,7 +39,7 @@ fn folder(parts: &[&str]) -> PathBuf {
     [&[env!("CARGO_MANIFEST_DIR")], parts].concat().iter().collect()
 }
 
-/// Nothing is different, nothing is empty, and not too much is left out.
+/// No differences, no empty count, and not too many exceptions.
 fn assert_good(name: &str, report: &Report) {
     report.lines().iter().for_each(|line| say(&format!("{name}: {line}")));
     assert!(report.sum().total > 0, "{name}: no words");

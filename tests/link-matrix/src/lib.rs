@@ -1,11 +1,11 @@
 //! Links programs with manifests by the real linkers of the test userland.
 //!
-//! A [`Bench`] is a scratch folder inside the userland with the parts of a link: objects of a
-//! user, registry archives complete and incomplete, manifests. Tests run whole matrices of link
-//! commands over them and compare each outcome with the expected one ([`Tally`]).
+//! A [`Bench`] is a scratch folder inside the userland with the parts of a link: objects of a user, registry archives
+//! complete and incomplete, manifests. Tests run whole matrices of link commands over them and compare each outcome
+//! with the expected one ([`Tally`]).
 //!
-//! Invariants: nothing is left in the userland; every message that a user would have to act on is
-//! checked for the name of the family.
+//! Invariants: no file is left in the userland; every message that requires action by a user is checked for the name of
+//! the family.
 
 mod registrars;
 mod tally;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 /// The plan that the manifests of the tests carry.
 pub const PLAN_TEXT: &str = "hotswap-plan 1\npolicy error\nretarget gfx1030=>gfx1031\n";
-/// Its hash; the manifest takes it as it comes.
+/// Its hash; the manifest takes it unchanged.
 pub const PLAN_HASH: &str = "0123456789abcdef";
 /// A family that no `patches.def` has.
 pub const GHOST: &str = "ghost";
@@ -33,7 +33,7 @@ pub fn families() -> Vec<&'static str> {
     hotswap_families::FAMILIES.iter().map(|family| family.name).collect()
 }
 
-/// What a command inside the userland gave.
+/// The result of a command inside the userland.
 #[derive(Debug)]
 pub struct Ran {
     /// Whether it ended with 0.
@@ -50,7 +50,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// `None`, with a line that says so, where no userland was prepared or `tools` are not there.
+    /// `None`, after printing the reason, where no userland was prepared or `tools` are missing.
     pub fn new(test: &str, tools: &[&str]) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
             say(&format!("{test}: skipped: {} is not set", hotswap_userland::ENV_ROOT));
@@ -68,7 +68,7 @@ impl Bench {
         Some(bench)
     }
 
-    /// The names whose tool is in the userland; prints a line for each other one.
+    /// The names whose tool is in the userland; prints a line for each missing one.
     ///
     /// # Panics
     /// If none is.
@@ -92,7 +92,7 @@ impl Bench {
         Ran { ok: output.status.success(), text: String::from_utf8_lossy(&text).into_owned() }
     }
 
-    /// Runs a command that must end well.
+    /// Runs a command that must succeed.
     pub fn must(&self, program: &str, words: &[&str]) -> String {
         let ran = self.run(program, words);
         assert!(ran.ok, "{program} {words:?}: {}", ran.text);
@@ -109,12 +109,12 @@ impl Bench {
         fs::read(self.folder.path().join(name)).expect("scratch file")
     }
 
-    /// Whether the file is there.
+    /// Whether the file exists.
     pub fn has(&self, name: &str) -> bool {
         self.folder.path().join(name).exists()
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     pub fn remove(&self, name: &str) {
         let _ = fs::remove_file(self.folder.path().join(name));
     }
@@ -127,7 +127,7 @@ impl Bench {
         file
     }
 
-    /// Compiles the C registrars of `patches_def` with those words of clang and returns the objects.
+    /// Compiles the C registrars of `patches_def` with those arguments of clang and returns the objects.
     pub fn registrars(&self, folder: &str, patches_def: &str, clang: &[&str]) -> Vec<String> {
         fs::create_dir_all(self.folder.path().join(folder)).expect("scratch folder");
         self.write("hotswap_registry.h", archive::HEADER);
@@ -150,14 +150,14 @@ pub fn patches_def_without(family: &str) -> String {
     lines.filter(|line| !line.contains(&format!("({family},"))).map(|line| format!("{line}\n")).collect()
 }
 
-/// What the record section of a linked file holds; `None` without such a section.
+/// The manifests in the record section of a linked file; `None` without such a section.
 pub fn records(bytes: &[u8]) -> Option<Vec<manifest::Manifest>> {
     let file = object::File::parse(bytes).expect("a linked file");
     let section = manifest::RECORD_SECTIONS.iter().find_map(|name| file.section_by_name(name))?;
     Some(manifest::read(section.data().expect("its bytes")).expect("records"))
 }
 
-/// What is wrong with the record and the table of a file that was linked with the whole manifest.
+/// The defect in the record or the table of a file that was linked with the whole manifest.
 pub fn product_fault(bytes: &[u8], format: manifest::Format) -> Option<String> {
     let found = records(bytes).unwrap_or_default();
     let good = |record: &manifest::Manifest| {

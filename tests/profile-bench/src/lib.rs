@@ -1,7 +1,7 @@
 //! The bench of the profile drain: programs with real device code, without a GPU.
 //!
 //! Real clangs build them; stand-ins of HSA and HIP (`standin/`), compiled at test time, load the code objects and
-//! count launches instead of running them. LLVM's own tools of the same version judge what comes out.
+//! count launches instead of running them. LLVM's own tools of the same version judge the profiles.
 //!
 //! Invariants: one scratch folder for a test, one folder in it for a run; programs see the stand-ins through
 //! `LD_LIBRARY_PATH`, compilers and linkers never do.
@@ -37,7 +37,7 @@ const FILES: &[(&str, &str)] = &[
     ("leaving.cpp", include_str!("../cases/leaving.cpp")),
 ];
 
-/// What a build instruments.
+/// The instrumented side of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instrument {
     /// Host and device, for coverage.
@@ -50,17 +50,17 @@ pub enum Instrument {
     DeviceIr,
 }
 
-/// Words that select the drain in a link, as HotSwap's driver gives them: the archive is the last input.
+/// Arguments that select the drain in a link, as HotSwap's driver adds them: the archive is the last input.
 pub const DRAIN: &str = "-Xlinker -u -Xlinker hotswap_profile_drain drain.a";
 
 /// Compilers, stand-ins and a folder.
 #[derive(Debug)]
 pub struct Bench {
-    /// The folder, and the compilers that are there.
+    /// The folder, and the installed compilers.
     pub work: Workbench,
 }
 
-/// What `launches` of the stand-in count: counter K of a function grows by 100 + K each time.
+/// The counts after `launches` of the stand-in: counter K of a function grows by 100 + K each time.
 pub fn counts(functions: &[(&str, usize)], launches: u64) -> Counts {
     let counters = |number: usize| (0..number as u64).map(|index| launches * (100 + index)).collect();
     functions.iter().map(|(name, number)| ((*name).to_owned(), counters(*number))).collect()
@@ -73,12 +73,12 @@ pub const SCRIPT: &[(&str, usize)] = &[("_Z5scaleff", 2), ("_Z5saxpyifPKfPf", 2)
 /// Functions of `plugin.hip` and their counters.
 pub const PLUGIN: &[(&str, usize)] = &[("_Z4bumpPi", 2)];
 
-/// What a program did.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Ran {
     /// Its exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// What it said on standard error.
+    /// Its standard error.
     pub error: String,
     /// Names of the files of its folder.
     pub files: Vec<String>,
@@ -99,7 +99,7 @@ impl Ran {
 }
 
 impl Bench {
-    /// `None` without a userland, after a line that says so.
+    /// `None` without a userland, after printing the reason.
     pub fn new(test: &str) -> Option<Self> {
         let work = Workbench::new(test)?;
         for (name, text) in FILES {
@@ -125,7 +125,7 @@ impl Bench {
         Some(Self { work })
     }
 
-    /// The command that compiles HIP with that clang, up to its inputs; a link needs [`Bench::link`] behind them.
+    /// The command that compiles HIP with that clang, up to its inputs; a link needs [`Bench::link`] after them.
     pub fn clang(&self, version: u32, instrument: Instrument) -> String {
         let mut words = format!("clang++-{version} -nogpuinc -I. -O1");
         if version > 22 {
@@ -143,7 +143,7 @@ impl Bench {
         words
     }
 
-    /// Words behind the inputs of a link: with the drain, or with what clang itself brings.
+    /// Arguments after the inputs of a link: with the drain, or with clang's own runtime.
     pub fn link(drain: bool) -> String {
         format!("-x none {} -lamdhip64", if drain { DRAIN } else { "" })
     }
@@ -173,7 +173,7 @@ impl Bench {
         self.again(folder, variables, command)
     }
 
-    /// The same in a folder that is there.
+    /// The same in an existing folder.
     ///
     /// # Panics
     /// If the folder cannot be read.
@@ -188,7 +188,7 @@ impl Bench {
         Ran { code: output.status.code(), error, files, folder: folder.to_owned() }
     }
 
-    /// What llvm-profdata of that version reads in each of the files, added up.
+    /// The sums of the counts that llvm-profdata of that version reads in the files.
     pub fn counts(&self, version: u32, ran: &Ran, files: &[String]) -> Counts {
         self.profile(version, ran, files).counts
     }

@@ -1,6 +1,6 @@
-//! `rewrite-exam run`: the whole corpus through the engine and before the judge, with `--stripped` copies of it without symbols; `rewrite-exam files FILE…`: code objects that
-//! lie somewhere else; `rewrite-exam llvm FOLDER`: LLVM's own tests of code generation; `rewrite-exam corpus FOLDER`: writes
-//! the corpus, to look at it.
+//! `rewrite-exam run`: the whole corpus through the engine and the judge, with `--stripped` copies of it without
+//! symbols. `rewrite-exam files FILE…`: other code objects. `rewrite-exam llvm FOLDER`: LLVM's own tests of code
+//! generation. `rewrite-exam corpus FOLDER`: writes the corpus, for inspection.
 
 use clap::Parser;
 use hotswap_rewrite_exam::compile::{FORMS, Form, Setting};
@@ -48,7 +48,8 @@ enum Words {
     },
 }
 
-/// What clang does not compile: it reports an illegal instruction of its own, a scalar one that reads a vector register.
+/// Combinations that clang does not compile: it reports an illegal instruction of its own, a scalar one that reads a
+/// vector register.
 const NOT_COMPILED: [(&str, u32, char); 1] = [("control", 23, '0')];
 
 fn main() -> ExitCode {
@@ -104,8 +105,8 @@ fn parallel<T: Sync>(work: &[T], judge: impl Fn(&T) -> Tally + Sync) -> Tally {
     sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Refusals are listed and do not fail: some tests are of code that LLVM's own target cannot run. That nothing was compiled
-/// fails: it says nothing of us.
+/// Refusals are listed and are no failures: some tests are of code that LLVM's own target cannot run. It is a failure
+/// if nothing was compiled, since nothing was tested then.
 fn tests_of_llvm(bench: &Workbench, folder: &Path, name: &str) -> bool {
     let files = match llvm::files(folder) {
         Ok(files) => files.into_iter().filter(|file| file.to_string_lossy().contains(name)).collect::<Vec<_>>(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
 
-/// A userland, a scratch folder in it, and the compilers that are there.
+/// A userland, a scratch folder in it, and the installed compilers.
 #[derive(Debug)]
 pub struct Workbench {
     /// Versions of clang, oldest first.
@@ -17,10 +17,10 @@ pub struct Workbench {
 }
 
 impl Workbench {
-    /// `None` without a userland, after a line that says so.
+    /// `None` without a userland, after printing the reason.
     ///
     /// # Panics
-    /// Where the userland is not what it promises to be.
+    /// Where the userland is incomplete.
     pub fn new(test: &str) -> Option<Self> {
         let Some(userland) = Userland::from_env() else {
             say(&format!("{test}: skipped: HOTSWAP_TEST_ROOT names no userland"));
@@ -33,12 +33,12 @@ impl Workbench {
         Some(Self { versions, folder: folder.expect("the userland's /tmp is writable"), userland })
     }
 
-    /// The folder as the machine sees it.
+    /// The path of the folder on the machine.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A file in it, as the machine sees it.
+    /// The path of a file in it on the machine.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder().join(name)
     }
@@ -59,7 +59,7 @@ impl Workbench {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// What comes of a script that runs in the folder; `$ROCM` is what [`ENV_ROCM`] says.
+    /// The output of a script that runs in the folder; `$ROCM` is the value of [`ENV_ROCM`].
     ///
     /// # Panics
     /// If the userland has no shell.

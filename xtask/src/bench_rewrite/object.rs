@@ -1,7 +1,7 @@
 //! Objects as large as the largest known ones, made of real code: one compiled object, joined many times under other names.
 //!
-//! The assembler takes the bytes of each section as they are (`.incbin`) and gets symbols, relocations and the metadata of
-//! every copy as text; so a copy costs it no more than its names.
+//! The assembler takes the bytes of each section unchanged (`.incbin`) and gets symbols, relocations and the metadata
+//! of every copy as text; so a copy costs it no more than its names.
 
 use super::LLVM;
 use crate::outcome::{During, Outcome, fail};
@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What names begin with in the source; copies have a number in its place.
+/// The prefix of names in the source; copies have a number in its place.
 const PREFIX: &str = "copy_";
 /// Sections that are joined, how they are declared, and the powers of two of their alignments.
 const SECTIONS: [(&str, &str, u8); 3] = [
@@ -36,7 +36,7 @@ struct Relocation {
     section: String,
     place: u64,
     kind: String,
-    /// Symbol or section, and what is added.
+    /// Symbol or section, and the addend.
     target: String,
     addend: String,
 }
@@ -49,13 +49,13 @@ pub(super) struct Unit {
     symbols: Vec<Symbol>,
     relocations: Vec<Relocation>,
     target: String,
-    /// The metadata up to the kernels, of one copy's kernels, and behind them.
+    /// The metadata before the kernels, of one copy's kernels, and after them.
     metadata: [String; 3],
     pub(super) instructions: usize,
 }
 
 impl Unit {
-    /// Compiles the kernels, those with sites only where asked for.
+    /// Compiles the kernels, those with sites only where requested.
     pub(super) fn compile(session: &Session, folder: &Path, name: &'static str, define: &str) -> Outcome<Self> {
         let inside = session.work.join("bench-rewrite");
         let tool = |tool: &str, words: &str| {
@@ -83,7 +83,7 @@ impl Unit {
             relocations: relocations(&listed),
             target,
             metadata: metadata(&text)?,
-            // s_code_end is what stands between functions.
+            // s_code_end is the padding between functions.
             instructions: code.lines().filter(|line| line.contains("// ") && !line.contains("s_code_end")).count(),
         })
     }

@@ -14,7 +14,7 @@ the file itself can be loaded in the userland (*loaded*). *Wrong* is what contra
 was refused, and why, stands below each table. *Time* is that of making all outputs beside that of as many copies by `cp`.
 ";
 
-/// Writes the part of a package, and leaves those of others.
+/// Writes the part of a package, and leaves those of other packages.
 pub(super) fn update(path: &Path, title: &str, rows: &[(String, Row)]) -> Outcome {
     let old = fs::read_to_string(path).unwrap_or_default();
     let mut parts = parts(&old);

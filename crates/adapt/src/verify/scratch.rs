@@ -135,7 +135,7 @@ struct Granted {
 
 fn granted(pair: &Pair<'_, '_, '_>, old: usize, new: usize) -> Granted {
     let counts = |unit: &Unit<'_>, number: usize| {
-        let kernels = unit.program.kernels_of(number).iter().copied();
+        let kernels = reach::reached_from(unit, number).0.into_owned().into_iter();
         let count = |kernel: u32| unit.program.kernel_needs(kernel as usize)?.vgprs;
         kernels.filter_map(count).map(|count| u16::try_from(count).unwrap_or(u16::MAX)).collect::<Vec<u16>>()
     };

@@ -1,4 +1,12 @@
-// No row of the tables has that source; what it does on either stepping nobody says.
+// The number of the high half means the whole base in a source of 64 bits, on the source. On the target that of the low half
+// alone does, and in scalar instructions; literals of that value, and reads of 32 bits, stay.
 v_mov_b32 v0, 0
 s_mov_b64 s[2:3], src_flat_scratch_base_hi
+s_add_nc_u64 s[4:5], s[2:3], src_flat_scratch_base_hi
+s_add_nc_u64 s[4:5], src_flat_scratch_base_hi, src_flat_scratch_base_lo
+v_add_nc_u64 v[2:3], src_flat_scratch_base_hi, v[4:5]
+v_add_f64 v[2:3], src_flat_scratch_base_lo, src_flat_scratch_base_hi
+v_mul_u64 v[10:11], 0xe7, v[0:1]
+s_mov_b32 s6, src_flat_scratch_base_hi
+v_mov_b32 v1, src_flat_scratch_base_hi
 s_endpgm

@@ -1,8 +1,8 @@
-//! Where the code of a linked file begins and ends, to tell whether a kernel's entry is in it.
+//! Start and end of the code of a linked file, for the check whether a kernel's entry is in it.
 //!
-//! A kernel whose body the compiler proves unreachable has no instructions (rocPRIM has one for each architecture but
-//! the one that is compiled for). Where nothing follows it, its entry is the end of the code; a file with no other
-//! kernels has an empty section of code and no executable segment. Loaders take the address and look no further.
+//! A kernel whose body the compiler proves unreachable has no instructions (rocPRIM has one for each architecture
+//! except the one that is compiled for). If nothing follows it, its entry is the end of the code; a file with no other
+//! kernels has an empty section of code and no executable segment. Loaders use the address without further checks.
 
 use crate::elf::{Elf, Section, Segment};
 use foldhash::HashSet;
@@ -16,7 +16,7 @@ pub(super) struct CodeBounds<'e, 'a> {
     elf: &'e Elf<'a>,
     /// Addresses of the executable segments.
     ranges: Vec<Range<u64>>,
-    /// Addresses where code ends.
+    /// Addresses of the ends of code.
     ends: HashSet<u64>,
     cut_off: OnceLock<Result<HashSet<&'a str>, Diagnostic>>,
 }

@@ -1,11 +1,11 @@
-//! Where the parts of a file go when their sizes change.
+//! Positions of the parts of a file after their sizes change.
 //!
-//! Each place follows from the part before it by the rule that gave the old place from the old part before it: the
-//! next multiple of the alignment, or for the first section of a segment the address that linkers choose. Where no rule
-//! gave the old place, the distance to the part before is kept, and the remainder by the alignment.
+//! Each position follows from the preceding part by the rule that gave the old position from the old preceding part:
+//! the next multiple of the alignment, or for the first section of a segment the address that linkers choose. Where no
+//! rule gave the old position, the distance to the preceding part is kept, and the remainder modulo the alignment.
 //!
-//! Invariants: the order of parts stays; offset and address of a loaded section agree modulo the page; old sizes give
-//! the old layout.
+//! Invariants: the order of parts is unchanged. Offset and address of a loaded section are congruent modulo the page
+//! size. Old sizes give the old layout.
 
 use super::{Image, Item, Part, SegmentRow};
 use crate::{Kind, malformed};
@@ -17,7 +17,7 @@ const SEGMENT: usize = 56;
 const ROW: usize = 64;
 /// The largest pages that linkers align to.
 const LARGEST_PAGE: u64 = 2 << 20;
-/// What lld pads the read-only part of data to; it has no content.
+/// Section with which lld pads the read-only part of data; it has no content.
 const RELRO_PADDING: &str = ".relro_padding";
 
 /// Places of all parts.
@@ -31,13 +31,13 @@ pub struct Layout {
     pub sizes: Vec<u64>,
     /// The program headers.
     pub segments: Vec<SegmentRow>,
-    /// Where the section table begins.
+    /// Offset of the section table.
     pub sections_at: u64,
     /// Size of the file.
     pub size: u64,
 }
 
-/// The end of what was placed, before and after the change.
+/// The end of the placed parts, before and after the change.
 #[derive(Clone, Copy)]
 struct End {
     old: u64,
@@ -45,7 +45,7 @@ struct End {
 }
 
 impl End {
-    /// The new place of what was at `old` behind this end.
+    /// The new position of a part that was at `old`, after this end.
     fn place(self, old: u64, align: u64) -> u64 {
         let align = align.max(1);
         if self.old.next_multiple_of(align) == old {
@@ -60,7 +60,7 @@ fn congruent(least: u64, like: u64, align: u64) -> u64 {
     least + (like % align + align - least % align) % align
 }
 
-/// The address that lld gives to the first section of a segment: the same place in another page.
+/// The address that lld gives to the first section of a segment: the same offset in another page.
 fn next_segment(end: u64, page: u64, align: u64) -> u64 {
     (end.next_multiple_of(page) + end % page).next_multiple_of(align)
 }
@@ -69,7 +69,7 @@ impl Layout {
     /// Places sections of those sizes, one for each section of the image.
     ///
     /// # Errors
-    /// `MALFORMED` where the old places follow no order, so that there is no telling what new ones should be.
+    /// `MALFORMED` where the old positions follow no order, so that new ones cannot be determined.
     pub fn new(image: &Image<'_>, sizes: &[u64]) -> Result<Self, Diagnostic> {
         let mut layout = Self {
             offsets: image.sections.iter().map(|section| section.offset).collect(),
@@ -119,7 +119,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether it is padding up to a page, which linkers leave out when they place the next segment.
+    /// Whether it is padding up to a page, which linkers ignore when they place the next segment.
     fn pad_relro(&mut self, section: &Part<'_>, number: usize) -> bool {
         let to_page = |address: u64| address.next_multiple_of(4096) - address;
         let is_padding = section.name == RELRO_PADDING && section.size == to_page(section.address);
@@ -132,7 +132,7 @@ impl Layout {
     fn place_offsets(&mut self, image: &Image<'_>) -> Result<(), Diagnostic> {
         let headers = image.headers_end();
         let mut end = End { old: headers, new: headers };
-        // The segment that is being filled, and a section of it whose place is known.
+        // The segment that is being filled, and a section of it whose position is known.
         let mut current: Option<(usize, Option<usize>)> = image
             .segments
             .iter()
@@ -178,7 +178,7 @@ impl Layout {
             }
             self.offsets[number] = offset;
             if section.is_in_file() && section.size.max(self.sizes[number]) > 0 {
-                // What is loaded goes where its address says, whatever else the file has before it.
+                // The offset of a loaded section follows from its address, whatever other parts precede it in the file.
                 if offset < end.new && section.offset >= end.old {
                     let what = format!("the section `{}` would lie over what is before it", section.name);
                     return Err(malformed(section.offset as usize, what));
@@ -190,7 +190,7 @@ impl Layout {
         self.check_size(image)
     }
 
-    /// Alignments that only headers claim would make a file of any size.
+    /// Alignments that only headers claim would result in a file of any size.
     fn check_size(&self, image: &Image<'_>) -> Result<(), Diagnostic> {
         let sizes = image.sections.iter().zip(&self.sizes).filter(|(section, _)| section.is_in_file());
         let grown: u64 = sizes.map(|(section, size)| size.saturating_sub(section.size)).sum();
@@ -311,7 +311,7 @@ fn first_address(end: End, section: &Part<'_>, page: u64) -> u64 {
     end.place(section.address, page.max(align))
 }
 
-/// Bytes between two parts are kept; zeros may become more or fewer.
+/// Bytes between two parts are kept; the number of zeros may change.
 fn copy_gap(data: &[u8], out: &mut [u8], from: End, to: End) -> Result<(), Diagnostic> {
     let old = data.get(from.old as usize..to.old as usize).unwrap_or_default();
     if old.iter().all(|byte| *byte == 0) {
@@ -340,7 +340,7 @@ impl<'a> Image<'a> {
         (HEADER + self.segments.len() * SEGMENT) as u64
     }
 
-    /// What follows the last part.
+    /// The bytes after the last part.
     fn tail(&self) -> &'a [u8] {
         let end = |item: &Item| match *item {
             Item::Section(number) => self.sections[number].offset + self.sections[number].bytes.len() as u64,
@@ -351,7 +351,7 @@ impl<'a> Image<'a> {
         self.data.get(end as usize..).unwrap_or_default()
     }
 
-    /// The segment that a section is loaded with.
+    /// The segment with which a section is loaded.
     fn load_of(&self, section: &Part<'_>) -> Option<usize> {
         if !section.is_loaded() {
             return None;

@@ -1,4 +1,4 @@
-//! Taking a file apart.
+//! Takes a file apart.
 
 use super::{Image, Item, Layout, Part, SegmentRow};
 use crate::elf::{Elf, header, string, table};
@@ -39,7 +39,7 @@ pub(super) fn parse(data: &[u8]) -> Result<Image<'_>, Diagnostic> {
     Ok(image)
 }
 
-/// The rules for new places must give the old ones from the old sizes.
+/// The rules for new positions must give the old ones from the old sizes.
 fn prove(image: &Image<'_>) -> Result<(), Diagnostic> {
     let sizes: Vec<u64> = image.sections.iter().map(|section| section.size).collect();
     let layout = Layout::new(image, &sizes)?;
@@ -120,7 +120,7 @@ fn segments(data: &[u8], header: &FileHeader64<LE>) -> Result<Vec<SegmentRow>, D
     (0..).zip(rows).map(segment).collect()
 }
 
-/// The parts behind the headers in the order of the file; refuses those that overlap.
+/// The parts after the headers in the order of the file; refuses those that overlap.
 fn order(data: &[u8], sections: &[Part<'_>], table: u64, headers: u64) -> Result<Vec<Item>, Diagnostic> {
     let rank = |section: &Part<'_>| (section.offset, section.is_in_file() && section.size > 0, section.address);
     let mut numbers: Vec<usize> =
@@ -153,7 +153,7 @@ fn order(data: &[u8], sections: &[Part<'_>], table: u64, headers: u64) -> Result
     Ok(items.into_iter().map(|(_, _, item)| item).collect())
 }
 
-/// Sections of a loaded program must not share addresses, and must be where their segment says.
+/// Sections of a loaded program must not share addresses, and must agree with their segment.
 fn check_addresses(sections: &[Part<'_>], segments: &[SegmentRow], table: u64) -> Result<(), Diagnostic> {
     let mut loaded: Vec<usize> =
         (0..sections.len()).filter(|number| sections[*number].is_loaded() && sections[*number].size > 0).collect();

@@ -1,9 +1,9 @@
 //! Relocations of AMDGPU: one table of their types, and the records of a section.
 //!
-//! What lld makes for AMD GPUs is read: `.rela.*`, the loader's `.rel.dyn` (`-z rel`) and `.relr.dyn`
+//! Supported are the forms that lld makes for AMD GPUs: `.rela.*`, the loader's `.rel.dyn` (`-z rel`) and `.relr.dyn`
 //! (`-z pack-relative-relocs`), and `.crel.*` of assemblers and `--emit-relocs` (`--crel`). Absent on purpose: records
-//! without addends in relocatable files or left by a linker, which no tool writes for these targets, and what is packed for
-//! Android's loader, which ROCm's does not read.
+//! without addends in relocatable files or left by a linker, which no tool writes for these targets, and those packed
+//! for Android's loader, which ROCm's does not read.
 
 use super::{Image, Part};
 use crate::elf::table;
@@ -17,14 +17,15 @@ pub mod crel;
 
 /// `R_AMDGPU_RELATIVE64`.
 const RELATIVE64: u32 = 13;
-/// Bytes of a word of packed addresses, and how many words a mask is about.
+/// Bytes of a word of packed addresses, and the number of words covered by a mask.
 const WORD: u64 = 8;
 const MASKED: u64 = 63;
 /// `SHT_ANDROID_REL`, `SHT_ANDROID_RELA`, `SHT_ANDROID_RELR`.
 pub(crate) const ANDROID: [u32; 3] = [0x6000_0001, 0x6000_0002, 0x6fff_ff00];
 
-/// What a relocation puts into its field. `S` is the symbol's address, `A` the addend, `P` the field's address, `B`
-/// the address at which the file is loaded, `G` the address of the symbol's entry of the global offset table.
+/// The value that a relocation puts into its field. `S` is the symbol's address, `A` the addend, `P` the field's
+/// address, `B` the address at which the file is loaded, `G` the address of the symbol's entry of the global offset
+/// table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
     /// Nothing.
@@ -52,14 +53,14 @@ pub struct RelocationKind {
     pub size: u8,
     /// Bit of the value that is the field's lowest.
     pub shift: u8,
-    /// What the value is.
+    /// The formula of the value.
     pub formula: Formula,
 }
 
 #[rustfmt::skip]
 macro_rules! relocations {
     ($($number:literal $name:literal $size:literal $shift:literal $formula:ident;)*) => {
-        /// Every type that the psABI defines, by number. 12 was never given out.
+        /// Every type that the psABI defines, by number. 12 was never assigned.
         pub const RELOCATIONS: &[RelocationKind] = &[$(
             RelocationKind { number: $number, name: $name, size: $size, shift: $shift, formula: Formula::$formula },
         )*];
@@ -105,20 +106,20 @@ pub struct Rela {
     pub kind: &'static RelocationKind,
     /// Number of the symbol; 0 for none.
     pub symbol: u32,
-    /// What is added.
+    /// The addend.
     pub addend: i64,
 }
 
-/// How the records of a section are written.
+/// The encoding of a section's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Rows of 24 bytes.
     Rela,
-    /// Rows of 16 bytes; what is added stands in the field.
+    /// Rows of 16 bytes; the addend is in the field.
     Rel,
-    /// Words: the place of an address that the loader moves with the file, or a mask of 63 words behind it.
+    /// Words: the position of an address that the loader relocates, or a mask for the 63 words after it.
     Relr,
-    /// Each record by what is new in it.
+    /// Each record by its differences from the previous one.
     Crel,
 }
 
@@ -127,11 +128,11 @@ pub enum Form {
 pub struct Relocations<'a> {
     /// Number of their section.
     pub section: usize,
-    /// Number of the section that they are about; 0 for those of the loader, which name addresses.
+    /// Number of the section to which they apply; 0 for those of the loader, which name addresses.
     pub target: usize,
-    /// Number of the symbol table that they name.
+    /// Number of the symbol table to which they refer.
     pub symbols: usize,
-    /// How they are written.
+    /// Their encoding.
     pub form: Form,
     at: usize,
     rows: Rows<'a>,
@@ -139,7 +140,7 @@ pub struct Relocations<'a> {
 
 #[derive(Debug, Clone)]
 enum Rows<'a> {
-    /// As they stand in the file.
+    /// As stored in the file.
     Plain(&'a [Rela64<LE>]),
     /// Of other forms.
     Read(Vec<Rela>),
@@ -150,8 +151,8 @@ impl<'a> Image<'a> {
     ///
     /// # Errors
     /// `MALFORMED` for one that names no symbol table or no section or cannot be read, `UNKNOWN_FORMAT` for forms of
-    /// relocations that nothing made for AMD GPUs is read from: those packed for Android, and those without addend that
-    /// are not the loader's.
+    /// relocations that are not made for AMD GPUs: those packed for Android, and those without addend that are not the
+    /// loader's.
     pub fn relocations(&self) -> Result<Vec<Relocations<'a>>, Diagnostic> {
         let mut found = Vec::new();
         for (number, section) in self.sections.iter().enumerate() {
@@ -198,7 +199,7 @@ impl<'a> Image<'a> {
         self.rows::<Rel64<LE>>(number, "a relocation section")?.iter().enumerate().map(read).collect()
     }
 
-    /// The loader's records of addresses alone.
+    /// The loader's records that only consist of addresses.
     fn packed_words(&self, number: usize) -> Result<Vec<Rela>, Diagnostic> {
         let kind = kind(RELATIVE64, self.sections[number].offset as usize)?;
         let (mut found, mut next) = (Vec::new(), 0_u64);
@@ -215,7 +216,7 @@ impl<'a> Image<'a> {
         Ok(found)
     }
 
-    /// What a field of a linked file holds; 0 where the file has no bytes of it.
+    /// The value of a field of a linked file; 0 where the file has no bytes of it.
     fn field(&self, address: u64, size: u8) -> i64 {
         let bytes = self.section_at(address).and_then(|section| {
             let section = &self.sections[section];
@@ -249,7 +250,7 @@ fn kind(number: u32, at: usize) -> Result<&'static RelocationKind, Diagnostic> {
     RelocationKind::find(number).ok_or_else(unknown)
 }
 
-/// The words that say where those addresses are, sorted, as linkers write them.
+/// The words that encode those addresses, sorted, as linkers write them.
 pub fn pack_words(places: &[u64]) -> Vec<u64> {
     let mut words = Vec::new();
     let mut rest = places;
@@ -278,7 +279,7 @@ pub fn pack_words(places: &[u64]) -> Vec<u64> {
 }
 
 impl Relocations<'_> {
-    /// How many.
+    /// The number of records.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::Plain(rows) => rows.len(),
@@ -291,7 +292,7 @@ impl Relocations<'_> {
         self.len() == 0
     }
 
-    /// The offset in the file of the record with that number; of the section where records have no fixed places.
+    /// The offset in the file of the record with that number; of the section where records have no fixed positions.
     pub fn offset(&self, number: usize) -> usize {
         self.at + number * self.form.row()
     }
@@ -316,7 +317,7 @@ impl Relocations<'_> {
 }
 
 impl Form {
-    /// Bytes of a row; 0 where rows have no places of their own.
+    /// Bytes of a row; 0 where rows have no positions of their own.
     pub fn row(self) -> usize {
         match self {
             Self::Rela => size_of::<Rela64<LE>>(),
@@ -326,7 +327,7 @@ impl Form {
     }
 }
 
-/// Where in a record place and addend are.
+/// Ranges of place and addend in a record.
 pub(crate) const PLACE: Range<usize> = 0..8;
 pub(crate) const ADDEND: Range<usize> = 16..24;
 

@@ -14,7 +14,7 @@ pub struct SymbolRow<'a> {
     pub name: &'a str,
     /// Address in a linked file, offset in the section in a relocatable one.
     pub value: u64,
-    /// Bytes that it stands for.
+    /// Its size in bytes.
     pub size: u64,
     /// Number of its section; `None` where that is none (undefined and absolute symbols).
     pub section: Option<usize>,
@@ -62,7 +62,7 @@ impl<'a> Image<'a> {
                 elf::SHN_UNDEF | elf::SHN_ABS | elf::SHN_COMMON => None,
                 elf::SHN_XINDEX => return Err(crate::unknown(place + 6, "more than 65279 sections are not handled")),
                 owner if usize::from(owner) >= self.sections.len() => {
-                    // Numbers from SHN_LORESERVE on have meanings of their own: LDS symbols and the like.
+                    // Numbers from SHN_LORESERVE on have special meanings: LDS symbols and the like.
                     if owner < elf::SHN_LORESERVE {
                         return Err(malformed(place + 6, "a symbol is in a section that does not exist"));
                     }

@@ -1,4 +1,4 @@
-//! Reading the result again: what stays is there and equal, what goes is nowhere.
+//! Reads the result again: the remaining parts are present and equal, the removed ones are absent.
 
 use super::hashes::{gnu_hash, sysv_hash};
 use super::{Leaving, NOTHING};
@@ -31,7 +31,7 @@ fn kernels(old: &CodeObject<'_>, leaving: &Leaving<'_>, new: &CodeObject<'_>) ->
     now.next().map_or(Ok(()), |(kernel, _)| Err(format!("{} is still there", kernel.name)))
 }
 
-/// Each name stays with its value, or goes, and is found through the hash tables.
+/// Each name keeps its value, or is removed, and is found through the hash tables.
 fn names(old: &Image<'_>, new: &Image<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
     let said = |error: Diagnostic| error.to_string();
     let (before, after) = (old.symbols().map_err(said)?, new.symbols().map_err(said)?);
@@ -61,7 +61,7 @@ fn word(table: &Part<'_>, index: usize) -> Option<u32> {
     table.bytes.get(index * 4..index * 4 + 4)?.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// The number of a name, as loaders look it up.
+/// The number of a name, looked up as loaders do.
 fn find_gnu(table: &Part<'_>, names: &[&str], name: &str) -> Option<usize> {
     let (buckets, first, filter) = (word(table, 0)?, word(table, 1)? as usize, word(table, 2)? as usize);
     let hash = gnu_hash(name);
@@ -91,7 +91,7 @@ fn find_sysv(table: &Part<'_>, names: &[&str], name: &str) -> Option<usize> {
     (number != 0 && names.get(number) == Some(&name)).then_some(number)
 }
 
-/// Sections that are no table are the same but for what was overwritten.
+/// Sections that are not tables are the same except for the overwritten bytes.
 fn bytes(old: &Image<'_>, new: &Image<'_>, object: &CodeObject<'_>, leaving: &Leaving<'_>) -> Result<(), String> {
     let tables = [
         elf::SHT_SYMTAB,

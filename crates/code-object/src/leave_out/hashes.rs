@@ -1,4 +1,4 @@
-//! Hash tables over the symbols that stay, in the place of the old ones: as many buckets, shorter chains.
+//! Hash tables over the remaining symbols, in the place of the old ones: as many buckets, shorter chains.
 
 use super::symbols::Numbers;
 use super::{impossible, put, set_size};
@@ -27,7 +27,7 @@ pub(super) fn rebuild(image: &Image<'_>, numbers: &Numbers, out: &mut [u8]) -> R
     Ok(())
 }
 
-/// Names of the table's symbols that stay, in their order.
+/// Names of the table's remaining symbols, in their order.
 fn names<'a>(image: &Image<'a>, section: &Part<'_>, numbers: &Numbers) -> Result<Vec<&'a str>, Diagnostic> {
     let link = section.link as usize;
     let table = image.symbols()?.into_iter().find(|table| table.section == link);
@@ -43,8 +43,8 @@ fn word(bytes: &[u8], index: usize) -> Result<u32, Diagnostic> {
     bytes.map(u32::from_le_bytes).ok_or_else(|| malformed(0, "a hash table is cut off"))
 }
 
-/// Header, filter, buckets, chains. The filter stays: it may hold names that are gone. Symbols are sorted by bucket, and
-/// stay so.
+/// Header, filter, buckets, chains. The filter is unchanged: it may hold removed names. Symbols are sorted by bucket,
+/// and stay so.
 fn gnu(image: &Image<'_>, section: &Part<'_>, numbers: &Numbers) -> Result<Vec<u8>, Diagnostic> {
     let (buckets, first, filter) = (word(section.bytes, 0)?, word(section.bytes, 1)?, word(section.bytes, 2)?);
     let names = names(image, section, numbers)?;
@@ -99,7 +99,7 @@ pub(super) fn sysv_hash(name: &str) -> u32 {
 mod tests {
     use super::*;
 
-    /// Values that the specifications print.
+    /// Values from the specifications.
     #[test]
     fn hashes_are_those_of_the_specifications() {
         assert_eq!([gnu_hash(""), gnu_hash("printf"), gnu_hash("exit")], [0x1505, 0x156b_2bb8, 0x7c96_7e3f]);

@@ -1,4 +1,4 @@
-//! The kernels' descriptions leave the metadata notes; a note without meaning takes the rest of the section.
+//! Removes the kernels' descriptions from the metadata notes; a note without meaning fills the rest of the section.
 //!
 //! So sections and segments of notes keep their sizes, also where a segment has more than one section.
 
@@ -10,7 +10,7 @@ use hotswap_report::Diagnostic;
 use object::elf;
 use std::ops::Range;
 
-/// A note of ours, which no loader looks at: sizes of name and content, type, name.
+/// A note of ours, which no loader reads: sizes of name and content, type, name.
 const FILLER: &[u8; 8] = b"HotSwap\0";
 const FILLER_HEAD: usize = 12 + FILLER.len();
 
@@ -25,7 +25,7 @@ pub(super) fn remove(image: &Image<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -
     Ok(())
 }
 
-/// Brings the notes to the size of the section.
+/// Pads the notes to the size of the section.
 fn fill(notes: &mut Vec<u8>, size: usize) -> Result<(), Diagnostic> {
     let free = size.saturating_sub(notes.len());
     if free == 0 && notes.len() == size {
@@ -45,7 +45,7 @@ fn without(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, Fault> {
         out.extend_from_slice(&section[from..content.start]);
         let start = out.len();
         kernels(section, content.clone(), leaving, &mut out)?;
-        // Name, with its NUL and padding, is 8 bytes; before it the sizes of name and content, and the type.
+        // Name, with its NUL and padding, is 8 bytes; it is preceded by the sizes of name and content, and the type.
         let size = ((out.len() - start) as u32).to_le_bytes();
         out[start - 16..start - 12].copy_from_slice(&size);
         out.resize(out.len().next_multiple_of(4), 0);
@@ -55,7 +55,7 @@ fn without(section: &[u8], leaving: &Leaving<'_>) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-/// One note's map, with the kernels that stay.
+/// One note's map, with the remaining kernels.
 fn kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut reader = Reader::new(data, range.clone());
     let mut from = range.start;
@@ -80,7 +80,7 @@ fn kernels(data: &[u8], range: Range<usize>, leaving: &Leaving<'_>, out: &mut Ve
     Ok(())
 }
 
-/// Whether the kernel that comes now is one that goes.
+/// Whether the next kernel is one to remove.
 fn leaves(reader: &mut Reader<'_>, leaving: &Leaving<'_>) -> Result<bool, Fault> {
     let mut leaves = false;
     for _ in 0..reader.map("a kernel in the metadata is no map")? {

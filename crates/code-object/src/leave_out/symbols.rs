@@ -1,4 +1,4 @@
-//! Symbol tables become shorter, and relocations follow the new numbers.
+//! Shortens symbol tables, and updates relocations to the new numbers.
 
 use super::{Leaving, SECTION_INFO, SECTION_ROW, impossible, put, set_size};
 use crate::image::Image;
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 const SYMBOL: usize = 24;
 
-/// New numbers of the symbols of each table, by the number of its section; none for those that go.
+/// New numbers of the symbols of each table, by the number of its section; none for removed ones.
 pub(super) type Numbers = HashMap<usize, Vec<Option<u32>>>;
 
-/// Takes the names out of every symbol table.
+/// Removes the names from every symbol table.
 pub(super) fn remove(image: &Image<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -> Result<Numbers, Diagnostic> {
     let odd = [elf::SHT_GNU_VERSYM, elf::SHT_SYMTAB_SHNDX];
     if image.sections.iter().any(|section| odd.contains(&section.kind)) {
@@ -40,7 +40,7 @@ pub(super) fn remove(image: &Image<'_>, leaving: &Leaving<'_>, out: &mut [u8]) -
     Ok(numbers)
 }
 
-/// Relocations name symbols by number, in the upper half of their second word.
+/// Relocations refer to symbols by number, in the upper half of their second word.
 pub(super) fn renumber_relocations(image: &Image<'_>, numbers: &Numbers, out: &mut [u8]) -> Result<(), Diagnostic> {
     for section in &image.sections {
         let size = match section.kind {

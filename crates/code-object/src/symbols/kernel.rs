@@ -1,7 +1,6 @@
-//! Kernels: the symbols `NAME.kd` and what the 64 bytes behind them say.
+//! Kernels: the symbols `NAME.kd` and the contents of their 64 bytes.
 //!
-//! Where the metadata note is readable it adds the exact register counts; the descriptor has them in
-//! granules only.
+//! A readable metadata note adds the exact register counts; the descriptor has them in granules only.
 
 use super::table::Row;
 use super::{Found, Named, Symbol, SymbolKind, left_out};
@@ -16,7 +15,7 @@ use std::cell::{Cell, OnceCell};
 /// Bit 10 of the code properties: waves of 32 lanes. Without a meaning before GFX10, where it is 0.
 const WAVE32: u16 = 1 << 10;
 
-/// What the descriptor and the metadata say about a kernel.
+/// A kernel's properties from the descriptor and the metadata.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelFacts {
     /// Lanes of a wave: 32 or 64.
@@ -44,7 +43,7 @@ pub(super) fn place<'a>(
 ) {
     let described = Described::new(note);
     let is_descriptor = |row: &Row<'_>| row.name.ends_with(".kd") && row.size == Descriptor::SIZE;
-    // In a relocatable file only the name leads from the descriptor to the code.
+    // In a relocatable file only the name connects the descriptor to the code.
     let mut named: HashMap<&str, &Row<'_>> = HashMap::new();
     if elf.kind == Kind::Relocatable {
         // Half of the names are those of descriptors.
@@ -90,7 +89,7 @@ pub(super) fn place<'a>(
 /// The kernels of the note by the names of their descriptors.
 struct Described<'n, 'a> {
     kernels: &'n [Kernel<'a>],
-    /// Which of them is likely to come next: symbols and metadata have one order more often than not.
+    /// The one that is likely to be next: symbols and metadata usually have the same order.
     next: Cell<usize>,
     by_name: OnceCell<HashMap<&'a str, usize>>,
 }
@@ -101,7 +100,7 @@ impl<'n, 'a> Described<'n, 'a> {
         Self { kernels, next: Cell::new(0), by_name: OnceCell::new() }
     }
 
-    /// Of several with one name, it is the last unless one is next.
+    /// Of several with one name, returns the last unless one is next.
     fn get(&self, name: &str) -> Option<&'n Kernel<'a>> {
         let is_next = self.kernels.get(self.next.get()).is_some_and(|kernel| kernel.symbol == name);
         let number = match is_next {
@@ -135,7 +134,7 @@ pub(super) struct Descriptor {
 impl Descriptor {
     pub(super) const SIZE: u64 = 64;
 
-    /// What the symbol with that value and section names.
+    /// The descriptor that the symbol with that value and section names.
     pub(super) fn read(elf: &Elf<'_>, value: u64, section: Option<usize>) -> Option<Self> {
         let range = match elf.kind {
             Kind::Linked => elf.file_range(value, Self::SIZE)?,

@@ -8,20 +8,20 @@ use object::LittleEndian as LE;
 use object::elf::{self, Rela64, Sym64};
 use std::borrow::Cow;
 
-/// A place that a linker fills in.
+/// A field that a linker fills in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relocation<'a> {
     /// Offset in the section.
     pub offset: usize,
     /// Its type, see [`Relocation::type_name`].
     pub kind: u32,
-    /// The symbol, or the name of the section that the symbol stands for.
+    /// The symbol, or the name of the section that the symbol denotes.
     pub symbol: Cow<'a, str>,
-    /// What is added to the symbol's address.
+    /// Added to the symbol's address.
     pub addend: i64,
 }
 
-/// The types by number; 12 was never given out.
+/// The types by number; 12 was never assigned.
 const NAMES: [&str; 15] = [
     "R_AMDGPU_NONE",
     "R_AMDGPU_ABS32_LO",
@@ -47,7 +47,7 @@ impl Relocation<'_> {
     }
 }
 
-/// Gives each code section its relocations. In linked files they are the loader's and concern no code.
+/// Adds the relocations of each code section. In linked files they are the loader's and concern no code.
 pub(super) fn place<'a>(elf: &Elf<'a>, found: &mut [Found<'a>], problems: &mut Vec<Diagnostic>) {
     if elf.kind == Kind::Linked {
         return;

@@ -1,7 +1,6 @@
-//! Where code begins, without the names: for passes over much code, which the names of all kernels would hold up.
+//! Starts of code, without the names: for passes over much code, which the names of all kernels would slow down.
 //!
-//! Invariants: offsets are those of the symbols of a [`CodeMap`] of the same file, and where that says that one is a kernel,
-//! so does this.
+//! Invariants: offsets are those of the symbols of a [`CodeMap`] of the same file, with the same kernels.
 
 use super::kernel::Descriptor;
 use super::{CodeMap, Found, SymbolKind, sections, table};
@@ -18,7 +17,7 @@ pub struct CodeStarts<'a> {
     pub range: Range<usize>,
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Offsets of symbols, and whether a kernel begins there; in no order, and some of them twice.
+    /// Offsets of symbols, and whether a kernel begins there; unordered, and with duplicates.
     pub starts: Vec<(usize, bool)>,
 }
 
@@ -31,12 +30,12 @@ impl<'a> CodeStarts<'a> {
         let elf = Elf::parse_any(data)?;
         match elf.kind {
             Kind::Linked => Ok(linked(&elf)),
-            // The name alone leads from the descriptor to the code.
+            // The name alone connects the descriptor to the code.
             Kind::Relocatable => CodeMap::read(data).map(named),
         }
     }
 
-    /// The code of a code object that was read already.
+    /// The code of a code object that was already parsed.
     pub fn of(object: &CodeObject<'a>) -> Vec<Self> {
         match object.kind() {
             Kind::Linked => linked(object.elf()),
@@ -59,7 +58,7 @@ fn linked<'a>(elf: &Elf<'a>) -> Vec<CodeStarts<'a>> {
     let mut starts: Vec<Vec<(usize, bool)>> = found.iter().map(|_| Vec::new()).collect();
     let offset = |found: &Found<'_>, address: u64| found.offset(Kind::Linked, address);
     for (index, section) in table::all(elf) {
-        // What is wrong with a table is for others to say.
+        // Faults of a table are reported elsewhere.
         let Ok((symbols, strings)) = table::symbols(elf, section) else { continue };
         let names = Strings::new(strings);
         for (_, symbol, of) in table::defined(elf, index, symbols) {

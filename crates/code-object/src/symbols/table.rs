@@ -12,9 +12,9 @@ use std::borrow::Cow;
 const STT_AMDGPU_HSA_KERNEL: u8 = elf::STT_LOOS;
 /// `SHT_SYMTAB_SHNDX`: section numbers above 65279.
 const WIDE_INDEX: u32 = elf::SHT_SYMTAB_SHNDX;
-/// Names of one place among which a twin is looked for; more than that are sorted out later.
+/// Names of one offset among which a twin is searched; more than that are sorted out later.
 const FEW: usize = 8;
-/// More damage than this in one table says nothing new.
+/// Further damage in one table is not reported.
 const TOLD: usize = 4;
 
 /// A defined symbol that is of interest.
@@ -30,7 +30,7 @@ pub(super) struct Row<'a> {
     pub(super) is_global: bool,
 }
 
-/// The named, defined symbols of all tables; what several tables say alike is there once.
+/// The named, defined symbols of all tables; a symbol that is equal in several tables is included once.
 pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     let mut known = Known::default();
@@ -44,7 +44,7 @@ pub(super) fn read<'a>(elf: &Elf<'a>, problems: &mut Vec<Diagnostic>) -> Vec<Row
     rows
 }
 
-/// Where the rows of earlier tables are: most of `.dynsym` stands in `.symtab` as well.
+/// The rows of earlier tables by value: most of `.dynsym` is in `.symtab` as well.
 #[derive(Default)]
 struct Known {
     /// The last row with that value.
@@ -54,7 +54,7 @@ struct Known {
 }
 
 impl Known {
-    /// Takes in the rows that are new.
+    /// Adds the new rows.
     fn take(&mut self, rows: &[Row<'_>]) {
         let new = self.before.len()..rows.len();
         self.last.reserve(new.len());
@@ -63,7 +63,7 @@ impl Known {
         }
     }
 
-    /// The number of a row that says the same, wherever it is bound.
+    /// The number of an equal row, whatever its binding.
     fn twin(&self, rows: &[Row<'_>], row: &Row<'_>) -> Option<usize> {
         let mut at = self.last.get(&row.value).copied();
         let mut steps = 0..FEW;
@@ -165,7 +165,7 @@ fn wide_index(wide: &[u8], number: usize) -> Option<usize> {
     usize::try_from(u32::from_le_bytes(*word)).ok()
 }
 
-/// Puts the symbols into their sections. Kernels are there already.
+/// Puts the symbols into their sections. Kernels are already there.
 pub(super) fn place<'a>(elf: &Elf<'a>, rows: Vec<Row<'a>>, found: &mut [Found<'a>], problems: &mut Vec<Diagnostic>) {
     let mut outside = 0;
     for row in rows {
@@ -210,14 +210,15 @@ fn owner<'f, 'a>(elf: &Elf<'_>, found: &'f mut [Found<'a>], row: &Row<'_>) -> Op
     found.iter_mut().find(|found| found.index == row.section)
 }
 
-/// By offset, the name that says most first; the same name at the same place once, with the larger size.
+/// Sorts by offset, the most informative name first; the same name at the same offset is kept once, with the larger
+/// size.
 fn sort(symbols: &mut Vec<Symbol<'_>>) {
     symbols.sort_by(|a, b| {
         let key = |symbol: &Symbol<'_>| (symbol.offset, symbol.kind.rank(), !symbol.is_global);
         key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
     });
-    // Twins (`.symtab` and `.dynsym`, a kernel and its function) need not be neighbours when a place has
-    // several names; places have few.
+    // Twins (`.symtab` and `.dynsym`, a kernel and its function) need not be neighbours when an offset has several
+    // names; offsets have few.
     let mut kept: Vec<Symbol<'_>> = Vec::with_capacity(symbols.len());
     for symbol in symbols.drain(..) {
         let same_place = kept.iter_mut().rev().take_while(|one| one.offset == symbol.offset);

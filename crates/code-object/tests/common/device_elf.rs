@@ -3,7 +3,7 @@
 //! Layout: ELF header, one program header if linked, the sections with content, `.symtab`, `.strtab`,
 //! relocations, `.shstrtab`, section headers. In a linked file addresses equal file offsets.
 
-/// What to build; [`Default`] is an empty relocatable object for gfx1100.
+/// The file to build; [`Default`] is an empty relocatable object for gfx1100.
 #[derive(Clone)]
 pub(crate) struct DeviceElf {
     pub(crate) linked: bool,
@@ -14,7 +14,7 @@ pub(crate) struct DeviceElf {
     pub(crate) relocations: Vec<Relocation>,
 }
 
-/// A section with content; its number is its place in the list, from 1.
+/// A section with content; its number is its position in the list, from 1.
 #[derive(Clone)]
 pub(crate) struct Section {
     pub(crate) name: String,
@@ -22,7 +22,7 @@ pub(crate) struct Section {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A symbol; its number is its place in the list, from 1.
+/// A symbol; its number is its position in the list, from 1.
 #[derive(Clone)]
 pub(crate) struct Symbol {
     pub(crate) name: String,
@@ -81,7 +81,7 @@ impl DeviceElf {
         self
     }
 
-    /// Where the header of section `number` lies in a file that was built here.
+    /// Offset of the header of section `number` in a file that was built here.
     pub(crate) fn header_of(file: &[u8], number: usize) -> usize {
         u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize + 64 * number
     }

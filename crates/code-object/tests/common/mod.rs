@@ -3,7 +3,7 @@
 //! Layout: ELF header, 2 or 3 program headers, note, `.dynsym`, `.dynstr`, `.rodata` with the descriptors,
 //! `.text`, `.shstrtab`, section headers; addresses equal file offsets.
 
-/// What to build; [`Default`] is a valid `gfx1030` object with two kernels.
+/// The file to build; [`Default`] is a valid `gfx1030` object with two kernels.
 #[derive(Clone)]
 pub(crate) struct Sample {
     /// `amdhsa.target`; none for an empty text.
@@ -12,7 +12,7 @@ pub(crate) struct Sample {
     pub(crate) abi_version: u8,
     pub(crate) kernels: Vec<&'static str>,
     pub(crate) lanes: u64,
-    /// Notes to write; the kernels are dealt over them.
+    /// Notes to write; the kernels are distributed over them.
     pub(crate) notes: usize,
     /// Whether code has a segment of its own; otherwise headers and data can be executed, too, and are read as code.
     pub(crate) apart: bool,

@@ -27,7 +27,8 @@ pub use sequence::no_operation;
 pub(crate) use sequence::{cannot_encode, wait_for_vector_results};
 pub(crate) use site::{FREE_REGISTERS, RECOMPILE, borrow};
 
-use hotswap_isa::{Entry, Inst, Name, Piece};
+use hotswap_isa::kind::Decode;
+use hotswap_isa::{Entry, Flag, Inst, Name, Piece, Slot};
 
 /// What a family of scope `Instruction` is.
 #[derive(Debug, Clone, Copy)]
@@ -46,29 +47,33 @@ pub struct InstructionFamily {
 pub enum Suspects {
     /// All.
     All,
-    /// Those that hold the number in the field of one of these operands. In a field of eight bits, or fewer, every number is
-    /// a vector register.
+    /// Those that hold one of the numbers in the field of one of these operands, where that names a source of such a size. In
+    /// a field of eight bits, or fewer, every number of a vector instruction is a vector register.
     Number {
         /// The operands.
         operands: &'static [Name],
-        /// The number.
-        number: u64,
+        /// The numbers in instructions of a line.
+        numbers: fn(Entry) -> &'static [u64],
+        /// Size of the source.
+        dwords: u8,
     },
 }
 
 impl Suspects {
-    /// The fields of the operands in that line.
-    pub(crate) fn fields(self, entry: Entry) -> impl Iterator<Item = &'static [Piece]> {
-        let operands = match self {
-            Self::All => &[],
-            Self::Number { operands, .. } => operands,
-        };
-        let slots = entry.slots().iter().filter(move |slot| operands.contains(&slot.name));
-        let fields = slots.filter_map(move |slot| match slot.pieces() {
+    /// The fields of the operands in that line, with the numbers that they hold in instructions of the family. Nothing if it
+    /// is to see all of them.
+    pub(crate) fn fields(self, entry: Entry) -> Option<Vec<(&'static [Piece], u64)>> {
+        let Self::Number { operands, numbers, dwords } = self else { return None };
+        let has_size =
+            |slot: &&Slot| matches!(slot.operand_kind().decode, Decode::Source { dwords: own, .. } if own == dwords);
+        let slots = entry.slots().iter().filter(|slot| operands.contains(&slot.name)).filter(has_size);
+        let fields = slots.filter_map(|slot| match slot.pieces() {
             [] => entry.fields().find(|field| field.name == slot.name).map(|field| field.pieces),
             pieces => Some(pieces),
         });
-        fields.filter(|pieces| pieces.iter().map(|piece| piece.width).sum::<u8>() > 8)
+        let narrow = if entry.is(Flag::Salu) { 0 } else { 8 };
+        let wide = fields.filter(|pieces| pieces.iter().map(|piece| piece.width).sum::<u8>() > narrow);
+        Some(wide.flat_map(|pieces| numbers(entry).iter().map(move |number| (pieces, *number))).collect())
     }
 }
 

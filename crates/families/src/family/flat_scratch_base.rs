@@ -1,10 +1,13 @@
-//! `flat_scratch_base`: vector instructions that read the scratch aperture's base as 64 bits.
+//! `flat_scratch_base`: instructions that read the scratch aperture's base as 64 bits.
 //!
-//! On the target only scalar instructions can. The base goes through a pair of scalar registers; all work in flight that
-//! writes it is waited for first. Where no such pair is free, its halves go through a pair of vector registers, of the
-//! first bank. Scalar instructions and vector instructions that read 32 bits stay.
+//! The source has two numbers for it, those of its halves; the target has the first one, and in scalar instructions alone.
+//! So a scalar instruction gets that number. For a vector instruction the base goes through a pair of scalar registers; all
+//! work in flight that writes it is waited for first. Where no such pair is free, its halves go through a pair of vector
+//! registers, of the first bank. Instructions that read 32 bits stay.
 
-use crate::code::{Answer, InstructionFamily, Refusal, Sequence, Site, Surroundings, Suspects, borrow, cannot_encode};
+use crate::code::{
+    Answer, InstructionFamily, Refusal, Replacement, Sequence, Site, Surroundings, Suspects, borrow, cannot_encode,
+};
 use crate::registry::{Apply, Registry};
 use crate::table::slot;
 use hotswap_isa::reg::{Reg, RegFile, Special};
@@ -19,11 +22,17 @@ fn hotswap_register_flat_scratch_base_patch(registry: &mut Registry) {
         .bind(slot::FLAT_SCRATCH_BASE, Apply::Instruction(InstructionFamily { concerns, suspects: SUSPECTS, rewrite }));
 }
 
-/// Number of the base in a source field.
-const SELECTOR: u64 = 230;
+/// Numbers of the base in a source field.
+const LOW: u64 = 230;
+const HIGH: u64 = 231;
 
 fn concerns(entry: Entry) -> bool {
-    entry.is(Flag::Valu) && SOURCES.iter().any(|name| entry.slot(*name).is_some())
+    (entry.is(Flag::Valu) || entry.is(Flag::Salu)) && SUSPECTS.fields(entry).is_some_and(|fields| !fields.is_empty())
+}
+
+/// The numbers that the target does not have.
+fn numbers(entry: Entry) -> &'static [u64] {
+    if entry.is(Flag::Salu) { &[HIGH] } else { &[LOW, HIGH] }
 }
 
 const SOURCES: [Name; 9] = [
@@ -39,15 +48,21 @@ const SOURCES: [Name; 9] = [
 ];
 
 // Most vector instructions have few operands and none with that number.
-const SUSPECTS: Suspects = Suspects::Number { operands: &SOURCES, number: SELECTOR };
+const SUSPECTS: Suspects = Suspects::Number { operands: &SOURCES, numbers, dwords: 2 };
 
 const BASE: Reg = Reg::special(Special::FlatScratchBaseLo, 2);
+const BASE_BY_HIGH: Reg = Reg::special(Special::FlatScratchBaseHi, 2);
 
 fn rewrite(site: &Site<'_>, around: &dyn Surroundings) -> Result<Answer, Refusal> {
-    let reads = |name: &&Name| site.inst.raw(**name) == Some(SELECTOR) && site.value(**name) == Some(Value::Reg(BASE));
+    let held = |name: Name| site.inst.raw(name).filter(|raw| numbers(site.inst.entry()).contains(raw));
+    let names = |name: Name| [BASE, BASE_BY_HIGH].into_iter().any(|base| site.value(name) == Some(Value::Reg(base)));
+    let reads = |name: &&Name| held(**name).is_some() && names(**name);
     let sources: Vec<Name> = SOURCES.iter().filter(reads).copied().collect();
     if sources.is_empty() {
         return Ok(Answer::NotMine);
+    }
+    if site.inst.is(Flag::Salu) {
+        return Ok(Replacement::one(reading(site, &sources, BASE)?).into());
     }
     let taken = site.registers(around.banks());
     match borrow(around, RegFile::Sgpr, 2, 2, &taken) {
@@ -91,7 +106,9 @@ fn through_vectors(site: &Site<'_>, around: &dyn Surroundings, sources: &[Name],
 
 /// The site's own instruction with other sources.
 fn reading(site: &Site<'_>, sources: &[Name], pair: Reg) -> Result<Inst, Refusal> {
-    sources.iter().try_fold(*site.inst, |inst, name| {
-        inst.with_operand(site.target, *name, pair).map_err(|error| cannot_encode(inst.mnemonic(), error))
+    // Until the last source is another one, the target may not have the instruction.
+    sources.iter().enumerate().try_fold(*site.inst, |inst, (number, name)| {
+        let isa = if number + 1 == sources.len() { site.target } else { site.source };
+        inst.with_operand(isa, *name, pair).map_err(|error| cannot_encode(inst.mnemonic(), error))
     })
 }

@@ -1,7 +1,7 @@
 //! `hotswap profile report`: coverage of host and device code in one report.
 //!
-//! llvm-cov reads coverage maps out of programs; those of device code lie in code objects inside the fat
-//! binary. They are written to a folder of their own and given to llvm-cov beside the program.
+//! llvm-cov reads coverage maps out of programs; those of device code are in code objects inside the fat binary. These
+//! are written to a separate folder and passed to llvm-cov in addition to the program.
 
 use super::merge::merge;
 use super::tools::{self, Llvm};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The section that makes a file one with a coverage map.
+/// The name of the section with the coverage map.
 const SECTION: &[u8] = b"__llvm_covmap\0";
 
-/// A file for llvm-cov, and whose code it is.
+/// A file for llvm-cov, and the target of its code.
 struct Covered {
     path: PathBuf,
     target: String,
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
     Ok(outcome)
 }
 
-/// The newest LLVM that reads one of the profiles: it reads the maps of older ones, too.
+/// The newest LLVM that reads one of the profiles: it reads the coverage maps of older ones, too.
 fn judge<'a>(profiles: &[super::Profile], llvms: &'a [Llvm]) -> Result<&'a Llvm, Diagnostic> {
     let mut readers = Vec::new();
     for profile in profiles {
@@ -108,7 +108,7 @@ fn has_map(bytes: &[u8]) -> bool {
     find(bytes, SECTION)
 }
 
-/// Whether the name stands outside the fat binaries, whose code objects have it, too.
+/// Whether the section name occurs outside of the fat binaries, whose code objects have it, too.
 fn host_map(bytes: &[u8], contents: &hotswap_bundle::Contents<'_>) -> bool {
     let base = bytes.as_ptr() as usize;
     let mut inside: Vec<(usize, usize)> = contents
@@ -128,7 +128,7 @@ fn host_map(bytes: &[u8], contents: &hotswap_bundle::Contents<'_>) -> bool {
     bytes.get(at..).is_some_and(|part| find(part, SECTION))
 }
 
-/// Every name of a section ends with a zero and begins behind one.
+/// Finds a section name, which ends with a zero and follows one.
 fn find(bytes: &[u8], name: &[u8]) -> bool {
     bytes.windows(name.len()).any(|window| window == name)
 }

@@ -1,8 +1,8 @@
 //! Finding llvm-profdata and llvm-cov, and running them.
 //!
-//! A raw profile is read by the LLVM whose compiler made it, and no other: the version in its header
-//! chooses. Places, in order: those that are named; beside the clang that `hotswap-clang` would run;
-//! Debian's folders; `PATH`.
+//! A raw profile is read only by the LLVM whose compiler made it, so the version in its header selects the tools. They
+//! are searched in this order: the named folders, the folder of the clang that `hotswap-clang` would run, Debian's
+//! folders, `PATH`.
 
 use super::raw::Part;
 use hotswap_report::{Diagnostic, codes};
@@ -10,9 +10,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Which versions of LLVM read a version of raw profiles: first and last.
+/// The versions of LLVM that read a version of raw profiles: first and last.
 const READERS: &[(u32, u32, u32)] = &[(10, 20, 22), (11, 23, 24)];
-/// Versions of LLVM that are looked for in Debian's folders.
+/// Versions of LLVM that are searched for in Debian's folders.
 const DEBIAN: std::ops::RangeInclusive<u32> = 20..=30;
 
 /// One LLVM.
@@ -23,7 +23,7 @@ pub(crate) struct Llvm {
 }
 
 impl Llvm {
-    /// Whether its tools read that version of raw profiles; a version that is newer than our table may.
+    /// Whether its tools read that version of raw profiles; a version newer than our table is tried.
     fn reads(&self, version: u32) -> bool {
         let newest = READERS.iter().map(|(.., last)| *last).max().unwrap_or_default();
         let row = READERS.iter().find(|(raw, ..)| *raw == version);
@@ -32,7 +32,7 @@ impl Llvm {
     }
 }
 
-/// The LLVMs at hand, best first.
+/// The available LLVMs, best first.
 ///
 /// # Errors
 /// [`codes::NO_TOOL`] where there is none, or a named folder has none.
@@ -48,7 +48,7 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Llvm>, Diagnostic> {
     }
     let debian = DEBIAN.rev().map(|major| PathBuf::from(format!("/usr/lib/llvm-{major}/bin")));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // An empty or relative folder of PATH means where the user stands, and files there may be anyone's.
+    // An empty or relative folder of PATH depends on the working directory, where any user's files may be.
     let on_path = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     let places = beside_clang().into_iter().chain(debian).chain(on_path);
     let mut found: Vec<Llvm> = Vec::new();
@@ -102,7 +102,7 @@ pub(crate) fn reader<'a>(llvms: &'a [Llvm], part: &Part, file: &Path) -> Result<
     })
 }
 
-/// Runs a tool of an LLVM; what it says on standard error goes to the user.
+/// Runs a tool of an LLVM; its standard error is shown to the user.
 ///
 /// # Errors
 /// [`codes::CHILD_FAILED`] with its first error, [`codes::NO_TOOL`].
@@ -122,7 +122,7 @@ pub(crate) fn run(llvm: &Llvm, tool: &str, words: &[OsString]) -> Result<Output,
     Ok(output)
 }
 
-/// What a tool that succeeded warned of.
+/// The warnings of a tool that succeeded.
 pub(crate) fn warnings(output: &Output) -> impl Iterator<Item = Diagnostic> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let lines: Vec<String> = said.lines().filter(|line| line.contains("warning")).map(str::to_owned).collect();

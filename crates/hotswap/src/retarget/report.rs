@@ -1,4 +1,4 @@
-//! What was done: as a table of targets, or as JSON with every container.
+//! The report: a table of targets, or JSON with every container.
 
 use super::{by_name, severity};
 use crate::cli::Format;
@@ -17,7 +17,7 @@ use std::path::Path;
 /// Less than this is alignment.
 const WORTH_TELLING: u64 = 1 << 20;
 
-/// What became of the targets of one container.
+/// The outcome for the targets of one container.
 struct Container<'a> {
     found: Found<'a>,
     /// Its size now.
@@ -26,7 +26,7 @@ struct Container<'a> {
 }
 
 impl Container<'_> {
-    /// Where the host part speaks against one of the targets.
+    /// The disagreements of the host part with the targets.
     fn disagreements(&self) -> Vec<Disagreement> {
         let names = self.fates.iter().filter_map(|(_, fate)| match fate {
             Fate::Refused { names, .. } => Some(names),
@@ -51,7 +51,7 @@ impl<'a> Report<'a> {
         Self { containers: containers.collect() }
     }
 
-    /// What could not be made, weighed by the policy.
+    /// The targets that could not be made, with the severity of the policy.
     pub(super) fn problems(&self, policy: Policy, file: &Path) -> Vec<Diagnostic> {
         let Some(severity) = severity(policy) else { return Vec::new() };
         let mut problems = Vec::new();
@@ -72,7 +72,7 @@ impl<'a> Report<'a> {
         problems
     }
 
-    /// `size`: the new file's, if it was written.
+    /// `size`: that of the new file, if it was written.
     pub(super) fn show(&self, format: Format, file: &Path, old: usize, size: Option<u64>) -> String {
         match format {
             Format::Text => self.table(file, old, size),
@@ -83,14 +83,14 @@ impl<'a> Report<'a> {
     fn table(&self, file: &Path, old: usize, size: Option<u64>) -> String {
         let mut rows: Vec<(String, String, usize)> = Vec::new();
         for (target, fate) in self.containers.iter().flat_map(|container| &container.fates) {
-            // An entry that went is told by its ID, which is longer than a target.
+            // A removed entry is reported by its ID, which is longer than a target.
             let fate = words(target, fate);
             match rows.iter_mut().find(|row| row.0 == *target && row.1 == fate) {
                 Some(row) => row.2 += 1,
                 None => rows.push((target.clone(), fate, 1)),
             }
         }
-        // The requested targets come in their order in every container, so those of one target meet.
+        // The requested targets are in the same order in every container, so those of one target are adjacent.
         let order: Vec<String> = rows.iter().map(|row| row.0.clone()).collect();
         rows.sort_by_key(|row| order.iter().position(|target| *target == row.0));
         let mut cells = vec![["TARGET", "HOW", "CONTAINERS"].map(str::to_owned).to_vec()];
@@ -175,7 +175,7 @@ fn words(target: &str, fate: &Fate) -> String {
     }
 }
 
-/// The pair's status, and a word where it is worth one.
+/// The pair's status, and a remark unless it is validated.
 fn status(source: &str, target: &str) -> Option<(String, &'static str)> {
     let pair = pair(find(source)?, find(target)?)?;
     let word = if pair.status == hotswap_compat::Status::Validated { "" } else { ", experimental" };

@@ -1,9 +1,9 @@
-//! What was done to which kernel: a table, or JSON.
+//! The report of changes to each kernel: a table, or JSON.
 //!
-//! JSON: `{schema: 1, file, target, written, sizes: [before, after], totals: {functions, sites, families: {name: count},
-//! grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `unchanged` (no code that the target has otherwise), `there` (compiled for the
-//! target, or rewritten before), `made` (by another route) or `refused`; `record` is `hotswap_adapt::ObjectRecord`;
-//! `reasons` are diagnostics as everywhere.
+//! JSON: `{schema: 1, file, target, written, sizes: [before, after], totals: {functions, sites, families: {name:
+//! count}, grown, cycles}, objects: [{place, state, source, record, reasons}]}`. `state` is `rewritten`, `unchanged`
+//! (no code that differs on the target), `there` (compiled for the target, or rewritten before), `made` (by another
+//! route) or `refused`. `record` is `hotswap_adapt::ObjectRecord`, and `reasons` are diagnostics as everywhere.
 
 use crate::cli::Format;
 use crate::{functions, text};
@@ -28,13 +28,13 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// It is for the target already.
+    /// An object that is for the target already.
     pub(super) fn there<'a>(source: TargetId) -> (Option<Prepared<'a>>, Self) {
         let (place, source) = (String::new(), source.to_string());
         (None, Self { place, state: "there", source, record: None, refused: Vec::new() })
     }
 
-    /// What the engine made of a code object on its own.
+    /// The engine's result for a code object on its own.
     pub(super) fn new(
         source: TargetId,
         prepared: Result<Prepared<'_>, Vec<Diagnostic>>,
@@ -49,7 +49,7 @@ impl Object {
         }
     }
 
-    /// What became of the target in one container.
+    /// The outcome for the target in one container.
     pub(super) fn of_fate(place: &str, fate: Fate) -> Vec<Self> {
         let object =
             |state, source: String| Self { place: place.to_owned(), state, source, record: None, refused: Vec::new() };
@@ -79,19 +79,19 @@ impl Object {
     }
 }
 
-/// Whether its code was changed, or was right for the target as it is.
+/// Whether its code was changed, or was valid for the target already.
 fn state(record: &ObjectRecord) -> &'static str {
     let label = |name: &str| ALIAS_FAMILIES.contains(&name);
     if record.families.iter().all(|family| label(&family.name)) { "unchanged" } else { "rewritten" }
 }
 
-/// What was done to a file.
+/// The report about a file.
 pub(super) struct Report<'r> {
     pub(super) file: &'r Path,
     pub(super) target: String,
     pub(super) old: u64,
     pub(super) objects: Vec<Object>,
-    /// How a refusal weighs.
+    /// The severity of a refusal.
     pub(super) severity: Option<Severity>,
 }
 
@@ -125,7 +125,7 @@ impl Report<'_> {
         self.records().flat_map(|record| &record.functions)
     }
 
-    /// Places that were changed, by family.
+    /// Numbers of changed sites, by family.
     fn families(&self) -> BTreeMap<&str, u64> {
         let mut families = BTreeMap::new();
         let all = self.records().flat_map(|record| &record.families);

@@ -1,4 +1,4 @@
-//! `--save-repro`: what somebody needs who is to find out why code was refused, or rewritten as it was.
+//! `--save-repro`: the data for finding out why code was refused, or why it was rewritten the way it was.
 //!
 //! | file | content |
 //! |---|---|
@@ -8,7 +8,8 @@
 //! | `entry-N.co` | in files with fat binaries: the code object of a refused entry |
 //! | `NAME.s`, `NAME.bin` | a refused function: instructions with offsets, bytes |
 //!
-//! Invariants: the folder is new, so that nothing of an earlier run is in it; it is there whole or not at all.
+//! Invariants: the folder is new, so that it contains nothing of an earlier run; it is created completely or not at
+//! all.
 
 use super::Arguments;
 use super::report::Report;
@@ -22,7 +23,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder that is not there yet.
+/// A folder that does not exist yet.
 pub(super) struct Folder {
     path: PathBuf,
 }
@@ -32,7 +33,7 @@ fn cannot(error: &std::io::Error, path: &Path) -> Diagnostic {
 }
 
 impl Folder {
-    /// Before the work, so that a wrong name does not cost it.
+    /// Checks the name before the work, so that a wrong one does not cost it.
     pub(super) fn new(path: &Path) -> Result<Self, Diagnostic> {
         if path.exists() {
             return Err(Diagnostic::error(codes::CANNOT_WRITE, "it is there already")
@@ -42,7 +43,7 @@ impl Folder {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Writes everything beside the folder, then gives it its name.
+    /// Writes everything to a temporary folder next to it, then renames that.
     pub(super) fn save(&self, arguments: &Arguments, input: &[u8], report: &Report<'_>) -> Result<(), Diagnostic> {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}", std::process::id()));
@@ -53,7 +54,7 @@ impl Folder {
             fs::rename(&draft, &self.path).map_err(|error| cannot(&error, &self.path))
         });
         if result.is_err() {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = fs::remove_dir_all(&draft);
         }
         result

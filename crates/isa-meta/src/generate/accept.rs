@@ -18,6 +18,9 @@ pub struct Context {
     gfx11: bool,
     literal64: bool,
     wave32: bool,
+    /// The number of the scratch base's high half means the whole base in a source of 64 bits: so AMD's own translator reads
+    /// code for gfx1250 from its second stepping on (ROCm/rocm-systems#9405). LLVM assembles it and does not disassemble it.
+    wide_base_high: bool,
 }
 
 impl Context {
@@ -29,6 +32,7 @@ impl Context {
             gfx11: has("gfx11-insts"),
             literal64: has("64-bit-literals"),
             wave32: has("wavefrontsize32"),
+            wide_base_high: has("gfx1250-insts") && !has("gfx1250-strict") && !has("gfx1251-gemm-insts"),
         }
     }
 
@@ -219,6 +223,7 @@ fn special(value: u32, dwords: u8, context: Context) -> bool {
     let null = if context.gfx11 { 124 } else { 125 };
     match dwords {
         0 | 1 => matches!(value, 102..=111 | 124..=127 | 230 | 231 | 235..=239 | 251..=254),
+        2 if value == 231 => context.wide_base_high,
         2 => value == null || matches!(value, 102 | 104 | 106 | 108 | 110 | 126 | 230 | 235..=239 | 251..=253),
         3 | 4 | 8 | 16 => value == null,
         _ => false,
@@ -248,6 +253,7 @@ mod tests {
         let gfx12 = context(&["gfx10-insts", "gfx11-insts", "64-bit-literals", "wavefrontsize32"]);
         let word = Method::new("SrcRegOrImm9<32>").unwrap();
         let quad = Method::new("SReg_128_XNULL").unwrap();
+        let wide = Method::new("SrcRegOrImm9<64>").unwrap();
         let pair = Method::new("VReg_64_AlignTarget").unwrap();
         let cases = [
             (word, 255, gfx9, true),
@@ -255,6 +261,9 @@ mod tests {
             (word, 209, gfx9, false),
             (word, 249, gfx12, false),
             (word, 511, gfx9, true),
+            (wide, 231, gfx12, false),
+            (wide, 231, context(&["gfx1250-insts", "gfx1250-strict"]), false),
+            (wide, 231, context(&["gfx1250-insts"]), true),
             (quad, 103, gfx10, true),
             (quad, 106, gfx10, false),
             (quad, 125, gfx10, true),

@@ -1,9 +1,9 @@
-//! Accesses to LDS at two addresses that stay: the first stepping gives wrong data where an element is not aligned, so each must
-//! be proven to be.
+//! Unchanged accesses to LDS at two addresses: the first stepping gives wrong data where an element is not aligned, so
+//! the alignment of each must be proven.
 //!
-//! Each block is gone through forwards, with the low bits of every vector register that are known to be zero in all active
-//! lanes. Nothing is known where a block begins, behind a write of EXEC or of the bank mode, and of what DPP or SDWA write:
-//! other lanes keep what they had.
+//! Each block is walked forwards, with the low bits of every vector register that are known to be zero in all active
+//! lanes. Nothing is known at the start of a block, after a write of EXEC or of the bank mode, and for registers that
+//! DPP or SDWA write: other lanes keep their values.
 
 use crate::finding::{ALIGNMENT, Finding};
 use crate::unit::Unit;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Low bits of registers that are zero.
 type Zeros = BTreeMap<u16, u32>;
 
-/// Checks the code of the original at the places that stay, for a target that needs aligned elements.
+/// Checks the code of the original at unchanged offsets, for a target that needs aligned elements.
 pub(super) fn check(old: &Unit<'_>, target: Isa, stays: impl Fn(u32) -> bool, findings: &mut Vec<Finding>) {
     if !target.has(Feature::Gfx1250Strict) {
         return;
@@ -50,7 +50,7 @@ fn element(inst: &Inst) -> Option<u32> {
     Some(if inst.mnemonic().ends_with("_b64") { 8 } else { 4 })
 }
 
-/// The vector register that an operand names, if it is one whole.
+/// The vector register that an operand names, if it is a whole one.
 fn register(inst: &Inst, isa: Isa, banks: VgprBanks, name: Name) -> Option<Reg> {
     let Some(Value::Reg(reg)) = inst.operand(isa, name) else { return None };
     let slot = inst.entry().slots().iter().position(|slot| slot.name == name)?;

@@ -1,6 +1,7 @@
-//! Call frames and line tables say of each instruction, where it is now, what they said of it.
+//! Call frames and line tables have the same contents for each instruction, at its new position.
 //!
-//! Absent on purpose: the rest of the debug information (scopes, places of variables); `docs/verification.md` says so.
+//! Absent on purpose: the rest of the debug information (scopes, locations of variables); `docs/verification.md` lists
+//! it.
 
 use super::map::AddressMap;
 use crate::finding::{FILE, Finding};
@@ -10,7 +11,7 @@ use hotswap_code_object::SourceLines;
 use hotswap_code_object::image::Image;
 use std::collections::BTreeMap;
 
-/// An instruction of a frame: the address from which on it holds, and its bytes; of a whole function where it ends.
+/// An instruction of a frame: the address from which on it applies, and its bytes; for a whole function its end.
 type Row = (u64, u64, String);
 
 /// Compares both files.
@@ -27,7 +28,7 @@ pub(super) fn check(
             findings.push(Finding::at(&FILE, unit, at, what));
         }
     }
-    // Addresses in relocatable files are for a linker to fill in.
+    // Addresses in relocatable files are filled in by a linker.
     if old.kind == Kind::Relocatable {
         return;
     }
@@ -42,7 +43,7 @@ pub(super) fn check(
     }
 }
 
-/// The first instruction of which the line tables do not agree.
+/// The first instruction for which the line tables disagree.
 fn lines(old: &SourceLines, new: &SourceLines, unit: &Unit<'_>, map: &AddressMap) -> Option<u32> {
     let mut first = None;
     for number in 0..unit.program.functions.len() {
@@ -65,7 +66,7 @@ fn rows(image: &Image<'_>, number: usize, is_eh: bool) -> Option<Vec<Row>> {
     while at + 4 <= bytes.len() {
         let size = u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize;
         let body = at + 4;
-        // The end of `.eh_frame`; what LLVM writes has 32 bits.
+        // The end of `.eh_frame`; LLVM writes 32 bits.
         if size == 0 {
             break;
         }
@@ -98,11 +99,11 @@ fn rows(image: &Image<'_>, number: usize, is_eh: bool) -> Option<Vec<Row>> {
 const RELATIVE4: u8 = 0x1b;
 const ABSOLUTE: u8 = 0;
 
-/// What the entries of functions share.
+/// Properties shared by the entries of functions.
 struct Common {
     encoding: u8,
     has_data: bool,
-    /// What advances count in.
+    /// The unit of advances.
     step: u64,
 }
 
@@ -116,7 +117,7 @@ impl Common {
                 letter => letters.push(letter),
             }
         }
-        // LLVM names its own extension there; it changes nothing that is read here.
+        // LLVM names its own extension there; it changes none of the fields read here.
         let has_data = letters.first() == Some(&b'z');
         if !is_eh && version >= 4 {
             reader.take(2)?;
@@ -136,10 +137,13 @@ impl Common {
     }
 }
 
-/// Goes through the instructions of an entry.
+/// What the row of an entry as a whole says.
+const WHOLE: &str = "a function";
+
+/// Reads the instructions of an entry.
 fn instructions(reader: &mut Reader<'_>, step: u64, start: u64, end: u64, all: &mut Vec<Row>) -> Option<()> {
     let mut at = start;
-    all.push((start, end, "a function".to_owned()));
+    all.push((start, end, WHOLE.to_owned()));
     while reader.at < reader.bytes.len() {
         let begin = reader.at;
         let op = reader.byte()?;
@@ -200,7 +204,7 @@ impl<'r> Reader<'r> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// ULEB128; of SLEB128 the bits, which is enough to go over it.
+    /// ULEB128; of SLEB128 the bits, which is enough to skip it.
     fn number(&mut self) -> Option<u64> {
         let (mut value, mut shift) = (0_u64, 0_u32);
         loop {
@@ -231,8 +235,19 @@ fn alike(
         let moved = if end { map.behind(offset)? } else { map.begin(offset)? };
         Some(u64::from(moved) + new.sections[number].address)
     };
+    // Of a function that the linker threw away an entry may be left; all rows of it stay as they are.
+    let mut is_left = false;
     for ((start, end, says), (new_start, new_end, now)) in before.iter().zip(after) {
-        // New code before an instruction belongs to what comes before it, or to the instruction.
+        if says == WHOLE {
+            is_left = old.section_at(*start).is_none_or(|number| !maps.contains_key(&number));
+        }
+        if is_left {
+            if (start, end, says) != (new_start, new_end, now) {
+                return Err(format!("the row of {start:#x}, where no code is, is another one"));
+            }
+            continue;
+        }
+        // New code before an instruction belongs to the preceding code, or to the instruction.
         let starts = [place(*start, false), place(*start, true)];
         if !starts.contains(&Some(*new_start)) || says != now {
             return Err(format!("the row of {start:#x} is about {new_start:#x}"));

@@ -1,7 +1,7 @@
-//! Everything of the files but their instructions: symbols, relocations, data, kernel descriptors, metadata.
+//! The contents of the files except instructions: symbols, relocations, data, kernel descriptors, metadata.
 //!
-//! What may differ: places of what moved, sizes of code, the target in header and metadata, counts of registers (no fewer),
-//! the lines that a kernel fetches ahead.
+//! Permitted differences: positions of moved parts, sizes of code, the target in header and metadata, counts of
+//! registers (no fewer), the lines that a kernel prefetches.
 
 use super::map::AddressMap;
 use crate::finding::{FILE, Finding};
@@ -15,14 +15,14 @@ use std::ops::Range;
 /// Maps of the sections of code.
 type Maps = BTreeMap<usize, AddressMap>;
 
-/// Bytes of a kernel descriptor, and where in it its distance to the code is.
+/// Bytes of a kernel descriptor.
 const DESCRIPTOR: usize = 64;
 /// The distance of a kernel's code from its descriptor.
 const ENTRY: &str = "kernel_code_entry_byte_offset";
-/// Vector registers, which follow what the metadata counts, and a hint, which may grow.
+/// Vector registers, which follow the counts of the metadata, and a hint, which may grow.
 const VGPRS: &str = "granulated_workitem_vgpr_count";
 const PREFETCH: &str = "inst_pref_size";
-/// Vector registers that a descriptor grants together, at most.
+/// Maximum allocation granule of vector registers in a descriptor.
 const GRANULE: u64 = 32;
 
 struct Files<'f, 'a, 'b> {
@@ -58,7 +58,7 @@ pub(super) fn check(
 }
 
 impl<'a> Files<'_, 'a, '_> {
-    /// The rewritten file has the same sections, and its certificate behind them.
+    /// The rewritten file has the same sections, followed by its certificate.
     fn sections(&self) -> Result<(), String> {
         let own = usize::from(certificate_note(self.new.bytes()).is_some());
         let had = usize::from(certificate_note(self.old.bytes()).is_some());
@@ -67,7 +67,7 @@ impl<'a> Files<'_, 'a, '_> {
         }
         let row = |part: &Part<'_>| (part.kind, part.link, part.info, part.align, part.entry_size);
         for (old, new) in self.old.sections.iter().zip(&self.new.sections) {
-            // The label may take the note out of what is loaded.
+            // Relabelling may move the note out of the loaded part.
             let flags = old.flags == new.flags || old.kind == elf::SHT_NOTE;
             if old.name != new.name || row(old) != row(new) || !flags {
                 return Err(format!("the section `{}` is described otherwise", old.name));
@@ -76,7 +76,7 @@ impl<'a> Files<'_, 'a, '_> {
         Ok(())
     }
 
-    /// Where an address, or an offset of a section of a relocatable file, is now.
+    /// The new position of an address, or of an offset of a section of a relocatable file.
     fn place(&self, section: usize, value: u64, end: bool) -> Option<u64> {
         let (old, new) = (self.old.sections.get(section)?, self.new.sections.get(section)?);
         let base = |part: &Part<'_>| if self.old.kind == Kind::Linked { part.address } else { 0 };
@@ -116,7 +116,7 @@ impl<'a> Files<'_, 'a, '_> {
                 false => Err(format!("`{}` has another value", old.name)),
             };
         };
-        // The label may take the metadata out of what is loaded; nothing refers to its symbol.
+        // Relabelling may move the metadata out of the loaded part; nothing refers to its symbol.
         if self.old.sections[section].kind == elf::SHT_NOTE {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl<'a> Files<'_, 'a, '_> {
         let (old, new) = (old.map_err(|error| error.what)?, new.map_err(|error| error.what)?);
         let tables = self.old.symbols().map_err(|error| error.what)?;
         for (before, after) in old.iter().zip(&new) {
-            // What debug information says is compared by its lines.
+            // Debug information is compared by its lines.
             if self.old.sections[before.target].name.starts_with(".debug_") {
                 continue;
             }
@@ -161,7 +161,7 @@ impl<'a> Files<'_, 'a, '_> {
             if before_rows.len() != after_rows.len() {
                 return Err("some are missing, or new".to_owned());
             }
-            // Their order may follow their places.
+            // Their order may follow their positions.
             let key = |row: &Rela| (row.place, row.kind.number, row.symbol, row.addend);
             let found: BTreeSet<(u64, u32, u32, i64)> = after_rows.iter().map(key).collect();
             for row in &before_rows {
@@ -176,7 +176,7 @@ impl<'a> Files<'_, 'a, '_> {
         Ok(())
     }
 
-    /// What a relocation may be now.
+    /// The permitted new forms of a relocation.
     fn relocation(&self, target: usize, row: &Rela, symbol: Option<&SymbolRow<'_>>) -> Vec<Rela> {
         let section = match self.old.kind {
             Kind::Linked => self.old.section_at(row.place),
@@ -190,7 +190,7 @@ impl<'a> Files<'_, 'a, '_> {
                 let to = row.addend as u64;
                 self.old.section_at(to).and_then(|section| self.place(section, to, false)).map(|to| to as i64)
             }
-            // Into a section by its symbol: the addend is the place.
+            // Into a section by its symbol: the addend is the position.
             (_, Some((symbol, section))) if self.maps.contains_key(&section) => {
                 let to = symbol.value.wrapping_add_signed(row.addend);
                 let base = self.place(section, symbol.value, false);
@@ -200,7 +200,7 @@ impl<'a> Files<'_, 'a, '_> {
         };
         if let Some(addend) = addend.filter(|addend| *addend != row.addend) {
             let moved = Rela { addend, ..same };
-            // Distances from the field count from it; what they lead to is compared with the code.
+            // Distances from the field count from it; their targets are compared with the code.
             match row.kind.is_relative() {
                 true => all.push(moved),
                 false => all = vec![moved],
@@ -209,12 +209,13 @@ impl<'a> Files<'_, 'a, '_> {
         all
     }
 
-    /// Where a field inside of an instruction, or of data, is now.
+    /// The new position of a field inside of an instruction, or of data.
     fn field(&self, section: usize, at: u64) -> Option<u64> {
         if let Some(place) = self.place(section, at, false) {
             return Some(place);
         }
-        // In an instruction of a site: behind its begin as it was, if it stays; its place is that of the site's last words.
+        // In an instruction of a site: at the same distance from its start, if it is unchanged; its position is that of
+        // the site's last words.
         let map = self.maps.get(&section)?;
         let base = |image: &Image<'_>| if self.old.kind == Kind::Linked { image.sections[section].address } else { 0 };
         let offset = (at - base(self.old)) as u32;
@@ -231,7 +232,7 @@ impl<'a> Files<'_, 'a, '_> {
         for ((number, kernel), (before, after)) in kernels.zip(old.descriptors().iter().zip(new.descriptors())) {
             let fields = |object: &CodeObject<'_>, range: &Range<usize>| -> Option<Vec<(&'static str, u64)>> {
                 let bytes = object.bytes().get(range.clone())?;
-                // Both by the fields of the original: the steppings have the same.
+                // Both with the fields of the original: the steppings have the same.
                 let descriptor = KernelDescriptor::new(bytes, old.target_id().processor)?;
                 Some(descriptor.fields().map(|(field, value)| (field.name, value)).collect())
             };
@@ -239,7 +240,7 @@ impl<'a> Files<'_, 'a, '_> {
             let before_fields = fields(old, &before.range).ok_or_else(missing)?;
             let after_fields = fields(new, &after.range).ok_or_else(missing)?;
             for ((name, value), (_, now)) in before_fields.iter().zip(&after_fields) {
-                // Where the code is, is compared below; in a relocatable file a linker fills it in.
+                // The position of the code is compared below; in a relocatable file a linker fills it in.
                 let entry = *name == ENTRY && self.old.kind == Kind::Linked;
                 let free = entry || *name == VGPRS || *name == PREFETCH && now >= value;
                 if value != now && !free {
@@ -253,7 +254,7 @@ impl<'a> Files<'_, 'a, '_> {
         Ok(())
     }
 
-    /// A descriptor grants what it granted, or what the metadata counts now and no more than a granule beyond.
+    /// A descriptor allocates what it did before, or the new count of the metadata and at most one granule more.
     fn vgprs(
         &self,
         number: usize,
@@ -287,7 +288,7 @@ impl<'a> Files<'_, 'a, '_> {
         }
     }
 
-    /// Bits that no field covers are what they were.
+    /// Bits that no field covers are unchanged.
     fn reserved(
         &self,
         kernel: &str,
@@ -310,7 +311,7 @@ impl<'a> Files<'_, 'a, '_> {
         }
     }
 
-    /// Sections that are neither code nor tables have the bytes that they had, but for words with addresses.
+    /// Sections that are neither code nor tables have unchanged bytes, except for words with addresses.
     fn data(&self, object: &CodeObject<'_>) -> Result<(), String> {
         let mut moving: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
         for descriptor in object.descriptors() {
@@ -365,7 +366,7 @@ impl<'a> Files<'_, 'a, '_> {
     }
 }
 
-/// The metadata says the same but for the target and more registers.
+/// The metadata is the same except for the target and more registers.
 fn metadata(old: &CodeObject<'_>, new: &CodeObject<'_>) -> Result<(), String> {
     let (before, after) = (old.note(), new.note());
     if before.version != after.version || before.kernels.len() != after.kernels.len() {

@@ -1,13 +1,13 @@
-//! One lane of a wave that runs single instructions on made-up states.
+//! One lane of a wave that runs single instructions on synthetic states.
 //!
-//! What the families' replacements compute with is run as the instruction set says. Everything else is *opaque*: its results
-//! are a number that depends on the instruction's row, its modifiers, and all that it reads, so that two sides agree exactly
-//! where they run the same instruction on the same values in the same order of memory operations. Matrix instructions are
-//! opaque, too, by their formats, inputs and scales and not by their names: that one of depth 128 sums like the scaled one
-//! with neutral scales is taken for granted (`docs/verification.md`).
+//! Instructions with which the families' replacements compute are run according to the instruction set. Everything else
+//! is *opaque*: its results are a number that depends on the instruction's row, its modifiers, and all that it reads,
+//! so that two sides agree exactly where they run the same instruction on the same values in the same order of memory
+//! operations. Matrix instructions are opaque, too, by their formats, inputs and scales and not by their names: the one
+//! of depth 128 is assumed to sum like the scaled one with neutral scales (`docs/verification.md`).
 //!
-//! Invariants: the same seed gives the same state; all lanes are active, and waits change nothing (they are judged
-//! elsewhere); control flow cannot be run.
+//! Invariants: the same seed gives the same state. All lanes are active, and waits change nothing (they are judged
+//! elsewhere). Control flow cannot be run.
 
 use super::numbers;
 use hotswap_isa::bank::VgprBanks;
@@ -16,12 +16,12 @@ use hotswap_isa::reg::{Half, Reg, RegFile, Special};
 use hotswap_isa::{Flag, Inst, Isa, Name, Value};
 use std::collections::BTreeMap;
 
-/// On which stepping an instruction runs.
+/// The stepping on which an instruction runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The one that it was compiled for.
+    /// The one for which it was compiled.
     Source,
-    /// The one that code is made for.
+    /// The one for which code is made.
     Target,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Side {
 pub(super) struct Machine {
     registers: BTreeMap<(RegFile, u16), u32>,
     lds: BTreeMap<u32, u8>,
-    /// Memory operations that are no plain accesses to LDS, in order, as one number.
+    /// Memory operations that are not plain accesses to LDS, in order, as one number.
     events: u64,
     banks: VgprBanks,
     lane: u32,
@@ -43,7 +43,7 @@ fn mixed(seed: u64, value: u64) -> u64 {
     (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53) ^ x >> 29
 }
 
-/// Numbers at which conversions to small floats behave otherwise than beside them.
+/// Numbers at which conversions to small floats differ from their neighbours.
 const CORNERS: [u32; 24] = [
     0,
     0x8000_0000,
@@ -73,7 +73,7 @@ const CORNERS: [u32; 24] = [
 
 impl Machine {
     pub(super) fn new(seed: u32, banks: VgprBanks) -> Self {
-        // A role whose bank is not known has any.
+        // A role whose bank is not known has an arbitrary one.
         let known = hotswap_isa::bank::Role::ALL.map(|role| banks.bank(role));
         let any = mixed(u64::from(seed), 3) as u8;
         let mode = known
@@ -106,13 +106,13 @@ impl Machine {
         }
     }
 
-    /// Corner cases, addresses near each other, and anything.
+    /// Corner cases, addresses near each other, and arbitrary numbers.
     fn vector(&self, value: u64) -> u32 {
         let (number, choice) = (value as u32, value >> 59);
         match choice {
             0..=5 => CORNERS[(value >> 32) as usize % CORNERS.len()].wrapping_add((value >> 40 & 3) as u32),
             6..=9 => number & 0xfff,
-            // Floats in the range of small formats, at ties and beside them.
+            // Floats in the range of small formats, at ties and next to them.
             10..=21 => {
                 let tie = [0, 0x7_ffff, 0x8_0000, 0x8_0001, 0xf_ffff, number & 0xf_ffff][(value >> 48) as usize % 6];
                 (0x3500_0000 + (number >> 3) % 0x1400_0000) & 0xfff0_0000 | tie | (number & 1) << 31
@@ -121,7 +121,7 @@ impl Machine {
         }
     }
 
-    /// Gives a register a value before anything is run.
+    /// Gives a register a value before the first instruction runs.
     pub(super) fn poke(&mut self, reg: Reg, value: u32) {
         self.set(reg, 0, value);
     }
@@ -131,7 +131,7 @@ impl Machine {
         self.registers.insert((reg.file, reg.index + dword), value);
     }
 
-    /// Whether both have done the same to memory.
+    /// Whether both have had the same effects on memory.
     pub(super) fn same_memory(&self, other: &Self) -> Result<(), String> {
         if self.events != other.events {
             return Err("the memory operations of the replacement are others".to_owned());
@@ -158,7 +158,7 @@ impl Machine {
         Ok(())
     }
 
-    /// An instruction of which only that it depends on what it reads is known.
+    /// An instruction of which only the dependence on its inputs is known.
     fn opaque(&mut self, line: &Line<'_>) -> Result<(), String> {
         let (inst, isa) = (line.inst, line.isa);
         if inst.is(Flag::Indexed) {
@@ -177,7 +177,7 @@ impl Machine {
                 (0..u16::from(effect.reg.count)).map(|dword| Reg { index: effect.reg.index + dword, ..effect.reg });
             key = dwords.fold(key, |key, reg| mixed(key, u64::from(self.value(reg))));
         }
-        // Writes of MODE stay in their order, too.
+        // Writes of MODE keep their order, too.
         let sets_mode = inst.writes(isa).any(|effect| effect.reg.is(Special::Mode))
             || inst.written_set(isa, line.banks).touches(Reg::special(Special::Mode, 1));
         if inst.memory().is_some() || sets_mode {
@@ -206,11 +206,17 @@ impl Machine {
         Ok(())
     }
 
-    /// The dwords that an operand means.
+    /// The dwords that an operand denotes.
     pub(super) fn operand(&self, line: &Line<'_>, name: Name) -> Vec<u32> {
         match line.inst.operand(line.isa, name) {
             Some(Value::Reg(reg)) => {
-                let reg = line.physical(name, reg);
+                let reg = match line.physical(name, reg) {
+                    // As 64 bits either half of the scratch base is the whole of it.
+                    reg if reg == Reg::special(Special::FlatScratchBaseHi, 2) => {
+                        Reg::special(Special::FlatScratchBaseLo, 2)
+                    }
+                    reg => reg,
+                };
                 (0..u16::from(reg.count))
                     .map(|dword| self.part(Reg { index: reg.index + dword, count: 1, ..reg }))
                     .collect()
@@ -270,7 +276,7 @@ impl Machine {
         self.lane
     }
 
-    /// A memory operation that is no plain access to LDS; what it brings.
+    /// A memory operation that is not a plain access to LDS; writes its results.
     pub(super) fn event(&mut self, line: &Line<'_>, key: u64) -> Result<(), String> {
         self.events = mixed(self.events, key);
         self.results(line, self.events)
@@ -291,7 +297,7 @@ impl Machine {
         }
     }
 
-    /// The sum of a matrix instruction in one of its registers, as a float that is mostly in range.
+    /// The sum of a matrix instruction in one of its registers, as a float that is usually in range.
     pub(super) fn product(&self, key: u64, register: u32) -> u32 {
         let value = mixed(mixed(key, 0x77), u64::from(register));
         match value >> 60 {
@@ -302,7 +308,7 @@ impl Machine {
     }
 }
 
-/// An instruction where it stands.
+/// An instruction in its context.
 pub(super) struct Line<'l> {
     pub(super) inst: &'l Inst,
     pub(super) isa: Isa,

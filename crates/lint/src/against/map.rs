@@ -1,13 +1,13 @@
-//! Where the certificate says that old offsets of a section are now.
+//! New positions of old offsets of a section, according to the certificate.
 //!
-//! Invariants: a map is only made of a certificate whose sites and runs rise and lie in both sections; that it is right is for
-//! the walk to prove.
+//! Invariants: a map is only made of a certificate whose sites and runs ascend and are inside of both sections; its
+//! correctness is proven by the walk.
 
 use hotswap_report::{SectionCertificate, SiteCertificate};
 
 /// See the module.
 pub(crate) struct AddressMap {
-    /// Old offsets, rising, and new ones; from each on both run alike, up to the next.
+    /// Old offsets, ascending, and new ones; from each pair on both advance alike, up to the next.
     points: Vec<(u32, u32)>,
     pub(crate) sites: Vec<SiteCertificate>,
     pub(crate) old_size: u32,
@@ -15,7 +15,7 @@ pub(crate) struct AddressMap {
 }
 
 impl AddressMap {
-    /// The map of a section; without a certificate everything stays.
+    /// The map of a section; without a certificate nothing moves.
     pub(crate) fn new(section: Option<&SectionCertificate>, old_size: u32, new_size: u32) -> Result<Self, String> {
         let Some(section) = section else {
             return Ok(Self { points: vec![(0, 0)], sites: Vec::new(), old_size, new_size });
@@ -34,7 +34,7 @@ impl AddressMap {
         let behind = section.sites.iter().map(|site| (site.old + site.old_size, site.new.end));
         let mut points: Vec<(u32, u32)> = vec![(0, 0)];
         points.extend(behind);
-        // A run that begins where a site ends is the later word.
+        // A run that begins at the end of a site takes precedence.
         points.extend(section.runs.iter().map(|run| (run.old, run.new)));
         points.sort_by_key(|(old, _)| *old);
         let mut unique: Vec<(u32, u32)> = Vec::with_capacity(points.len());
@@ -47,7 +47,7 @@ impl AddressMap {
         Ok(Self { points: unique, sites: section.sites.clone(), old_size, new_size })
     }
 
-    /// Where what begins at an old offset begins: labels lead there. `None` inside of a changed instruction.
+    /// The new start of the code at an old offset, which labels denote. `None` inside of a changed instruction.
     pub(crate) fn begin(&self, old: u32) -> Option<u32> {
         let next = self.sites.partition_point(|site| site.old < old);
         let inside = next.checked_sub(1).map(|site| &self.sites[site]);
@@ -59,7 +59,7 @@ impl AddressMap {
         to.checked_add(old - from)
     }
 
-    /// Where what ends at an old offset ends now.
+    /// The new end of the code that ends at an old offset.
     pub(crate) fn behind(&self, old: u32) -> Option<u32> {
         if old == 0 {
             return Some(0);
@@ -73,13 +73,13 @@ impl AddressMap {
         to.checked_add(old - from)
     }
 
-    /// The next old offset, from one on, at which code stands at another distance, and where it stands.
+    /// The new position of an old offset at which the distance between old and new code changes.
     pub(crate) fn point_at(&self, old: u32) -> Option<u32> {
         let found = self.points.binary_search_by_key(&old, |point| point.0).ok()?;
         Some(self.points[found].1)
     }
 
-    /// The first point behind an old offset.
+    /// The first point after an old offset.
     pub(crate) fn next_point(&self, old: u32) -> u32 {
         let next = self.points.partition_point(|point| point.0 <= old);
         self.points.get(next).map_or(self.old_size, |point| point.0)
@@ -91,7 +91,7 @@ impl AddressMap {
         Some(&self.sites[found])
     }
 
-    /// The first site at or behind an old offset.
+    /// The first site at or after an old offset.
     pub(crate) fn next_site(&self, old: u32) -> u32 {
         let next = self.sites.partition_point(|site| site.old < old);
         self.sites.get(next).map_or(self.old_size, |site| site.old)

@@ -1,13 +1,13 @@
-//! What single instructions do, by the names that the instruction set gives them: those that replacements are made of, and
-//! those that they replace.
+//! The semantics of single instructions, by their names in the instruction set: those that replacements are made of,
+//! and those that they replace.
 //!
-//! Absent on purpose: everything that no replacement computes with; it is opaque ([`super::machine`]).
+//! Absent on purpose: everything with which no replacement computes; it is opaque ([`super::machine`]).
 
 use super::machine::{Line, Machine, Side, all, text};
 use super::numbers;
 use hotswap_isa::{Inst, Name, Value};
 
-/// Runs an instruction that is known here; whether it is.
+/// Runs an instruction that is known here. Returns whether it is.
 pub(super) fn run(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<bool, String> {
     let name = line.inst.mnemonic();
     if let Some(access) = Access::of(name) {
@@ -196,7 +196,7 @@ struct Access {
     kind: Kind,
     /// Dwords of an element.
     dwords: u32,
-    /// Bytes that an offset of one with two addresses counts; 0 for those with one.
+    /// Bytes per unit of the offsets with two addresses; 0 for those with one.
     unit: u32,
     by_lane: bool,
 }
@@ -271,8 +271,8 @@ fn lds(machine: &mut Machine, line: &Line<'_>, access: Access, side: Side) -> Re
     }
 }
 
-/// A load for a cluster or of a tensor: the mask of workgroups that get it must be 0 on the target, and is ignored where the
-/// source was compiled for a single one.
+/// A load for a cluster or of a tensor: the mask of workgroups that receive it must be 0 on the target, and is ignored
+/// if the source was compiled for a single one.
 fn multicast(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<(), String> {
     let tensor = line.inst.mnemonic() == "tensor_load_to_lds";
     let mut key = text(line.inst.mnemonic());
@@ -288,10 +288,10 @@ fn multicast(machine: &mut Machine, line: &Line<'_>, side: Side) -> Result<(), S
     machine.event(line, all(key, &[mask]))
 }
 
-/// A matrix instruction of depth 128 by what it multiplies.
+/// A matrix instruction of depth 128, by the product that it computes.
 #[derive(Debug, Clone, Copy)]
 struct Matrix {
-    /// Formats of A and B where the name says them.
+    /// Formats of A and B where the name contains them.
     formats: Option<[u32; 2]>,
     /// 32 rows: two of 16.
     rows: bool,

@@ -1,11 +1,11 @@
-//! A rewritten code object against its original: every instruction outside of the certificate's sites is the one that it was,
-//! every site is proven by running it, and all that names places in code names the same ones.
+//! Compares a rewritten code object with its original: every instruction outside of the certificate's sites is
+//! unchanged, every site is proven by running it, and all references to code have the same targets.
 //!
 //! | proven | in |
 //! |---|---|
 //! | instructions outside of sites, branches, hints, padding | [`walk`] |
-//! | what stands in the place of an instruction | [`site`], [`machine`], [`meaning`] |
-//! | accesses to LDS at two addresses that stay are aligned | [`alignment`] |
+//! | replacements of instructions | [`site`], [`machine`], [`meaning`] |
+//! | unchanged accesses to LDS at two addresses are aligned | [`alignment`] |
 //! | computed addresses, words with addresses | [`places`] |
 //! | symbols, relocations, data, descriptors, metadata | [`image`] |
 //! | call frames and line tables | [`frames`] |
@@ -35,16 +35,16 @@ use map::AddressMap;
 use std::collections::BTreeMap;
 use walk::Walk;
 
-/// What was compared, and what is not proven.
+/// The extent of the comparison, and the parts that are not proven.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proof {
     /// Instructions that are the same in both files.
     pub unchanged: u64,
-    /// Instructions with something else in their place.
+    /// Instructions that were replaced.
     pub sites: u64,
-    /// What the rewriter took for granted, which no checker can prove.
+    /// Assumptions of the rewriter, which no checker can prove.
     pub assumes: Vec<String>,
-    /// What is not proven; nothing where all is.
+    /// The parts that are not proven; empty if all are.
     pub findings: Vec<Finding>,
 }
 
@@ -61,7 +61,7 @@ pub fn against(original: &[u8], rewritten: &[u8]) -> Result<Proof, Diagnostic> {
             proof.findings.push(Finding::of_file(&CERTIFICATE, error.to_string()));
             return Ok(proof);
         }
-        // Nothing was changed, or the certificate was taken out: then the code does not stay what it was.
+        // Nothing was changed, or the certificate was removed: then the code is not unchanged.
         None => Certificate::default(),
     };
     proof.assumes = certificate.assumes.clone();

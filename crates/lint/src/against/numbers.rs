@@ -23,13 +23,13 @@ pub(super) fn to_half(bits: u32) -> u16 {
     }
     let exponent = if value < 2f64.powi(-14) { -14 } else { value.log2().floor() as i32 };
     let steps = (value * 2f64.powi(10 - exponent)).round_ties_even() as u32;
-    // What is rounded up to the next power of two carries into the exponent by itself.
+    // A value rounded up to the next power of two carries into the exponent.
     let base = if exponent == -14 && steps < 1024 { 0 } else { ((exponent + 14) as u32) << 10 };
     sign | (base + steps) as u16
 }
 
-/// A number as UE5M3 (bias 15, three bits of mantissa, no sign, no infinity), to the nearest even. `overflows` says that what
-/// is too large becomes the largest number and not NaN.
+/// A number as UE5M3 (bias 15, three bits of mantissa, no sign, no infinity), to the nearest even. With `overflows`, a
+/// number that is too large becomes the largest number and not NaN.
 pub(super) fn to_ue5m3(bits: u32, overflows: bool) -> u32 {
     let magnitude = bits & 0x7fff_ffff;
     if magnitude > 0x7f80_0000 {
@@ -49,7 +49,7 @@ pub(super) fn to_ue5m3(bits: u32, overflows: bool) -> u32 {
     }
 }
 
-/// The same with noise below the last bit that stays instead of rounding.
+/// The same with noise below the last kept bit instead of rounding.
 pub(super) fn to_ue5m3_stochastic(bits: u32, noise: u32, overflows: bool) -> u32 {
     let magnitude = bits & 0x7fff_ffff;
     if magnitude > 0x7f80_0000 {
@@ -60,7 +60,7 @@ pub(super) fn to_ue5m3_stochastic(bits: u32, noise: u32, overflows: bool) -> u32
     } else if magnitude < 0x3680_0000 {
         0
     } else {
-        // The mantissa with its leading one, and as many bits of noise as fall off.
+        // The mantissa with its leading one, and as many bits of noise as are dropped.
         let shift = 133 - (magnitude >> 23);
         let mantissa = u64::from(magnitude & 0x7f_ffff | 0x80_0000);
         ((mantissa + u64::from(noise >> (32 - shift))) >> shift) as i64

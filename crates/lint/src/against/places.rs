@@ -1,4 +1,4 @@
-//! Addresses that code computes, and words that hold addresses of code, lead where they led.
+//! Addresses that code computes, and words that hold addresses of code, have the same targets.
 
 use super::map::AddressMap;
 use super::walk::Walk;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn check(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &BTreeMap<usize, AddressMap>) {
     let explained = computed(walk, images, maps);
     let source = &walk.old.program.source;
-    // A literal that is another one is part of a computed address, or a linker's relocation explains it.
+    // A changed literal is part of a computed address, or a linker's relocation explains it.
     for at in std::mem::take(&mut walk.literals) {
         let size = walk.old.program.decode(at).map_or(4, |inst| u32::from(inst.len()));
         let relocated = !source.fixups_in(at..at + size).is_empty();
@@ -25,7 +25,7 @@ pub(super) fn check(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>
     words(walk, images, maps);
 }
 
-/// Compares what is computed from the program counter; the instructions that have a part in it.
+/// Compares values computed from the program counter; returns the instructions that take part.
 fn computed(
     walk: &mut Walk<'_, '_, '_>,
     images: (&Image<'_>, &Image<'_>),
@@ -82,7 +82,7 @@ fn words(walk: &mut Walk<'_, '_, '_>, images: (&Image<'_>, &Image<'_>), maps: &B
     walk.findings.append(&mut findings);
 }
 
-/// Where a place of the original is now.
+/// The new position of a place of the original.
 fn place(
     walk: &Walk<'_, '_, '_>,
     (old, new): (&Image<'_>, &Image<'_>),

@@ -1,13 +1,15 @@
-//! What stands in the place of an instruction does the same: both are run on many states, and compared.
+//! The replacement of an instruction has the same effect: both are run on many states, and compared.
 //!
-//! The instruction runs as it is meant on the source, its replacement as the target runs it ([`super::machine`]). Both must
-//! leave the same in every register that the instruction writes, in LDS, and in the list of memory operations. Everything
-//! else that the replacement writes must hold what it held, or be a register of the certificate's scratch set (or M0) that is
-//! dead behind the instruction in the original, or that no kernel of the original had.
+//! The instruction runs with the semantics of the source, its replacement as the target runs it ([`super::machine`]).
+//! Both must leave the same values in every register that the instruction writes, in LDS, and in the list of memory
+//! operations. Every other register that the replacement writes must keep its value, or be a register of the
+//! certificate's scratch set (or M0) that is dead after the instruction in the original, or that no kernel of the
+//! original had.
 //!
 //! Invariants: equal pairs in equal bank modes are run once; an instruction that the machine cannot run is a finding.
 
 use super::machine::{Machine, Side};
+use crate::callers::kernels_to;
 use crate::finding::{BANK_MODE, Finding, HAZARD, REPLACEMENT, SCRATCH};
 use crate::unit::{LiveRegisters, Unit};
 use hotswap_isa::bank::VgprBanks;
@@ -18,13 +20,13 @@ use hotswap_program::Dead;
 use hotswap_report::SiteCertificate;
 use std::collections::HashMap;
 
-/// States on which a replacement is run: few where its instructions only move data. Of those that compute, the first have
-/// each number of eight bits in every byte of the sources.
+/// Number of states on which a replacement is run: few where its instructions only move data. Of those that compute,
+/// the first have each number of eight bits in every byte of the sources.
 const STATES: u32 = 64;
 const COMPUTING_STATES: u32 = BYTES + 1024;
 const BYTES: u32 = 256;
 
-/// Words of an instruction, its bank mode, and the bytes that stand in its place.
+/// Words of an instruction, its bank mode, and the bytes that replace it.
 type Pair = ([u32; 5], VgprBanks, Vec<u8>);
 
 /// See the module.
@@ -35,6 +37,10 @@ pub(super) struct Sites<'u, 'a> {
     managed: bool,
     live: LiveRegisters<'u, 'a>,
     known: HashMap<Pair, Result<RegSet, String>>,
+    /// By the name of a kernel how many vector registers it has in the rewritten file.
+    granted: HashMap<String, u32>,
+    /// For each function that was asked about the kernels that get to it.
+    kernels: HashMap<usize, Vec<u32>>,
     findings: Vec<Finding>,
 }
 
@@ -52,7 +58,8 @@ impl<'u, 'a> Sites<'u, 'a> {
     pub(super) fn new(old: &'u Unit<'a>, new: &Unit<'_>) -> Self {
         let (source, target, managed) = (old.isa(), new.isa(), schedules(old));
         let (live, known, findings) = (LiveRegisters::new(old), HashMap::new(), Vec::new());
-        Self { old, source, target, managed, live, known, findings }
+        let (granted, kernels) = (granted(new), HashMap::new());
+        Self { old, source, target, managed, live, known, granted, kernels, findings }
     }
 
     pub(super) fn take_findings(&mut self) -> Vec<Finding> {
@@ -63,7 +70,7 @@ impl<'u, 'a> Sites<'u, 'a> {
     pub(super) fn check(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst]) {
         let at = site.old;
         let Some(banks) = self.old.banks.before(&self.old.program, at) else {
-            // No path leads here; what stands here is never executed, and is checked in the mode of entries.
+            // No path reaches this; the code here is never executed, and is checked in the mode of entries.
             self.at(site, old, code, VgprBanks::ENTRY);
             return;
         };
@@ -98,12 +105,13 @@ impl<'u, 'a> Sites<'u, 'a> {
             Err(what) => self.findings.push(Finding::at(&REPLACEMENT, self.old, at, what)),
             Ok(overwritten) => {
                 self.waits(site, old, code, banks);
+                self.is_granted(site);
                 self.dead(site, old, code, &overwritten);
             }
         }
     }
 
-    /// What is overwritten is in the certificate and needed by nothing behind the instruction.
+    /// The overwritten registers are in the certificate and not needed after the instruction.
     fn dead(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], overwritten: &RegSet) {
         if overwritten.is_empty() {
             return;
@@ -112,7 +120,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         let named = old.read_set(self.source, VgprBanks::UNKNOWN);
         let certified = |reg: Reg| {
             let vector = reg.file == RegFile::Vgpr;
-            // What the instruction reads itself, such as a descriptor, may be changed for it.
+            // Registers that the instruction itself reads, such as a descriptor, may be changed for it.
             let own = !vector && named.touches(reg);
             (reg.file == RegFile::Special && !reg.is(Special::ExecLo) && !reg.is(Special::Mode))
                 || own
@@ -124,7 +132,7 @@ impl<'u, 'a> Sites<'u, 'a> {
         let matrix = code.iter().any(|inst| inst.is(Flag::Wmma) || inst.is(Flag::Swmmac));
         let lanes = if matrix { Dead::InAllLanes } else { Dead::InActiveLanes };
         let (_, behind) = self.live.around(at);
-        let had = highest(self.old, at);
+        let had = self.highest(at);
         for reg in overwritten.iter() {
             let is_new = reg.file == RegFile::Vgpr && reg.index >= had;
             if !certified(reg) {
@@ -140,7 +148,36 @@ impl<'u, 'a> Sites<'u, 'a> {
         }
     }
 
-    /// The waits that a replacement needs by itself.
+    /// The kernels that get to an offset.
+    fn kernels(&mut self, at: u32) -> &[u32] {
+        let old = self.old;
+        let Some((number, _)) = old.program.function_at(at) else { return &[] };
+        self.kernels.entry(number).or_insert_with(|| kernels_to(old, number))
+    }
+
+    /// The number of vector registers that a kernel which gets to an offset had at most.
+    fn highest(&mut self, at: u32) -> u16 {
+        let old = self.old;
+        let counts = self.kernels(at).iter().map(|kernel| old.program.kernel_needs(*kernel as usize)?.vgprs);
+        let most = counts.collect::<Option<Vec<u32>>>().and_then(|counts| counts.into_iter().max());
+        most.map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
+    }
+
+    /// Every kernel that gets there has the vector registers of the scratch set.
+    fn is_granted(&mut self, site: &SiteCertificate) {
+        let vectors = site.scratch.iter().filter(|run| run.is_vector);
+        let Some(end) = vectors.map(|run| u32::from(run.first) + u32::from(run.count)).max() else { return };
+        let old = self.old;
+        for kernel in self.kernels(site.old).to_vec() {
+            let kernel = old.program.name(&old.program.functions[kernel as usize]);
+            if let Some(count) = self.granted.get(&kernel).filter(|count| **count < end) {
+                let what = format!("v{} is used, and `{kernel}` has {count} vector registers", end - 1);
+                self.findings.push(Finding::at(&SCRATCH, old, site.old, what));
+            }
+        }
+    }
+
+    /// The waits that the replacement itself needs.
     fn waits(&mut self, site: &SiteCertificate, old: &Inst, code: &[Inst], banks: VgprBanks) {
         let scratch: RegSet = site
             .scratch
@@ -160,15 +197,12 @@ fn is_vector(value: hotswap_isa::Value) -> bool {
     matches!(value, hotswap_isa::Value::Reg(reg) if reg.file == RegFile::Vgpr)
 }
 
-/// The number of vector registers that a kernel which gets to an offset had.
-fn highest(unit: &Unit<'_>, at: u32) -> u16 {
-    let Some((number, _)) = unit.program.function_at(at) else { return u16::MAX };
-    let kernels = unit.program.kernels_of(number);
-    let counts = kernels.iter().map(|kernel| unit.program.kernel_needs(*kernel as usize)?.vgprs);
-    let counts: Option<Vec<u32>> = counts.collect();
-    counts
-        .and_then(|counts| counts.into_iter().max())
-        .map_or(u16::MAX, |count| u16::try_from(count).unwrap_or(u16::MAX))
+/// How many vector registers each kernel of a file has.
+fn granted(unit: &Unit<'_>) -> HashMap<String, u32> {
+    let kernels = unit.program.functions.iter().enumerate().filter(|(_, function)| function.is_kernel());
+    kernels
+        .filter_map(|(number, function)| Some((unit.program.name(function), unit.program.kernel_needs(number)?.vgprs?)))
+        .collect()
 }
 
 fn name(reg: Reg) -> String {
@@ -179,7 +213,8 @@ fn name(reg: Reg) -> String {
     }
 }
 
-/// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register 26.
+/// Whether the program may keep vector instructions apart itself: an instruction sets `SCHED_MODE`, hardware register
+/// 26.
 pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
     const SCHED_MODE: u64 = 26;
     let sets = |inst: &Inst| {
@@ -194,7 +229,7 @@ pub(crate) fn schedules(unit: &Unit<'_>) -> bool {
     found
 }
 
-/// Runs both; the registers that the replacement leaves otherwise than they were and the instruction does not write.
+/// Runs both; returns the registers that the replacement changes and the instruction does not write.
 fn run(sites: &Sites<'_, '_>, old: &Inst, code: &[Inst], banks: VgprBanks) -> Result<RegSet, String> {
     let own = old.written_set(sites.source, banks);
     let mut overwritten = RegSet::EMPTY;
@@ -247,7 +282,8 @@ fn every_byte(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, byt
     }
 }
 
-/// Sources at which a stochastic conversion is about to carry: the noise is what is missing to the next number, or one less.
+/// Sources at which a stochastic conversion is about to carry: the noise is the difference to the next number, or one
+/// less.
 fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32) {
     if old.mnemonic() != "v_cvt_sr_fp8_f32" || seed.is_multiple_of(2) {
         return;
@@ -259,7 +295,7 @@ fn edge(machine: &mut Machine, old: &Inst, isa: Isa, banks: VgprBanks, seed: u32
     use hotswap_isa::bank::Role::{Source0, Source1};
     let Some((value, noise)) = source(Name::Src0, Source0).zip(source(Name::Src1, Source1)) else { return };
     let spread = seed.wrapping_mul(0x9e37_79b9);
-    // Below 2^-14, where the mantissa is shifted, from the smallest that can become something on.
+    // Below 2^-14, where the mantissa is shifted, starting with the smallest number with a non-zero result.
     let exponent = 0x6d + spread % 4;
     let mantissa = if seed % 8 == 1 { 0 } else { spread >> 9 };
     let bits = exponent << 23 | mantissa;
@@ -279,7 +315,8 @@ fn waits(
     scratch: &RegSet,
     managed: bool,
 ) -> Result<(), String> {
-    // What is read by memory instructions that may have to be issued again, what they will write, and what was waited for.
+    // Registers read by memory instructions that may be replayed, registers that outstanding ones will write, and
+    // completed waits.
     let (mut rereads, mut pending) = (RegSet::EMPTY, RegSet::EMPTY);
     let (mut waited, mut drained, mut alu) = (false, false, false);
     let mut last: Option<&Inst> = None;
@@ -314,8 +351,10 @@ fn waits(
             );
         }
         let base = [Special::FlatScratchBaseLo, Special::FlatScratchBaseHi];
-        let reads_base = inst.is(Flag::Salu) && base.iter().any(|one| read.touches(Reg::special(*one, 1)));
-        if reads_base && !alu {
+        let is_base = |set: &RegSet| base.iter().any(|one| set.touches(Reg::special(*one, 1)));
+        // Where the instruction itself is a scalar one that reads it, it reads what it read.
+        let is_own = old.is(Flag::Salu) && is_base(&old.read_set(isa, banks));
+        if inst.is(Flag::Salu) && is_base(&read) && !alu && !is_own {
             return Err("the base of scratch is read without a wait for what may write it (s_wait_alu 0)".to_owned());
         }
         if let Some(memory) = inst.memory() {
@@ -340,8 +379,8 @@ fn waits(
 }
 
 /// Whether an instruction of the replacement writes, before the original would have, a register that an older memory
-/// instruction may have to read again. The original waited for its own results, unless a memory instruction makes them: that
-/// writes them in its turn.
+/// instruction may have to read again. The original waited for its own results, unless a memory instruction produces
+/// them: that one writes them in its order.
 fn overwrites_source(old: &Inst, inst: &Inst, written: &RegSet, isa: Isa) -> bool {
     if inst.memory().is_some() {
         return false;

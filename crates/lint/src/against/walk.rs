@@ -1,9 +1,9 @@
-//! The instructions of the original beside those of the rewritten section, one by one.
+//! Walks the instructions of the original and those of the rewritten section side by side.
 //!
-//! Invariants: every byte of the old section is compared, and every byte of the new one is claimed by an old one, by a site, by
-//! padding, or by a branch that leads on from where code was; instructions outside of sites have the bits that they had but
-//! for distances, which lead where they led, literals of computed addresses, and hints (`s_clause`, `s_delay_alu`, fetching
-//! ahead) that say less.
+//! Invariants: every byte of the old section is compared. Every byte of the new one is claimed by an old one, by a
+//! site, by padding, or by a branch that redirects from the old position of code. Instructions outside of sites are
+//! unchanged except for distances, whose targets are the same, literals of computed addresses, and hints (`s_clause`,
+//! `s_delay_alu`, prefetches) that claim less.
 
 use super::map::AddressMap;
 use super::site::Sites;
@@ -16,9 +16,9 @@ use hotswap_program::{Dead, FixupKind, MarkKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// `s_code_end`, `s_nop 0`, and what linkers fill with.
+/// `s_code_end`, `s_nop 0`, and the fill value of linkers.
 const PADDING: [u32; 3] = [0xbf9f_0000, 0xbf80_0000, 0];
-/// How many findings of one section are told.
+/// Maximum number of findings reported for one section.
 const MOST: usize = 100;
 
 /// One section in both files.
@@ -27,9 +27,9 @@ pub(crate) struct Walk<'w, 'a, 'b> {
     pub(crate) new: &'w Unit<'b>,
     pub(crate) map: &'w AddressMap,
     pub(crate) findings: Vec<Finding>,
-    /// Where an old instruction itself is, if that is not where labels of it lead.
+    /// The position of an old instruction itself, if labels of it denote another one.
     pub(crate) itself: BTreeMap<u32, u32>,
-    /// Old instructions whose literal is another one.
+    /// Old instructions whose literal changed.
     pub(crate) literals: BTreeSet<u32>,
     /// Instructions outside of sites that were compared.
     pub(crate) compared: u64,
@@ -59,12 +59,12 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         }
     }
 
-    /// Where an old instruction itself is.
+    /// The position of an old instruction itself.
     pub(crate) fn at(&self, old: u32) -> Option<u32> {
         self.itself.get(&old).copied().or_else(|| self.map.begin(old))
     }
 
-    /// Goes through the section.
+    /// Walks the section.
     pub(crate) fn run(&mut self) {
         let data: Vec<Range<u32>> = self.old.program.named_data();
         let (mut old, mut new, mut begin) = (0, 0, 0);
@@ -120,13 +120,13 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         end > old && (old..end).step_by(4).all(|at| padding(at) && !executed(at))
     }
 
-    /// Bytes from two places on that are the same words.
+    /// The number of equal bytes, in whole words, from two positions on.
     fn words_alike(&self, old: u32, new: u32, end: u32) -> u32 {
         let same = |distance: &u32| Self::word(self.old, old + distance) == Self::word(self.new, new + distance);
         (0..end - old).step_by(4).take_while(same).count() as u32 * 4
     }
 
-    /// One instruction, or word, outside of sites; where both sides go on.
+    /// Handles one instruction, or word, outside of sites; returns the next position on both sides.
     fn step(&mut self, old: u32, new: u32, next: u32, data: Option<u32>) -> (u32, u32) {
         if let Some(end) = data {
             let size = end - old;
@@ -156,7 +156,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         }
     }
 
-    /// Compares an instruction that stays; how long it is now.
+    /// Compares an unchanged instruction; returns its new length.
     fn same(&mut self, at: u32, old: &Inst, now: u32, executed: bool) -> u32 {
         let Some(new) = self.new.program.decode(now) else {
             let same = (0..u32::from(old.len()))
@@ -181,7 +181,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         u32::from(old.len())
     }
 
-    /// A linker fills the distance in.
+    /// Whether a linker fills in the distance.
     fn is_linked_later(&self, at: u32) -> bool {
         let source = &self.old.program.source;
         !source.linked && source.fixups_in(at..at + 4).iter().any(|fixup| fixup.kind == FixupKind::Rel16)
@@ -192,7 +192,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         if new.entry() == old.entry() && !self.skips_a_long_one(now, new) {
             let to = new.branch_target(u64::from(now), self.new.isa()).map(|to| to as u32);
             let alike = to.is_some() && (to == expected || to.is_some_and(|to| self.leads_on(to) == expected));
-            // What nothing executes may be data that looks like a branch.
+            // Unexecuted bytes may be data that looks like a branch.
             if !alike && (executed || old.words() != new.words()) {
                 let what =
                     format!("a branch leads to {:#x}, and what it led to ({target:#x}) is elsewhere", to.unwrap_or(0));
@@ -219,19 +219,19 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         }
     }
 
-    /// Whether an unconditional branch at a new offset leads to another.
+    /// Whether there is an unconditional branch from one new offset to another.
     fn goes_to(&self, at: u32, end: u32) -> bool {
         let branch = self.new.program.decode(at).filter(|inst| inst.mnemonic() == "s_branch");
         branch.and_then(|inst| inst.branch_target(u64::from(at), self.new.isa())) == Some(u64::from(end))
     }
 
-    /// Whether a conditional branch goes over the branch behind it, to a computation.
+    /// Whether a conditional branch skips the branch after it, to a computation.
     fn skips_a_long_one(&self, at: u32, new: &Inst) -> bool {
         let name = |at: u32| self.new.program.decode(at).map_or("", |inst| inst.mnemonic());
         new.raw(Name::Simm16) == Some(1) && name(at + 4) == "s_branch" && self.computed(at + 8).is_some()
     }
 
-    /// What `s_get_pc_i64`, two additions and `s_set_pc_i64` compute: the target, where they end, and the pair.
+    /// The target that `s_get_pc_i64`, two additions and `s_set_pc_i64` compute, their end, and the pair.
     fn computed(&self, at: u32) -> Option<(u32, u32, Reg)> {
         let isa = self.new.isa();
         let (mut place, mut distance) = (at, 0_u64);
@@ -267,7 +267,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         Some((to, place, pair?))
     }
 
-    /// Where a branch that was left behind leads on to.
+    /// The target of a branch that was left at an old position.
     pub(crate) fn leads_on(&self, at: u32) -> Option<u32> {
         let inst = self.new.program.decode(at)?;
         match inst.mnemonic() {
@@ -276,7 +276,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         }
     }
 
-    /// What may be other bits in an instruction that stays.
+    /// The permitted changes of bits in an unchanged instruction.
     fn may_differ(&mut self, at: u32, old: &Inst, new: &Inst) -> bool {
         const FETCH: u32 = 0xff_ffff;
         let all_but_distance = |old: &Inst, new: &Inst| {
@@ -304,7 +304,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         self.old.program.function_at(at).is_some_and(|(_, function)| function.serves_fetching(at))
     }
 
-    /// Members of a clause stand behind it as they stood, and none of them is new.
+    /// Members of a clause follow it as before, and none of them is new.
     fn clause(&mut self, at: u32, old: &Inst, (now, new): (u32, &Inst)) {
         let members = |inst: &Inst| (inst.raw(Name::Simm16).unwrap_or(0) & 63) + 1;
         let (mut before, mut after) = (at + u32::from(old.len()), now + u32::from(new.len()));
@@ -348,7 +348,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
                 return;
             }
         }
-        // A long branch behind instructions that only keep a distance.
+        // A long branch after instructions that only keep a distance.
         if branches {
             let first = code.iter().position(|line| !idle(line)).map_or(site.new.start, |first| code[first].0);
             if let Some(new) = self.new.program.decode(first) {
@@ -375,7 +375,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         (at == range.end).then_some(code)
     }
 
-    /// New bytes that no old ones claim are padding, or lead on.
+    /// New bytes that no old ones claim are padding, or redirect.
     fn unclaimed(&mut self) {
         self.claimed.sort_by_key(|range| range.start);
         let mut end = 0;
@@ -397,7 +397,8 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
                     at += 4;
                     continue;
                 }
-                // Where a function was, a branch leads to where it is: its old offset is this one, as nothing moved then.
+                // At a function's old position, a branch leads to its new one: its old offset is this one, as nothing
+                // moved then.
                 let led = self.leads_on(at).is_some_and(|to| self.stood(at).is_some_and(|was| was == to));
                 if !led {
                     let what = format!("new code at {at:#x} stands for nothing of the original");
@@ -409,9 +410,9 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
         }
     }
 
-    /// Where the function now is that began at what is now a new offset.
+    /// The new start of the function whose old code was at a new offset.
     fn stood(&self, at: u32) -> Option<u32> {
-        // The place before is where it was, by the distance of what is before it.
+        // The old position follows from the code before it, whose distance is unchanged.
         self.starts
             .iter()
             .copied()
@@ -419,7 +420,7 @@ impl<'w, 'a, 'b> Walk<'w, 'a, 'b> {
             .and_then(|start| self.map.begin(start))
     }
 
-    /// What long branches use is dead where they lead.
+    /// Registers that long branches use are dead at their targets.
     fn long_branches(&mut self) {
         if self.long.is_empty() {
             return;

@@ -2,7 +2,7 @@
 //!
 //! Layout, 64 registers a word: VGPRs and AGPRs in active lanes (words 0 to 19), the same in other lanes (20 to 39),
 //! scalar registers with VCC (40, 41), trap temporaries (42), special registers (43). The highest bit of the last word
-//! says that registers without a word in a compact row are live.
+//! is set if registers without a word in a compact row are live.
 
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -14,18 +14,18 @@ pub(super) const WORDS: usize = VECTORS * 2 + 4;
 pub(super) const LAST: usize = WORDS - 1;
 pub(super) const REST: u64 = 1 << 63;
 
-/// Live registers at one point.
+/// The registers that are live at one point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Live {
     pub(super) words: [u64; WORDS],
 }
 
-/// Which lanes have to be free.
+/// The lanes that have to be free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dead {
-    /// All: whoever uses the register may write it under any EXEC.
+    /// All lanes: the user of the register may write it under any EXEC.
     InAllLanes,
-    /// Those of EXEC: whoever uses the register writes it under the EXEC of this point or a smaller one.
+    /// Lanes of EXEC: the user of the register writes it under the EXEC of this point or a smaller one.
     InActiveLanes,
 }
 
@@ -35,17 +35,21 @@ impl Live {
     /// Everything is live.
     pub const EVERYTHING: Self = Self { words: [u64::MAX; WORDS] };
 
-    /// What a function may read when it is called, by LLVM's calling convention: of scalar registers its arguments up to s15
-    /// (there may be more up to s29, which takes more than sixteen of them), the way back and the stack in s30 to s34; neither
-    /// VCC, M0 nor SCC. Which vector registers are arguments is not asked: any.
+    /// The registers that a function may read when it is called, by LLVM's calling convention. Of scalar registers
+    /// these are its arguments up to s15 (there may be more up to s29, which takes more than sixteen of them), the
+    /// return address and the stack in s30 to s34; neither VCC, M0 nor SCC. Of vector registers these are
+    /// v0 to v31 (`CC_AMDGPU_Func` and `CC_SI_Gfx` of `AMDGPUCallingConv.td`), or all of them with `any_vector`.
     #[must_use]
-    pub fn arguments() -> Self {
+    pub fn arguments(any_vector: bool) -> Self {
         let mut live = Self::EVERYTHING;
         (0..106).filter(|index| matches!(index, 16..=29 | 35..)).for_each(|index| {
             live.remove(Reg::new(RegFile::Sgpr, index, 1));
         });
         for (special, dwords) in [(Special::VccLo, 2), (Special::M0, 1), (Special::Scc, 1)] {
             live.remove(Reg::special(special, dwords));
+        }
+        if !any_vector {
+            (32..1024).for_each(|index| live.remove(Reg::new(RegFile::Vgpr, index, 1)));
         }
         live
     }
@@ -105,20 +109,20 @@ impl Live {
         candidates.into_iter().find(|reg| !excluding.touches(*reg) && self.is_dead(*reg, lanes))
     }
 
-    /// How many registers of a file below `limit` are dead.
+    /// The number of dead registers of a file below `limit`.
     #[must_use]
     pub fn count_dead(&self, file: RegFile, limit: u16, lanes: Dead) -> usize {
         (0..limit).filter(|index| self.is_dead(Reg::new(file, *index, 1), lanes)).count()
     }
 
-    /// Adds what is live in `other`.
+    /// Adds the live registers of `other`.
     pub fn union_with(&mut self, other: &Self) {
         for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
             *mine |= theirs;
         }
     }
 
-    /// Takes a register out: nobody needs it, in no lane.
+    /// Removes a register: it is needed in no lane.
     pub fn remove(&mut self, reg: Reg) {
         let (word, low, high) = Self::place(reg);
         self.take((word, low, high));
@@ -127,21 +131,21 @@ impl Live {
         }
     }
 
-    /// The lanes after are some of those before: what is live in others then may be live in any now.
+    /// The lanes after are a subset of those before: values live in other lanes afterwards may be live in any lane now.
     pub(super) fn before_shrinking(&mut self) {
         for word in 0..VECTORS {
             self.words[word] |= self.words[word + VECTORS];
         }
     }
 
-    /// The lanes before are some of those after.
+    /// The lanes before are a subset of those after.
     pub(super) fn before_growing(&mut self) {
         for word in 0..VECTORS {
             self.words[word + VECTORS] |= self.words[word];
         }
     }
 
-    /// Nothing is known of the lanes.
+    /// Nothing is known about the lanes.
     pub(super) fn before_any_change(&mut self) {
         self.before_shrinking();
         self.before_growing();
@@ -186,7 +190,7 @@ pub(super) fn is_vector(reg: Reg) -> bool {
     matches!(reg.file, RegFile::Vgpr | RegFile::Agpr)
 }
 
-/// Which words a function's rows have, and where.
+/// The words in a function's rows, and their positions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     words: [u8; WORDS],
@@ -234,7 +238,8 @@ impl Layout {
         }
     }
 
-    /// Adds to a row what a block makes of a set: what it passes on, and what it needs itself; whether that changed it.
+    /// Merges the transfer of a block into a row: the bits it passes on, and the bits it needs itself. Returns whether
+    /// the row changed.
     pub(super) fn merge_through(&self, row: &mut [u64], live: &Live, passes: &[u64], needs: &[u64]) -> bool {
         let mut changed = 0;
         for (((word, value), passes), needs) in self.words.iter().zip(row).zip(passes).zip(needs) {
@@ -252,7 +257,7 @@ impl Layout {
         }
     }
 
-    /// Adds a set to a row; whether that changed it.
+    /// Adds a set to a row. Returns whether the row changed.
     pub(super) fn merge(&self, row: &mut [u64], live: &Live) -> bool {
         let mut changed = 0;
         for (word, value) in self.words.iter().zip(row) {

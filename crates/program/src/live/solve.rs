@@ -14,27 +14,27 @@ use hotswap_isa::reg::{Reg, RegFile};
 use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Feature, Inst};
 
-/// What is live in a function.
+/// The live registers at the points of a function.
 #[derive(Debug, Clone)]
 pub struct Liveness {
     function: usize,
     layout: Layout,
-    /// What is live at the start of each block.
+    /// The registers that are live at the start of each block.
     rows: Vec<u64>,
-    /// What is live when the function returns.
+    /// The registers that are live when the function returns.
     returned: Live,
-    /// Blocks that were looked at.
+    /// Number of block visits.
     visits: usize,
 }
 
 impl Liveness {
-    /// Of a function whose callers may need everything when it returns.
+    /// The liveness of a function whose callers may need everything when it returns.
     #[must_use]
     pub fn of(program: &Program<'_>, function: usize, summaries: &Summaries, banks: &BankMap) -> Self {
         Solver::new(program, function, summaries, banks, Live::EVERYTHING).solve()
     }
 
-    /// Of a function whose callers need so much when it returns.
+    /// The liveness of a function whose callers need `returned` when it returns.
     #[must_use]
     pub fn returning(
         program: &Program<'_>,
@@ -46,14 +46,14 @@ impl Liveness {
         Solver::returning(program, function, summaries, banks, returned).solve()
     }
 
-    /// What is live at the start of a block.
+    /// The registers that are live at the start of a block.
     #[must_use]
     pub fn at_block(&self, block: usize) -> Option<Live> {
         let length = self.layout.len();
         self.rows.get(block * length..(block + 1) * length).map(|row| self.layout.load(row))
     }
 
-    /// How often blocks were looked at until nothing changed.
+    /// Number of block visits until nothing changed.
     #[must_use]
     pub fn visits(&self) -> usize {
         self.visits
@@ -69,8 +69,8 @@ impl Liveness {
         self.at_block(function.block_at(offset)?)
     }
 
-    /// What is live before the instruction at an offset, and behind it; `None` where no instruction of the function
-    /// begins.
+    /// The registers that are live before the instruction at an offset, and after it; `None` where no instruction of
+    /// the function begins.
     #[must_use]
     pub fn around(
         &self,
@@ -85,7 +85,8 @@ impl Liveness {
         Some((before, behind))
     }
 
-    /// The same for several instructions of one block, whose offsets rise; each with its offset, those that there are.
+    /// The same for several instructions of one block, whose offsets ascend; each result with its offset, for offsets
+    /// of instructions.
     #[must_use]
     pub fn around_all(
         &self,
@@ -140,7 +141,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         Self::with_layout(program, number, summaries, banks, returned, layout)
     }
 
-    /// With words for what is live at returns as well: no word must not mean that nothing is.
+    /// Includes words for registers live at returns: a missing word must not mean that nothing is live.
     fn returning(
         program: &'p Program<'a>,
         number: usize,
@@ -156,7 +157,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         Self::with_layout(program, number, summaries, banks, *returned, layout)
     }
 
-    /// With rows of all registers, for what is live at returns in some lanes only.
+    /// Uses rows of all registers, for values live at returns in some lanes only.
     pub(super) fn full(
         program: &'p Program<'a>,
         number: usize,
@@ -213,9 +214,9 @@ impl<'p, 'a> Solver<'p, 'a> {
         Liveness { function: self.number, layout: self.layout, rows, returned: self.returned, visits }
     }
 
-    /// Adds what is live before a block to its row, from what is live behind it; whether that changed the row.
+    /// Adds the set live before a block to its row, from the set live after it. Returns whether the row changed.
     ///
-    /// A block that leaves EXEC alone takes single bits out and puts others in, so its code is read once.
+    /// A block that leaves EXEC alone removes single bits and adds others, so its code is read once.
     fn visit(&mut self, block: usize, mut live: Live, transfers: &mut Transfers, row: &mut [u64]) -> bool {
         let line = self.function.block(block);
         if line.exit == Exit::Call {
@@ -247,7 +248,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         self.layout.merge(row, &live)
     }
 
-    /// What is live behind a block.
+    /// The registers that are live after a block.
     fn behind(&self, block: usize, rows: &[u64]) -> Live {
         let length = self.layout.len();
         let exit = self.function.exit(block);
@@ -280,7 +281,7 @@ impl<'p, 'a> Solver<'p, 'a> {
         let mut banks = if threads { self.banks.at_block(self.number, block) } else { VgprBanks::ENTRY };
         self.line.clear();
         let source = &self.program.source;
-        // The bytes behind the block are there to be read at once with its last instructions.
+        // The bytes after the block are included, so that its last instructions are read in one step.
         for (at, inst) in source.isa.walk(source.bytes.get(line.start as usize..).unwrap_or_default()) {
             let (Ok(inst), true) = (inst, line.start + (at as u32) < line.end) else { break };
             self.line.push((line.start + at as u32, inst, banks));
@@ -290,8 +291,8 @@ impl<'p, 'a> Solver<'p, 'a> {
         }
     }
 
-    /// Goes from behind a block to its start; `each` sees every instruction twice: with what is live behind it, then with
-    /// what is live before it.
+    /// Walks from the end of a block to its start; `each` sees every instruction twice: with the set live after it,
+    /// then with the set live before it.
     fn walk_back(&mut self, block: usize, live: &mut Live, mut each: impl FnMut(u32, &Live, bool)) {
         let line = self.function.block(block);
         self.read(block);
@@ -312,7 +313,7 @@ impl<'p, 'a> Solver<'p, 'a> {
     }
 }
 
-/// What blocks make of what is live behind them, as far as it is known: bits that come through, and bits that are added.
+/// The known effects of blocks on the set live after them: bits that pass through, and bits that are added.
 struct Transfers {
     passes: Vec<u64>,
     needs: Vec<u64>,
@@ -356,14 +357,14 @@ fn touched(
     if isa.has(Feature::MaiInsts) {
         add(&RegSet::all_of(RegFile::Agpr));
     }
-    // Scalar registers stand for one another, and instructions with an index name less than they touch.
+    // Scalar registers alias one another, and instructions with an index name fewer registers than they touch.
     words[2 * VECTORS..].fill(u64::MAX);
     if function.indexed {
         words[..VECTORS].fill(u64::MAX);
     }
     let fills = may_need_everything(function, summaries, returned);
     for known in function.calls.iter().filter_map(|call| summaries.of_callee(call)) {
-        // Where nothing but what is named can be live, a callee that changes EXEC brings no other registers in.
+        // Where only named registers can be live, a callee that changes EXEC brings in no other registers.
         match fills {
             true => (0..VECTORS).filter(|word| known.touches(*word)).for_each(|word| words[word] = u64::MAX),
             false => words.iter_mut().zip(&known.always.words).for_each(|(word, live)| *word |= live),
@@ -372,7 +373,7 @@ fn touched(
     words
 }
 
-/// Whether every register may be live somewhere in a function.
+/// Whether every register may be live at some point of a function.
 fn may_need_everything(function: &Function, summaries: &Summaries, returned: &Live) -> bool {
     let (rest, leaves) = (|live: &Live| live.words[LAST] & REST != 0, |exit: Exit| function.has_exit(exit));
     let needs = |call: &CallSite| summaries.of_callee(call).is_none_or(|known| rest(&known.always));

@@ -1,4 +1,4 @@
-//! One instruction backwards.
+//! Steps backwards over one instruction.
 
 use super::set::{Live, VECTORS, is_vector};
 use crate::ops::{Op, Ops};
@@ -28,7 +28,7 @@ pub(super) struct Stepper<'o> {
     implicit: [Implicit; KINDS],
 }
 
-/// Combinations that are kept, each in a place of its own; a power of two.
+/// Cached combinations, each in a slot of its own; a power of two.
 const KINDS: usize = 16;
 /// An effect is at most one of 16; a power of two needs no division.
 const MOST: usize = 32;
@@ -38,8 +38,8 @@ impl<'o> Stepper<'o> {
         Self { isa, ops, reader: EffectReader::new(isa), indexed, implicit: [Implicit::default(); KINDS] }
     }
 
-    /// From what is live behind an instruction to what is live before it, for several sets; whether bits of one kind
-    /// become others.
+    /// Steps from the set live after an instruction to the set live before it, for several sets. Returns whether bits
+    /// of one kind become others.
     pub(super) fn back<const N: usize>(&mut self, inst: &Inst, banks: VgprBanks, mut lives: [&mut Live; N]) -> bool {
         let line = self.ops.line(inst);
         if line.indexed || self.indexed && line.valu {
@@ -109,7 +109,7 @@ impl<'o> Stepper<'o> {
         found
     }
 
-    /// What EXEC's new value means for lanes.
+    /// Applies the effect of EXEC's new value on lanes.
     fn change_lanes(&self, inst: &Inst, live: &mut Live) {
         let with_exec = || inst.reads(self.isa).any(|effect| is_exec(effect.reg));
         // `s_andn2 exec, x, exec` has the lanes that were not active.
@@ -127,7 +127,7 @@ impl<'o> Stepper<'o> {
         }
     }
 
-    /// Registers that an index chooses: the sets of the instruction have all that it may choose.
+    /// Registers that an index selects: the sets of the instruction contain all possible ones.
     fn back_indexed(&self, inst: &Inst, banks: VgprBanks, live: &mut Live) {
         if inst.writes(self.isa).any(|effect| is_exec(effect.reg)) {
             self.change_lanes(inst, live);
@@ -149,7 +149,7 @@ impl<'o> Stepper<'o> {
     }
 }
 
-/// The EXEC that is read is the one that is written: both halves, or the same one.
+/// Whether the EXEC that is read is the one that is written: both halves, or the same one.
 fn same_half(inst: &Inst, isa: Isa) -> bool {
     let written = inst.writes(isa).find(|effect| is_exec(effect.reg)).map(|effect| effect.reg);
     let read = inst.reads(isa).filter(|effect| is_exec(effect.reg) && effect.slot.is_some());
@@ -161,7 +161,7 @@ fn is_exec(reg: Reg) -> bool {
     reg.is(Special::ExecLo) || reg.is(Special::ExecHi)
 }
 
-/// Bits of the register of an effect as [`Live::place`] gives them; `None` where its bank is not known.
+/// Bits of the register of an effect as [`Live::place`] returns them; `None` where its bank is not known.
 #[inline(always)]
 fn place(effect: EffectBits, banks: VgprBanks) -> Option<(usize, u64, u64)> {
     let (word, low, high) = effect.set_bits();
@@ -216,7 +216,7 @@ fn read_special(named: Reg, live: &mut Live) {
     }
 }
 
-/// Operands that stand for other registers.
+/// Operands that alias other registers.
 const ALIASES: [(Special, Reg); 3] = [
     (Special::Vccz, Reg::special(Special::VccLo, 2)),
     (Special::Execz, Reg::special(Special::ExecLo, 2)),

@@ -1,8 +1,8 @@
-//! What a call of a function needs and leaves, callees before callers.
+//! Effects of a function call on liveness, callees before callers.
 //!
-//! Invariants: what is live before a call is a union over single bits of what is live behind it, so a summary says for
-//! nothing, for every register live in active lanes and for every register live in other lanes what is live at the
-//! entry, and any set in between follows. Functions that call each other start from nothing and grow until they agree.
+//! Invariants: the set live before a call is a union over single bits of the set live after it. So a summary has the
+//! set live at the entry for three cases: nothing, every register live in active lanes, every register live in other
+//! lanes. Any set in between follows. Functions that call each other start from nothing and grow until they agree.
 
 use super::set::{Live, VECTORS, WORDS};
 use super::solve::{Liveness, Solver};
@@ -15,12 +15,12 @@ use std::collections::HashMap;
 /// Rounds of a group of functions that call each other; then everything counts as live.
 const ROUNDS: usize = 64;
 
-/// What is live at an entry, depending on what is live when the function returns.
+/// The registers live at an entry, depending on those live when the function returns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Summary {
     /// In any case.
     pub(super) always: Live,
-    /// If a register is live in active lanes behind the call, or has no lanes.
+    /// If a register is live in active lanes after the call, or has no lanes.
     pub(super) active: Live,
     /// If it is live in other lanes.
     pub(super) others: Live,
@@ -30,13 +30,13 @@ impl Summary {
     const NOTHING: Self = Self { always: Live::NOTHING, active: Live::NOTHING, others: Live::NOTHING };
     const EVERYTHING: Self = Self { always: Live::EVERYTHING, active: Live::EVERYTHING, others: Live::EVERYTHING };
 
-    /// Whether a word of vector registers comes through otherwise than as it is.
+    /// Whether a word of vector registers does not pass through unchanged.
     pub(super) fn touches(&self, word: usize) -> bool {
         let pair = |live: &Live| (live.words[word], live.words[word + VECTORS]);
         (pair(&self.always), pair(&self.active), pair(&self.others)) != ((0, 0), (u64::MAX, 0), (0, u64::MAX))
     }
 
-    /// What is live before a call with so much live behind it.
+    /// The set live before a call with the set `after` live after it.
     pub(super) fn before(&self, after: &Live) -> Live {
         let mut live = self.always;
         for word in 0..VECTORS {
@@ -52,26 +52,41 @@ impl Summary {
     }
 }
 
+/// What callees that are not known may read.
+#[derive(Debug, Clone)]
+struct Arguments {
+    /// Of those that are called as LLVM does.
+    usual: Live,
+    /// Of others.
+    any_vector: Live,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self { usual: Live::arguments(false), any_vector: Live::arguments(true) }
+    }
+}
+
 /// Summaries of all functions that are called.
 #[derive(Debug, Clone, Default)]
 pub struct Summaries {
     /// By the offset of the entry.
     entries: HashMap<u32, Summary>,
     /// What is live before a call of somebody who is not known, beside what is live behind it; everything without one.
-    arguments: Option<Box<Live>>,
-    /// For each function whether that is asked in it or in one that it calls.
+    arguments: Option<Box<Arguments>>,
+    /// For each function whether that was used in it or in one that it calls.
     trusting: Vec<bool>,
 }
 
 impl Summaries {
-    /// Of all functions that are called from known places.
+    /// The summaries of all functions that are called from known places.
     #[must_use]
     pub fn of(program: &Program<'_>, banks: &BankMap) -> Self {
         Self::default().filled(program, banks)
     }
 
-    /// The same, if callees that are not known keep LLVM's calling convention: of scalar registers they read their arguments
-    /// alone.
+    /// The same, if unknown callees keep LLVM's calling convention: of scalar registers they read only their arguments,
+    /// and so of vector registers where the call has the link register of LLVM's functions.
     #[must_use]
     pub fn by_convention(program: &Program<'_>, banks: &BankMap) -> Self {
         let mut trusting = vec![false; program.functions.len()];
@@ -84,24 +99,24 @@ impl Summaries {
             let any = group.iter().flat_map(calls).any(trusts);
             group.iter().for_each(|member| trusting[*member as usize] = any);
         }
-        Self { trusting, arguments: Some(Box::new(Live::arguments())), ..Self::default() }.filled(program, banks)
+        Self { trusting, arguments: Some(Box::default()), ..Self::default() }.filled(program, banks)
     }
 
-    /// Whether what is live in a function is known only if callees keep the convention.
+    /// Whether the liveness of a function is only valid if callees keep the convention.
     #[must_use]
     pub fn trusts_convention(&self, function: usize) -> bool {
         self.trusting.get(function).copied().unwrap_or_default()
     }
 
     /// What is live before a call of somebody who is not known, with so much live behind it.
-    fn before_unknown(&self, after: &Live) -> Live {
+    fn before_unknown(&self, call: &CallSite, after: &Live) -> Live {
         let Some(arguments) = &self.arguments else { return Live::EVERYTHING };
-        let mut live = **arguments;
+        let mut live = if call.has_usual_link() { arguments.usual } else { arguments.any_vector };
         live.union_with(after);
         live
     }
 
-    /// What is known of the callee of a call.
+    /// The summary of the callee of a call.
     pub(super) fn of_callee(&self, call: &CallSite) -> Option<&Summary> {
         match call.callee {
             Callee::Function { entry, .. } => self.at(entry),
@@ -109,18 +124,18 @@ impl Summaries {
         }
     }
 
-    /// What is live before a call, with so much live behind it.
+    /// The set live before a call, with the set `after` live after it.
     pub(crate) fn before_call(&self, call: &CallSite, after: &Live) -> Live {
         match (self.of_callee(call), call.callee) {
             (Some(known), _) => known.before(after),
             (None, Callee::Function { .. }) => Live::EVERYTHING,
-            (None, _) => self.before_unknown(after),
+            (None, _) => self.before_unknown(call, after),
         }
     }
 
     fn filled(mut self, program: &Program<'_>, banks: &BankMap) -> Self {
-        // Who is one of many tasks does this alone: waiting for help it would begin others of these tasks, which wait for
-        // this summary.
+        // Inside one of many tasks this runs alone: waiting for help would start other tasks, which wait for this
+        // summary.
         let is_task = rayon::current_thread_index().is_some();
         for level in levels(program) {
             let of = |group: &&[u32]| self.group(program, banks, group).into_iter();
@@ -147,7 +162,7 @@ impl Summaries {
         let mut trial = Self { arguments: self.arguments.clone(), ..Self::default() };
         for function in group.iter().map(|member| &program.functions[*member as usize]) {
             trial.entries.extend(function.entries.iter().map(|entry| (entry.offset, Summary::NOTHING)));
-            // What is called outside of the group is known already.
+            // Callees outside of the group are known already.
             for call in &function.calls {
                 if let Callee::Function { entry, .. } = call.callee
                     && let Some(known) = self.entries.get(&entry)
@@ -189,7 +204,7 @@ fn calls_itself(program: &Program<'_>, member: u32) -> bool {
     program.callers(member as usize).any(|(caller, _)| caller == member as usize)
 }
 
-/// Groups of functions that can be looked at together, because what they call is in earlier levels.
+/// Groups of functions that can be analysed together, because their callees are in earlier levels.
 fn levels<'p>(program: &'p Program<'_>) -> Vec<Vec<&'p [u32]>> {
     // For each function its group and the level of that.
     let mut place = vec![(usize::MAX, 0usize); program.functions.len()];

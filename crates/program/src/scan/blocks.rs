@@ -1,4 +1,4 @@
-//! Blocks of the code that was found, how they end and where they go on.
+//! Blocks of the code that was found, their exits and their successors.
 
 use super::{Context, Draft, RawCall, TAIL_OFFSET, Target, direct, resolved};
 use crate::bits::Ranks;
@@ -13,11 +13,11 @@ use hotswap_isa::Inst;
 use hotswap_isa::effects::Flow;
 
 impl Draft {
-    /// Makes blocks of what was decoded.
+    /// Makes blocks from the decoded instructions.
     pub(super) fn build(&mut self, context: &Context<'_, '_>) {
         self.grown = false;
         self.calls.clear();
-        // Not where somebody leads to, but no instruction begins.
+        // Excludes targets at which no instruction begins.
         self.ranks = Ranks::of(&self.leaders, &self.starts);
         let heads = self.ranks.iter().map(|head| self.start + head as u32 * 4);
         self.blocks = Blocks::new(heads, self.ranks.count());
@@ -32,7 +32,8 @@ impl Draft {
         self.calls.shrink_to_fit();
     }
 
-    /// Takes what was found of calls into the blocks that there are; where these end and go on does not depend on it.
+    /// Puts the call targets that were found into the existing blocks; their exits and successors do not depend on
+    /// them.
     pub(super) fn link(&mut self) {
         for call in &mut self.calls {
             if let Ok(found) = self.tracked.calls.binary_search_by_key(&call.offset, |call| call.0) {
@@ -41,7 +42,7 @@ impl Draft {
         }
     }
 
-    /// How a block ends, and where it goes on.
+    /// Sets the exit of a block, and its successors.
     fn finish(&mut self, context: &Context<'_, '_>, number: usize) {
         let limit = self.index(self.blocks.limit(number, self.end).next_multiple_of(4));
         let Some(last) = self.starts.previous(limit) else { return };
@@ -119,7 +120,7 @@ impl Draft {
             None => exit,
             Some(next) => match (exit, self.go_on(offset, next, Exit::Conditional)) {
                 (Exit::Unknown, _) | (_, Exit::Unknown) => Exit::Unknown,
-                // One way leaves the function: its own edges tell which stays.
+                // One path leaves the function: the function's own edges give the other one.
                 (Exit::Tail, _) | (_, Exit::Tail) => Exit::Tail,
                 _ => Exit::Conditional,
             },
@@ -145,13 +146,13 @@ impl Draft {
     }
 
     fn tail(&mut self, offset: u32, target: Option<u32>) -> Exit {
-        // The place is made from the offset when the draft is finished; see `RawCall`.
+        // The address is made from the offset when the draft is finished; see `RawCall`.
         let to = target.map(|target| Place { base: TAIL_OFFSET, at: u64::from(target) });
         self.calls.push(RawCall { offset, to, link: 255 });
         Exit::Tail
     }
 
-    /// An edge to an offset of this function; where nothing could be decoded there is a fault already.
+    /// An edge to an offset of this function; bytes that could not be decoded are a fault already.
     fn inner_edge(&mut self, target: u32, exit: Exit) -> Exit {
         let block = self.ranks.number(self.index(target));
         self.goes.taken = block.map(|block| block as u32);

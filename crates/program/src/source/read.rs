@@ -1,7 +1,7 @@
-//! A [`Source`] of an ELF file: one for each section of code.
+//! A [`Source`] from an ELF file: one for each section of code.
 //!
 //! Names and kernels are those of [`CodeMap`]; relocations, the loader's and those that a linker left, are read here.
-//! What is damaged is left out, which costs knowledge and nothing else.
+//! Damaged parts are skipped, which reduces what is known and has no other effect.
 
 use super::{Fixup, FixupKind, KernelNeeds, Mark, MarkKind, Slot, Source};
 use crate::place::Place;
@@ -15,15 +15,15 @@ use std::collections::{HashMap, HashSet};
 
 type File<'a> = ElfFile64<'a, LittleEndian>;
 const RELATIVE64: u32 = 13;
-/// Relocations of whole addresses, and of none.
+/// Relocations of whole addresses, and the empty one.
 const WHOLE: [u32; 3] = [0, 3, RELATIVE64];
 /// Bytes 58 and 59 of a descriptor: how many dwords of the arguments are preloaded, in the low seven bits.
 const PRELOAD: usize = 58;
-/// Where in a descriptor the distance to the code is.
+/// Offset in a descriptor of the distance to the code.
 const ENTRY: u64 = 16;
 
 impl<'a> Source<'a> {
-    /// What an ELF file says about its sections of code.
+    /// The sources of the sections of code of an ELF file.
     ///
     /// # Errors
     /// As [`CodeMap::read`] has them; `UNKNOWN_FORMAT` for a processor whose instructions are not known, and for
@@ -37,14 +37,14 @@ impl<'a> Source<'a> {
         Self::of_parts(&map, target, &Rest::read(data, None, target))
     }
 
-    /// The same of a code object that was read already.
+    /// The same for a code object that was already parsed.
     ///
     /// # Errors
     /// As [`Source::read`] has them.
     pub fn of(object: &CodeObject<'a>) -> Result<Vec<Self>, Diagnostic> {
         let rest =
             || Some(Rest::read(object.bytes(), Some(object.note()), Target::find(object.target_id().processor.name)?));
-        // Names take longer; the rest is read meanwhile.
+        // Names take longer; the rest is read in parallel.
         let (map, rest) = rayon::join(|| CodeMap::names_of(object), rest);
         let target = target(&map)?;
         Self::of_parts(&map, target, &rest.unwrap_or_default())
@@ -63,7 +63,7 @@ fn target(map: &CodeMap<'_>) -> Result<&'static Target, Diagnostic> {
         .ok_or_else(|| Diagnostic::error(codes::UNKNOWN_FORMAT, format!("machine {:#x} is not known", map.machine)))
 }
 
-/// What is read beside the names.
+/// The parts that are read in parallel with the names.
 #[derive(Default)]
 struct Rest<'a> {
     file: Option<File<'a>>,
@@ -79,19 +79,19 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// What the file says beyond names.
+/// The information in the file besides names.
 #[derive(Default)]
 struct Facts<'a> {
-    /// What each kernel asks for, by name.
+    /// The needs of each kernel, by name.
     kernels: HashMap<&'a str, KernelNeeds>,
-    /// Words that the loader writes, with what comes there, where a table has no room for what is added.
+    /// Words that the loader writes, with their values, where a table has no addends.
     words: Vec<(u64, u64)>,
-    /// Sections of a relocatable file, by number, that code of others refers to.
+    /// Sections of a relocatable file, by number, that code of other sections refers to.
     shared: HashSet<usize>,
 }
 
 impl<'a> Facts<'a> {
-    /// `preloads` says whether descriptors are asked for preloaded arguments.
+    /// `preloads` enables the check of descriptors for preloaded arguments.
     fn read(file: &File<'a>, data: &'a [u8], note: Option<&Note<'a>>, preloads: bool) -> Self {
         let mut kernels: HashMap<&'a str, KernelNeeds> = HashMap::new();
         for symbol in file.symbols().chain(file.dynamic_symbols()).filter(|_| preloads) {
@@ -140,7 +140,7 @@ impl<'a> Facts<'a> {
             MarkKind::Kernel(needs) => Some(needs.lanes),
             _ => None,
         });
-        // A file has one wave size unless someone joined two; then each kernel's own counts where it matters.
+        // A file has one wave size unless it was joined from two; then each kernel's own counts where it matters.
         if let Some(lanes) = lanes.max() {
             source.isa = isa.with_wave(if lanes == 64 { Wave::W64 } else { Wave::W32 });
         }
@@ -180,7 +180,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The 64 bytes behind a symbol.
+/// The 64 bytes at a symbol.
 fn descriptor<'a>(file: &File<'a>, symbol: &object::read::elf::ElfSymbol64<'a, '_, LittleEndian>) -> Option<&'a [u8]> {
     let section = file.section_by_index(symbol.section_index()?).ok()?;
     let offset = match is_relocatable(file) {
@@ -191,7 +191,8 @@ fn descriptor<'a>(file: &File<'a>, symbol: &object::read::elf::ElfSymbol64<'a, '
     section.data().ok()?.get(start..)?.get(..64)
 }
 
-/// Whether kernels with preloaded arguments have one. From GFX12.5 on arguments are always preloaded, and there is one entry.
+/// Whether kernels with preloaded arguments have a second entry. From GFX12.5 on arguments are always preloaded, and
+/// there is one entry.
 fn has_second_entries(target: &Target) -> bool {
     target.name.starts_with("gfx9")
 }
@@ -200,7 +201,7 @@ fn is_relocatable(file: &File<'_>) -> bool {
     file.elf_header().e_type.get(LittleEndian) == elf::ET_REL
 }
 
-/// What the loader writes by tables without addends, which stand in the fields (`.rel.dyn`, `.relr.dyn`).
+/// The words that the loader writes by tables without addends, which are in the fields (`.rel.dyn`, `.relr.dyn`).
 fn words_without_addend(file: &File<'_>, data: &[u8]) -> Option<Vec<(u64, u64)>> {
     let is_one = |kind: u32| [elf::SHT_REL, elf::SHT_RELR].contains(&kind);
     file.sections().find(|section| is_one(section.elf_section_header().sh_type.get(LittleEndian)))?;
@@ -301,7 +302,7 @@ impl Places<'_, '_> {
         }
     }
 
-    /// What the loader writes.
+    /// The words that the loader writes.
     fn loader_slots(&self, slots: &mut Vec<Slot>) {
         for (address, relocation) in self.file.dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
@@ -329,7 +330,7 @@ impl Places<'_, '_> {
         Slot { place: place(address), to: place(to), constant: self.is_constant_at(address) }
     }
 
-    /// Sections that nothing writes once the loader is done.
+    /// Sections that are not written once the loader is done.
     fn is_constant_at(&self, address: u64) -> bool {
         let inside = |section: &ElfSection64<'_, '_, LittleEndian>| {
             section.address() <= address && address - section.address() < section.size()
@@ -337,8 +338,8 @@ impl Places<'_, '_> {
         self.file.sections().find(|section| is_loaded(section) && inside(section)).is_some_and(|s| is_constant(&s))
     }
 
-    /// What relocations of other sections mean that a linker applies, and that are no addresses as a whole. Call frames and
-    /// kernel descriptors lead nobody to where code does not begin.
+    /// The targets of relocations in other sections that a linker applies and that are not whole addresses. Call frames
+    /// and kernel descriptors never transfer control to other offsets than starts of code.
     fn hints(&self) -> impl Iterator<Item = Place> {
         let descriptors = self.file.symbols().filter(|symbol| symbol.name().is_ok_and(|name| name.ends_with(".kd")));
         let entries: HashSet<u64> = descriptors.map(|symbol| symbol.address() + ENTRY).collect();
@@ -356,7 +357,7 @@ impl Places<'_, '_> {
         })
     }
 
-    /// What a linker writes into other sections.
+    /// The words that a linker writes into other sections.
     fn section_slots(&self, slots: &mut Vec<Slot>) {
         for section in self.file.sections().filter(|section| section.index().0 != self.own && is_loaded(section)) {
             let constant = is_constant(&section);
@@ -387,7 +388,7 @@ fn is_loaded(section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
     flags(section) & u64::from(elf::SHF_ALLOC) != 0
 }
 
-/// Read-only, or made so by the loader: the GOT and what is constant but for addresses.
+/// Read-only, or made so by the loader: the GOT and data that is constant except for addresses.
 fn is_constant(section: &ElfSection64<'_, '_, LittleEndian>) -> bool {
     let name = section.name().unwrap_or_default();
     flags(section) & u64::from(elf::SHF_WRITE) == 0 || name == ".got" || name.starts_with(".data.rel.ro")

@@ -1,7 +1,8 @@
-//! What a call leaves in registers.
+//! The registers that a call changes.
 //!
 //! LLVM allocates registers across functions: a caller keeps values in any register that a callee does not write, and a
-//! function that nobody else can call need not save what the convention asks it to save. So the code itself counts.
+//! function without other callers need not save the registers that the convention requires it to save. So the code
+//! itself counts.
 
 use crate::builder::Stretch;
 use crate::place::Place;
@@ -16,13 +17,13 @@ pub(crate) struct Clobbers {
     spans: Vec<(u32, u32)>,
     sets: Vec<Option<Box<RegSet>>>,
     convention: Box<RegSet>,
-    /// How often something was learned.
+    /// Counter of changes in what is known.
     clock: u32,
-    /// Functions that write more than was known of them before.
+    /// Functions that write more than was known about them before.
     grown: Vec<u32>,
 }
 
-/// What LLVM's calling convention lets a function change.
+/// The registers that LLVM's calling convention lets a function change.
 fn convention() -> RegSet {
     let vector = |file, index: u16| (index < 40 || index % 16 < 8).then_some(Reg::new(file, index, 1));
     let mut set: RegSet = (0..256).filter_map(|index| vector(RegFile::Vgpr, index)).collect();
@@ -34,7 +35,7 @@ fn convention() -> RegSet {
 }
 
 impl Clobbers {
-    /// Nothing is known of the functions in these stretches.
+    /// Nothing is known about the functions in these stretches.
     pub(crate) fn new(stretches: &[Stretch]) -> Self {
         Self {
             spans: stretches.iter().map(|stretch| (stretch.start, stretch.end)).collect(),
@@ -45,12 +46,13 @@ impl Clobbers {
         }
     }
 
-    /// How often something was learned: if that is the same, nothing else is known.
+    /// Counter of changes in what is known: while it is the same, nothing new is known.
     pub(crate) fn clock(&self) -> u32 {
         self.clock
     }
 
-    /// Takes what functions that call each other, in order and with names in their drafts, write now.
+    /// Updates the registers written by a group of mutually recursive functions, given in order, with names in their
+    /// drafts.
     pub(crate) fn learn(&mut self, source: &Source<'_>, stretches: &[Stretch], group: &[u32]) {
         let mut all = Some(RegSet::EMPTY);
         for draft in group.iter().filter_map(|member| stretches[*member as usize].draft.as_ref()) {
@@ -72,17 +74,17 @@ impl Clobbers {
         }
     }
 
-    /// Functions that were found to write more since this was asked last.
+    /// Functions that were found to write more since the last call of this.
     pub(crate) fn take_grown(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.grown)
     }
 
-    /// Whether something was learned of a function.
+    /// Whether the registers of a function are known.
     pub(crate) fn knows(&self, number: u32) -> bool {
         self.sets.get(number as usize).is_some_and(Option::is_some)
     }
 
-    /// What a function and its callees write; `None` if nothing is known of one of them.
+    /// The registers that a function and its callees write; `None` if nothing is known about one of them.
     fn written(&self, source: &Source<'_>, draft: &Draft, group: &[u32]) -> Option<RegSet> {
         let named = draft.named.as_ref()?;
         let mut own = named.writes;
@@ -93,11 +95,11 @@ impl Clobbers {
                 None => drop(own.union_with(&self.convention)),
             }
         }
-        // Where it goes on at a place that is not known, the convention is kept, as by somebody unknown who is called.
+        // At an unknown transfer the convention is kept, as by an unknown callee.
         if draft.goes_astray() {
             own.union_with(&self.convention);
         }
-        // What it writes and loads again it saved, if the convention asks for that.
+        // Registers that it writes and loads again were saved, if the convention requires that.
         if draft.tracks {
             let mut saved = named.restored;
             saved.subtract(&self.convention);
@@ -106,7 +108,7 @@ impl Clobbers {
         Some(own)
     }
 
-    /// The stretch that a call leads into.
+    /// The stretch that holds a call's target.
     pub(crate) fn callee(&self, source: &Source<'_>, to: Option<Place>) -> Option<u32> {
         self.index_of(offset_of(source, to?)?)
     }
@@ -117,7 +119,7 @@ impl Clobbers {
         self.spans.get(index).filter(|(_, end)| offset < *end).map(|_| index as u32)
     }
 
-    /// What a call may change; `None` if nothing is known of what is called there yet.
+    /// The registers that a call may change; `None` if nothing is known about its callee yet.
     pub(crate) fn of_call(&self, callee: Option<u32>) -> Option<&RegSet> {
         match callee {
             None => Some(&self.convention),
@@ -126,7 +128,7 @@ impl Clobbers {
     }
 }
 
-/// The offset of what is called; tails state it, see [`TAIL_OFFSET`].
+/// The offset of a callee; tails state it, see [`TAIL_OFFSET`].
 fn offset_of(source: &Source<'_>, to: Place) -> Option<u32> {
     match to.base {
         TAIL_OFFSET => u32::try_from(to.at).ok(),

@@ -1,10 +1,10 @@
-//! Program counters that serve fetching ahead alone, or nothing: `s_prefetch_inst` and its like change no result, so code may
-//! move under their addresses.
+//! Program counters that only serve prefetching, or nothing: `s_prefetch_inst` and similar instructions change no
+//! result, so code may move under their addresses.
 //!
-//! The result of a get-PC is followed through scalar sums, copies and lanes of vector registers, along every path. As soon
-//! as anything else may read it, or a path leaves the function with it, the program counter is one of unknown use.
+//! The result of a get-PC is followed through scalar sums, copies and lanes of vector registers, along every path. As
+//! soon as anything else may read it, or a path leaves the function with it, the use of the program counter is unknown.
 //!
-//! Invariants: what is claimed holds on every path that is known; a path that is not known claims nothing.
+//! Invariants: a result holds on every path that is known; an unknown path yields no result.
 
 use super::steps::number;
 use super::touches::{Touches, scalars_of};
@@ -17,10 +17,10 @@ use hotswap_isa::regset::RegSet;
 use hotswap_isa::{Inst, Name};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often, on average, an instruction is looked at for all program counters of a function; then nothing more is claimed.
+/// Average visits per instruction for all program counters of a function; beyond that no more results are claimed.
 const ROUNDS: usize = 64;
 
-/// What holds a program counter, or what was made of it.
+/// The registers that hold a program counter, or a value made from it.
 #[derive(Debug, Clone, PartialEq)]
 struct Holders {
     registers: RegSet,
@@ -34,7 +34,7 @@ impl Holders {
         self.registers.is_empty() && self.lanes.is_empty()
     }
 
-    /// Adds those of another path; whether that is new.
+    /// Adds those of another path. Returns whether some are new.
     fn join(&mut self, other: &Self) -> bool {
         let before = self.lanes.len();
         let banks = self.banks.join(other.banks);
@@ -50,7 +50,7 @@ impl Holders {
     }
 }
 
-/// Offsets, sorted, of get-PCs that only serve fetching ahead, and of all instructions that work on what they give.
+/// Offsets, sorted, of get-PCs that only serve prefetching, and of all instructions that use their results.
 pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft, touches: &Touches) -> Vec<u32> {
     let mut found = BTreeSet::new();
     let mut walk = Walk { context, draft, users: BTreeSet::new(), budget: None };
@@ -70,14 +70,14 @@ pub(super) fn serving(context: &Context<'_, '_>, draft: &Draft, touches: &Touche
 struct Walk<'w, 's, 'a> {
     context: &'w Context<'s, 'a>,
     draft: &'w Draft,
-    /// Instructions that read what is followed.
+    /// Instructions that read the tracked value.
     users: BTreeSet<u32>,
-    /// Instructions that may still be looked at.
+    /// Instructions that may still be visited.
     budget: Option<usize>,
 }
 
 impl Walk<'_, '_, '_> {
-    /// `None` if something else than fetching ahead may depend on the program counter.
+    /// `None` if something else than prefetching may depend on the program counter.
     fn run(&mut self, counter: u32) -> Option<()> {
         let draft = self.draft;
         let number = draft.blocks.before(counter)?;
@@ -120,7 +120,7 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Goes through a block from an offset on.
+    /// Walks a block from an offset on.
     fn block(&mut self, block: &Block, mut at: u32, holders: &mut Holders) -> Option<()> {
         let mut is_simple = is_simple(holders);
         while at < block.end && !holders.is_empty() {
@@ -141,7 +141,7 @@ impl Walk<'_, '_, '_> {
         (!leaves || holders.is_empty()).then_some(())
     }
 
-    /// The length of an instruction that has nothing to do with scalar registers, if that can be said without decoding it.
+    /// The length of an instruction that has no relation to scalar registers, if it needs no decoding.
     fn passed(&self, at: u32) -> Option<u32> {
         let bytes = self.context.source.bytes.get(at as usize..)?;
         let seen = self.context.sift.quiet(self.context.ops)?.look(bytes.first_chunk()?)?;
@@ -161,7 +161,7 @@ impl Walk<'_, '_, '_> {
                     reads.touches(Reg::new(RegFile::Vgpr, *vgpr, 1))
                         && lane.is_none_or(|lane| lane & 63 == u64::from(*held))
                 };
-                // Which lane it is must not depend on the address.
+                // The choice of the lane must not depend on the address.
                 if used {
                     return None;
                 }
@@ -197,7 +197,7 @@ impl Walk<'_, '_, '_> {
             .flat_map(|reg| reg.index..reg.index + u16::from(reg.count))
             .collect();
         match (used, lane) {
-            // A lane that the address may choose, or a choice between two sources.
+            // A lane that the address may select, or a selection between two sources.
             (true, None) => return None,
             (true, Some(lane)) => {
                 self.users.insert(at);
@@ -210,14 +210,15 @@ impl Walk<'_, '_, '_> {
             }
             (false, None) => {}
         }
-        // The other lanes stay, which is no use of them; other vector registers are none of its sources.
+        // The other lanes stay, which is no use of them; other vector registers are not sources of it.
         let mut others = *reads;
         others.subtract(&writes);
         (!holders.lanes_of(&others)).then_some(())
     }
 }
 
-/// Whether only scalar registers hold something that instructions name wherever they use them; VCC they need not name.
+/// Whether only scalar registers hold the value, and instructions name them wherever they use them; VCC may be used
+/// without being named.
 fn is_simple(holders: &Holders) -> bool {
     /// Scalar registers without VCC.
     const NAMED: u128 = (1 << 106) - 1;

@@ -15,22 +15,22 @@ use crate::scan::{Context, Draft, Target, direct};
 use hotswap_isa::effects::{EffectBits, EffectReader};
 use hotswap_isa::reg::{Reg, RegFile};
 
-/// Every value changes at most twice; loops in loops need a round each.
+/// Every value changes at most twice; nested loops need a round each.
 const ROUNDS: usize = 64;
 
-/// What is known at a point: a value for each followed register.
+/// The known values at a point: one for each followed register.
 #[derive(Debug)]
 pub(super) struct State {
     values: Vec<Value>,
     pub(super) carry: Carry,
 }
 
-/// What is known at the start of each block.
+/// The known values at the start of each block.
 struct States {
     /// A row for each block.
     values: Vec<Value>,
     carries: Vec<Carry>,
-    /// Blocks that a path comes to.
+    /// Blocks that a path reaches.
     reached: Bits,
     /// Values in a row.
     width: usize,
@@ -41,7 +41,7 @@ impl States {
         block * self.width..(block + 1) * self.width
     }
 
-    /// What is known there, if a path comes there.
+    /// Loads the values there. Returns whether a path reaches the block.
     fn load(&self, block: usize, state: &mut State) -> bool {
         if self.reached.get(block) {
             state.values.copy_from_slice(&self.values[self.row(block)]);
@@ -50,7 +50,7 @@ impl States {
         self.reached.get(block)
     }
 
-    /// Another path comes there; whether that tells less than was known.
+    /// Merges another path into a block. Returns whether less is known than before.
     fn merge(&mut self, block: usize, state: &State) -> bool {
         let row = self.row(block);
         let (row, carry) = (&mut self.values[row], &mut self.carries[block]);
@@ -72,7 +72,7 @@ impl States {
     }
 }
 
-/// Something that happens to followed registers; of one instruction in this order.
+/// An event for followed registers; those of one instruction are in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Step(u32),
@@ -126,7 +126,7 @@ pub(super) fn solve(context: &Context<'_, '_>, draft: &Draft, steps: &Steps, tou
 }
 
 impl Solver<'_, '_, '_> {
-    /// What happens in each block, in order.
+    /// Collects the events in each block, in order.
     fn collect(&mut self, touches: &Touches) {
         let steps = &self.steps.steps;
         let is_step = |offset: u32| steps.binary_search_by_key(&offset, |step| step.offset).is_ok();
@@ -168,7 +168,7 @@ impl Solver<'_, '_, '_> {
         self.events.push((offset, if effect.written() { Event::Write(bits) } else { Event::Read(bits) }));
     }
 
-    /// Instructions that are no steps and read or write vector registers of which a lane is followed.
+    /// Adds instructions that are no steps and read or write vector registers of which a lane is followed.
     fn collect_lanes(&mut self) {
         let reader = EffectReader::new(self.context.isa());
         let (context, draft, steps) = (self.context, self.draft, self.steps);
@@ -198,7 +198,7 @@ impl Solver<'_, '_, '_> {
         State { values: vec![Value::Unknown; self.steps.keys.len()], carry: Carry::Unknown }
     }
 
-    /// The state at the start of each block that a path comes to.
+    /// The state at the start of each block that a path reaches.
     fn fix(&mut self) -> States {
         let (blocks, width) = (&self.draft.blocks, self.steps.keys.len());
         let mut states = States {
@@ -245,7 +245,7 @@ impl Solver<'_, '_, '_> {
         states
     }
 
-    /// Where a block goes on whose branch asks for an SCC that is known.
+    /// The only successor of a block whose branch tests a known SCC.
     fn only_way(&self, block: usize, carry: Carry) -> Option<u32> {
         let (Carry::Bit(scc), block) = (carry, self.draft.block(block)) else { return None };
         if block.exit != Exit::Conditional {
@@ -264,7 +264,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    /// What goes somewhere in a block that no path comes to.
+    /// Marks the transfers in a block that no path reaches.
     fn never(&mut self, block: usize) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         let Some(found) = &mut self.found else { return };
@@ -277,7 +277,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    /// The state behind a block.
+    /// The state after a block.
     fn pass(&mut self, block: usize, state: &mut State) {
         let events = self.first[block] as usize..self.first[block + 1] as usize;
         for event in events {
@@ -298,7 +298,7 @@ impl Solver<'_, '_, '_> {
         });
     }
 
-    /// Addresses that an instruction reads which is no step go where they are not followed.
+    /// Marks addresses that are read by an instruction that is no step: they are no longer tracked.
     fn escape(&mut self, bits: u64, state: &State) {
         let mut places = Vec::new();
         each(bits, |number| places.extend(state.values.get(number).and_then(|value| value.place())));
@@ -316,7 +316,7 @@ impl Solver<'_, '_, '_> {
         }
     }
 
-    /// What a call leaves.
+    /// Applies the effects of a call.
     fn call(&mut self, step: &Step, callee: Option<Place>, state: &mut State) {
         if let Some(link) = step.to {
             self.set(state, link, Value::Unknown);
@@ -325,7 +325,7 @@ impl Solver<'_, '_, '_> {
         self.lose_all(LossPoint::Callee(step.offset), state);
         let source = self.context.source;
         let changed = match callee {
-            // Of code outside nothing is known but the convention.
+            // For code outside only the convention is known.
             Some(place) => self.context.clobbers.of_call(source.offset_of(place)),
             None => self.context.clobbers.of_call(None),
         };
@@ -356,7 +356,7 @@ impl Solver<'_, '_, '_> {
         (0..state.values.len()).for_each(|number| self.lose(number, at, state));
     }
 
-    /// Notes the addresses that are known at a block's end and not where it goes on.
+    /// Notes the addresses that are known at a block's end but not in its successors.
     fn lose_behind(&mut self, block: usize, state: &State, states: &States) {
         if !state.values.iter().any(|value| value.place().is_some()) {
             return;
@@ -374,7 +374,7 @@ impl Solver<'_, '_, '_> {
             }
         }
         match draft.blocks.exit(block) {
-            // A jump that this pass explains still counts as unknown here.
+            // A jump that this pass resolves still counts as unknown here.
             Exit::Return | Exit::Unknown | Exit::Table | Exit::Tail => {
                 self.lose_all(LossPoint::Callee(draft.block(block).last), state);
                 self.lose_all(LossPoint::Exit, state);
@@ -416,7 +416,7 @@ impl Solver<'_, '_, '_> {
                 };
                 return self.call(step, callee, state);
             }
-            // A load from the code reads data; its address goes nowhere.
+            // A load from the code reads data; its address is not used elsewhere.
             Op::Load => return self.load(step, state),
             op if op.compares() => return self.compare(step, state),
             _ if !followed => self.escape_sources(step, state),
@@ -438,7 +438,7 @@ impl Solver<'_, '_, '_> {
             Op::Move | Op::ReadLane | Op::WriteLane => self.set(state, to, a),
             Op::Move64 => self.move64(step, state, to),
             Op::SignExtend16 => {
-                // Addresses have 48 bits and the high half's sign stands there already.
+                // Addresses have 48 bits and the high half already contains the sign.
                 let extended = match a {
                     Value::Number(number) => Value::Number(number as i16 as u32),
                     Value::High(..) => a,
@@ -465,7 +465,7 @@ impl Solver<'_, '_, '_> {
         self.flags(step, state);
     }
 
-    /// What is found of two numbers; an address that is compared goes where it is not followed.
+    /// The result for two numbers; an address that is compared is no longer tracked.
     fn compare(&mut self, step: &Step, state: &mut State) {
         self.escape_sources(step, state);
         state.carry = match (self.read(state, step.a), self.read(state, step.b)) {

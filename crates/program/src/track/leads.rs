@@ -1,6 +1,6 @@
-//! Where a function seems to lead, before its addresses are followed.
+//! The functions to which a function seems to refer, before its addresses are followed.
 //!
-//! This only says in which order functions are best looked at: nothing that is found depends on it.
+//! This only decides the order in which functions are best analysed: no result depends on it.
 
 use super::steps::{From, from};
 use super::sums::fixup;
@@ -9,11 +9,11 @@ use crate::place::Place;
 use crate::scan::{Context, Draft};
 use hotswap_isa::Name;
 
-/// Instructions behind one that asks for the program counter among which the sum is looked for.
+/// Instructions after one that reads the program counter among which the sum is searched.
 const AHEAD: usize = 6;
 
-/// Numbers of the stretches, each once, into which branches and calls of a function lead, or what it adds to program
-/// counters.
+/// Numbers of the stretches, each once, that branches and calls of a function, or its sums of program counters, refer
+/// to.
 pub(crate) fn leads(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
     let sums = draft.counters.iter().filter_map(|counter| sum(context, *counter));
     let mut targets: Vec<u32> = draft.called.iter().chain(&draft.reached).copied().chain(sums).collect();
@@ -24,8 +24,8 @@ pub(crate) fn leads(context: &Context<'_, '_>, draft: &Draft) -> Vec<u32> {
     leads
 }
 
-/// The code at the sum of a program counter and the next number that is added to something, or the code whose address is
-/// loaded from there.
+/// The code at the sum of a program counter and the next number that is added to something, or the code whose address
+/// is loaded from there.
 fn sum(context: &Context<'_, '_>, counter: u32) -> Option<u32> {
     let source = context.source;
     let mut at = counter + u32::from(context.decode(counter)?.len());

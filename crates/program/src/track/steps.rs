@@ -1,4 +1,4 @@
-//! The instructions of a function through which addresses go, and the registers that they go through.
+//! The instructions of a function through which addresses pass, and the registers that they pass through.
 //!
 //! Invariants: a register is followed if a jump or a call reads it, a program counter is read into it, or a step copies
 //! from it into one that is followed; there are at most 64, the rest counts as unknown.
@@ -52,12 +52,12 @@ pub(super) enum From {
     Key(Key),
     /// A number.
     Number(u64),
-    /// What a linker makes of the literal.
+    /// The value to which a linker resolves the literal.
     Fixup(u32),
     Unknown,
 }
 
-/// An instruction through which addresses may go.
+/// An instruction through which addresses may pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) offset: u32,
@@ -101,20 +101,21 @@ impl Keys {
 pub(super) struct Steps {
     pub(super) steps: Vec<Step>,
     pub(super) keys: Keys,
-    /// Get-PCs that serve fetching ahead alone, and what works on their results: none of it is an address of code.
+    /// Get-PCs that only serve prefetching, and the instructions that use their results: none of it is an address of
+    /// code.
     pub(super) serving: Vec<u32>,
-    /// There were too many to follow what a program counter is read into.
+    /// There were too many to follow the registers into which a program counter is read.
     pub(super) overflows: bool,
 }
 
 const MOST: usize = 64;
-/// Steps lie in the order of code, so values that go through many registers in that order are found at once.
+/// Steps are in the order of code, so values that pass through many registers in that order are found at once.
 const ROUNDS: usize = 8;
 
 impl Steps {
-    /// Of the instructions at these offsets, which rise; those that serve fetching ahead alone are no steps of addresses.
-    /// Where a function may choose another bank of vector registers than the first (`beyond`), a number in an encoding is
-    /// more than one register: there lanes are not followed.
+    /// From the instructions at these offsets, which ascend; those that only serve prefetching are no steps of
+    /// addresses. Where a function may select another bank of vector registers than the first (`beyond`), a number in
+    /// an encoding denotes more than one register: lanes are not followed there.
     pub(super) fn read(context: &Context<'_, '_>, points: &[u32], beyond: bool, serving: Vec<u32>) -> Self {
         let (steps, keys) = (Vec::with_capacity(points.len()), Keys::default());
         let mut found = Self { steps, keys, serving, overflows: false };
@@ -130,7 +131,7 @@ impl Steps {
         found
     }
 
-    /// What a followed register is copied to without being followed itself counts as given away.
+    /// A copy of a followed register to one that is not followed counts as escaped.
     fn follow(&mut self, key: Key, dwords: u32) {
         for key in key..key + dwords {
             if self.keys.len() < MOST && !self.keys.has(key) {
@@ -139,7 +140,7 @@ impl Steps {
         }
     }
 
-    /// Follows the sources of what is followed.
+    /// Follows the sources of the followed registers.
     fn close(&mut self) {
         let steps = std::mem::take(&mut self.steps);
         let is_serving = |step: &&Step| self.serving.binary_search(&step.offset).is_ok();
@@ -231,7 +232,7 @@ pub(super) fn from(context: &Context<'_, '_>, offset: u32, inst: &Inst, value: O
     match value {
         Some(Operand::Literal(literal)) => match fixup(context, offset, inst) {
             Some(fixup) => From::Fixup(fixup),
-            // Whether its sign counts is not the same everywhere.
+            // Sign extension differs between instructions.
             None if !literal.wide && literal.value >> 31 != 0 && is_wide(context.ops.of(inst)) => From::Unknown,
             None => From::Number(literal.value),
         },

@@ -1,4 +1,4 @@
-//! Sums of addresses and numbers: the steps that make an address of a program counter.
+//! Sums of addresses and numbers: the steps that make an address from a program counter.
 
 use super::PcValue;
 use super::flow::{Solver, State};
@@ -69,7 +69,7 @@ impl Solver<'_, '_, '_> {
         state.carry = if step.op == Op::AddSigned { Carry::Unknown } else { carry };
     }
 
-    /// Addresses that went into a sum of which nothing is known.
+    /// Marks addresses as taken that are operands of a sum with an unknown result.
     fn take_unknown(&mut self, values: [Value; 2]) {
         for place in values.into_iter().filter_map(Value::place) {
             self.take(place);
@@ -184,7 +184,7 @@ impl Solver<'_, '_, '_> {
     }
 }
 
-/// What a fixup makes of an address to which its literal is added; `pc` is that address.
+/// The result of a fixup for an address to which its literal is added; `pc` is that address.
 pub(super) fn fixup(source: &Source<'_>, number: u32, pc: u64) -> Option<(FixupKind, Place)> {
     let fixup = source.fixups.get(number as usize)?;
     let here = source.address.wrapping_add(u64::from(fixup.offset));

@@ -1,10 +1,11 @@
-//! What the instructions of a function do to scalar registers, written down once its code is found.
+//! The effects of a function's instructions on scalar registers, recorded once its code is found.
 //!
-//! Addresses go through a few registers of a function, so most instructions have nothing to do with them. From these
-//! lists it is found which do, without reading code again.
+//! Addresses pass through a few registers of a function, so most instructions do not affect them. These lists give the
+//! ones that do, without reading code again.
 //!
-//! Invariants: every scalar register and VCC that an instruction names, every VCC and SCC that it writes without naming,
-//! is there; what is not in [`Touches::points`] touches no register that a point's address can be in.
+//! Invariants: every scalar register and VCC that an instruction names, every VCC and SCC that it writes without
+//! naming, is included; an instruction that is not in [`Touches::points`] touches no register that a point's address
+//! can be in.
 
 use crate::ops::{Line, Op};
 use hotswap_isa::effects::{EffectBits, EffectReader};
@@ -15,12 +16,12 @@ use std::ops::Range;
 /// Entries of one instruction at most: its effects, VCC, SCC, a mark.
 const MOST: usize = 24;
 
-/// What an entry says.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A register is read or written by an instruction through which no address goes.
+    /// A register is read or written by an instruction through which no address passes.
     Other,
-    /// The same by one through which addresses may go.
+    /// The same by one through which addresses may pass.
     Step,
     /// The same by one that reads the program counter, or jumps or calls through registers.
     Seed,
@@ -30,7 +31,7 @@ pub(super) enum Kind {
     Lane,
     /// SCC is overwritten.
     Scc,
-    /// M0 chooses what is overwritten.
+    /// M0 selects the overwritten register.
     Indexed,
 }
 
@@ -44,7 +45,7 @@ pub(super) struct Touch {
 
 const NOTHING: Touch = Touch { offset: 0, effect: EffectBits::NONE, kind: Kind::Other };
 
-/// The list of one function; the memory is used again for the next.
+/// The list of one function; the memory is reused for the next.
 pub(crate) struct Touches {
     isa: Isa,
     reader: EffectReader,
@@ -52,7 +53,7 @@ pub(crate) struct Touches {
     count: usize,
 }
 
-/// An instruction through which addresses may go, with the scalar registers that it touches, a bit for each.
+/// An instruction through which addresses may pass, with the scalar registers that it touches, a bit for each.
 struct Point {
     offset: u32,
     reads: u128,
@@ -79,8 +80,8 @@ impl Touches {
         self.list.iter().take(self.count)
     }
 
-    /// Whether a jump or a call in the code from an offset to another certainly goes to what the first instruction writes,
-    /// or to sums of it. Instructions come in order.
+    /// Whether a jump or a call in a range of code certainly uses the result of the first instruction, or sums of it.
+    /// Instructions come in order.
     pub(super) fn leads_to_seed(&self, code: Range<u32>) -> bool {
         let list = &self.list[..self.count];
         let first = list.partition_point(|touch| touch.offset < code.start);
@@ -98,7 +99,7 @@ impl Touches {
             match kind {
                 _ if one[0].offset == code.start => held = writes,
                 Kind::Seed if reads & held != 0 => return true,
-                // Whoever else reads it makes numbers of it, or uses it for something else than fetching ahead.
+                // Any other reader makes numbers of it, or uses it for something else than prefetching.
                 Kind::Step if reads & held != 0 => held |= writes,
                 _ => held &= !writes,
             }
@@ -114,7 +115,7 @@ impl Touches {
         }
     }
 
-    /// Writes down what an instruction touches.
+    /// Records the registers that an instruction touches.
     #[inline(always)]
     pub(crate) fn read(&mut self, offset: u32, inst: &Inst, line: Line) {
         if self.list.len() < self.count + MOST {
@@ -130,7 +131,7 @@ impl Touches {
         let implicit = reader.visit(inst, |effect| {
             let scalar = effect.is_scalar();
             reads |= scalar & !effect.written();
-            // What is fetched ahead goes nowhere.
+            // A prefetched value is not used.
             self.put(Touch { offset, effect, kind }, scalar & (line.op != Op::Fetch));
         });
         let effect = EffectBits::NONE;
@@ -140,7 +141,7 @@ impl Touches {
                 self.put(Touch { offset, effect, kind }, effect.written() && effect.is_scalar());
             });
         }
-        // A carry of two numbers has no register that tells that it is one.
+        // A carry of two numbers has no register that marks it as one.
         let mark = match line.op {
             Op::GetPc | Op::SetPc | Op::SwapPc | Op::Call => Some(Kind::Always),
             Op::ReadLane | Op::WriteLane => Some(Kind::Lane),
@@ -150,8 +151,9 @@ impl Touches {
         self.put(Touch { offset, effect, kind: Kind::Indexed }, line.indexed && !line.moves);
     }
 
-    /// Offsets, rising, of the instructions through which addresses of code may go: those that read the program counter,
-    /// jump, call or use lanes, and those that share a register with one of these, or with one that they write, and so on.
+    /// Offsets, ascending, of the instructions through which addresses of code may pass: those that read the program
+    /// counter, jump, call or use lanes, and those that share a register with one of these, or with one that they
+    /// write, and so on.
     pub(crate) fn points(&self) -> Vec<u32> {
         let (points, mut wanted) = self.candidates();
         // A lane that is read may be any that is written.
@@ -175,7 +177,7 @@ impl Touches {
         offsets
     }
 
-    /// All instructions through which addresses may go, and the registers of those that make or use some.
+    /// All instructions through which addresses may pass, and the registers of those that make or use some.
     fn candidates(&self) -> (Vec<Point>, u128) {
         let (mut points, mut wanted): (Vec<Point>, u128) = (Vec::new(), 0);
         let is_point = |kind: Kind| matches!(kind, Kind::Step | Kind::Seed | Kind::Always | Kind::Lane);

@@ -1,4 +1,4 @@
-//! What is known of 32 bits.
+//! Abstract values of 32 bits.
 
 use crate::place::Place;
 
@@ -7,18 +7,18 @@ use crate::place::Place;
 pub(super) enum Value {
     /// Anything.
     Unknown,
-    /// What scalar register so-and-so held at the function's entry.
+    /// The value of a scalar register at the function's entry, by its number.
     Entry(u8),
     /// A number.
     Number(u32),
-    /// The low half of an address, and where the program counter was read for it.
+    /// The low half of an address, and the offset at which the program counter was read for it.
     Low(Place, u32),
     /// The high half.
     High(Place, u32),
 }
 
 impl Value {
-    /// Where two paths meet.
+    /// Merges the values of two paths.
     pub(super) fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::Low(a, pc), Self::Low(b, _)) if a == b => Self::Low(a, pc),
@@ -47,13 +47,13 @@ impl Value {
     }
 }
 
-/// What is known of SCC.
+/// The known value of SCC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carry {
     Unknown,
-    /// The carry of an addition of numbers, or what was found of two numbers.
+    /// The carry of an addition of numbers, or the result of comparing two.
     Bit(bool),
-    /// The carry, or borrow, out of the low half of an address: before, after, and where that was.
+    /// The carry, or borrow, out of the low half of an address: before, after, and its offset.
     Of {
         before: Place,
         after: Place,

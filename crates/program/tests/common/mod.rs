@@ -1,8 +1,8 @@
-//! What several tests need.
+//! Helpers of several tests.
 
 use hotswap_program::{BankMap, Callee, Function, Liveness, Program, Source, Summaries};
 
-/// What is known of a function, with offsets in place of numbers of functions.
+/// The known facts of a function, with offsets in place of numbers of functions.
 fn known(program: &Program<'_>, number: usize) -> String {
     let function = &program.functions[number];
     let callee = |callee: Callee| match callee {
@@ -18,7 +18,7 @@ fn known(program: &Program<'_>, number: usize) -> String {
     format!("{start:#x}..{end:#x} {mark:?} {entries:?} {blocks:?} {edges:?} {calls:?} {problems:?} {pc_values:?}")
 }
 
-/// What is live at the blocks of a function, and the bank modes there.
+/// The live registers at the blocks of a function, and the bank modes there.
 fn states(program: &Program<'_>, number: usize) -> Vec<String> {
     let maps = [BankMap::of(program), BankMap::by_convention(program)];
     let summaries = Summaries::of(program, &maps[1]);
@@ -31,7 +31,7 @@ fn states(program: &Program<'_>, number: usize) -> Vec<String> {
         .collect()
 }
 
-/// A program around each of some functions says of what is in it what the whole program says.
+/// A program around each of some functions agrees with the whole program about them.
 pub(crate) fn around_agrees(source: &Source<'_>, most: usize) {
     let whole = Program::build(source.clone());
     let step = whole.functions.len().div_ceil(most.max(1)).max(1);

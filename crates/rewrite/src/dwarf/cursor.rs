@@ -1,4 +1,4 @@
-//! Reading and writing of the numbers of DWARF.
+//! Reads and writes the numbers of DWARF.
 
 use crate::refuse;
 use hotswap_code_object::image::Part;
@@ -9,9 +9,9 @@ use hotswap_report::Diagnostic;
 pub(crate) struct Cursor<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) at: usize,
-    /// Nothing is read from here on.
+    /// Reading stops here.
     pub(crate) end: usize,
-    /// Bytes of a number that leads into a section, in the unit that is read: 8 in 64-bit DWARF.
+    /// Bytes of an offset into a section, in the current unit: 8 in 64-bit DWARF.
     pub(crate) width: usize,
     name: &'a str,
     file: u64,
@@ -23,7 +23,7 @@ impl<'a> Cursor<'a> {
         Self { data, at: 0, end: data.len(), width: 4, name: section.name, file }
     }
 
-    /// A refusal at the place that is read next.
+    /// A refusal at the current position.
     pub(crate) fn refuse(&self, what: &str) -> Diagnostic {
         refuse(self.file + self.at as u64, format!("`{}` {what}", self.name))
             .advise("link without debug information (-Wl,--strip-debug), or report it with the file")
@@ -74,14 +74,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes over a text with its NUL.
+    /// Skips a string with its NUL.
     pub(crate) fn text(&mut self) -> Result<&'a [u8], Diagnostic> {
         let rest = &self.data[self.at..self.end];
         let size = rest.iter().position(|byte| *byte == 0).ok_or_else(|| self.refuse("is cut off"))?;
         self.bytes(size + 1)
     }
 
-    /// The length of a unit: where it ends. Sets the width of numbers in it.
+    /// Reads the length of a unit and returns its end. Sets the width of offsets in it.
     pub(crate) fn unit(&mut self) -> Result<usize, Diagnostic> {
         let (mut length, mut width) = (self.number(4)?, 4);
         if length == WIDE {
@@ -94,18 +94,18 @@ impl<'a> Cursor<'a> {
         end.ok_or_else(|| self.refuse("has a unit that leaves it"))
     }
 
-    /// A number that leads into a section.
+    /// An offset into a section.
     pub(crate) fn offset(&mut self) -> Result<u64, Diagnostic> {
         self.number(self.width)
     }
 
-    /// Bytes of the length of the unit that is read.
+    /// Bytes of the length of the current unit.
     pub(crate) fn length_size(&self) -> usize {
         if self.width == 8 { 12 } else { 4 }
     }
 }
 
-/// What stands before the length of a unit of 64-bit DWARF.
+/// The prefix of the length of a unit of 64-bit DWARF.
 const WIDE: u64 = 0xffff_ffff;
 
 pub(crate) fn write_uleb(out: &mut Vec<u8>, mut value: u64) {

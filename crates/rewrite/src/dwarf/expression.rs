@@ -1,7 +1,7 @@
 //! Expressions of locations: addresses in them.
 //!
-//! An address that goes on as one of another address space (`…, space, DW_OP_swap, DW_OP_xderef`) is an offset in LDS or
-//! scratch and stays.
+//! An address that is converted to another address space (`…, space, DW_OP_swap, DW_OP_xderef`) is an offset in LDS or
+//! scratch and is left unchanged.
 
 use super::Source;
 use crate::refuse;
@@ -15,11 +15,11 @@ fn encoding(width: usize) -> gimli::Encoding {
     gimli::Encoding { address_size: 8, format, version: 5 }
 }
 
-/// Notes the addresses in an expression whose first byte is at `offset` of a section, and whose references are so wide.
-/// Gives indices of `.debug_addr` that are addresses of other spaces.
+/// Records the addresses in an expression whose first byte is at `offset` of a section, and whose references have this
+/// width. Returns indices of `.debug_addr` that are addresses of other spaces.
 ///
 /// # Errors
-/// `NO_LAYOUT` for operations that are not known, where an address of code may hide behind them.
+/// `NO_LAYOUT` for unknown operations, if they may contain an address of code.
 pub(super) fn note(
     source: &Source<'_>,
     (section, width): (usize, usize),

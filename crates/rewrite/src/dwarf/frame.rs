@@ -12,7 +12,7 @@ use std::collections::HashMap;
 enum Operand {
     Uleb,
     Sleb,
-    /// A size, and so many bytes.
+    /// A size, and that many bytes.
     Block,
 }
 
@@ -45,13 +45,13 @@ const KEPT: &[(u8, &[Operand])] = &[
     (0x31, &[Uleb, Sleb, Uleb]),
 ];
 
-/// How the entry of a common part writes addresses.
+/// The address format of the entries of a common part.
 #[derive(Debug, Clone, Copy)]
 struct Common {
     /// Bytes of an address.
     address: usize,
     is_relative: bool,
-    /// What advances count in.
+    /// The unit of advances.
     step: u64,
     has_data: bool,
 }
@@ -76,7 +76,7 @@ pub(super) fn rewrite(
     let is_eh = part.name == ".eh_frame";
     let mut frames = Frames { source, section, is_eh, cursor, new, common: HashMap::new(), distances };
     let whole = frames.cursor.end;
-    // Entries are padded to 4 bytes, and the last of a section to 8; other writers pad all of them.
+    // Entries are padded to 4 bytes, and the last of a section to 8; other producers pad all of them.
     let unit = frames.unit()?;
     while frames.cursor.at < whole {
         frames.entry(unit)?;
@@ -86,7 +86,7 @@ pub(super) fn rewrite(
 }
 
 impl Frames<'_, '_> {
-    /// What all entries are multiples of.
+    /// The alignment of all entries.
     fn unit(&self) -> Result<usize, Diagnostic> {
         let mut cursor = self.cursor.clone();
         let mut unit = 8;
@@ -244,7 +244,7 @@ impl Frames<'_, '_> {
         Some(place)
     }
 
-    /// Writes the instructions of an entry; gives where its padding begins, in the new bytes and in the old ones.
+    /// Writes the instructions of an entry; returns the start of its padding, in the new bytes and in the old ones.
     fn instructions(&mut self, place: Option<Place>, common: Common) -> Result<(usize, usize), Diagnostic> {
         let mut place = place;
         let mut content = (self.new.bytes.len(), self.cursor.at);
@@ -275,7 +275,7 @@ impl Frames<'_, '_> {
         Ok(content)
     }
 
-    /// Passes over an instruction: how far it advances, if it does.
+    /// Skips an instruction. Returns its advance, if it has one.
     fn instruction(&mut self) -> Result<Option<u64>, Diagnostic> {
         let opcode = self.cursor.number(1)? as u8;
         match opcode {
@@ -324,11 +324,11 @@ impl Frames<'_, '_> {
         }
     }
 
-    /// Ends an entry. `content` is where padding begins, in the new bytes and in the old ones.
+    /// Ends an entry. `content` is the start of its padding, in the new bytes and in the old ones.
     fn pad(&mut self, start: usize, old_start: usize, content: (usize, usize), unit: usize) {
         let data = self.cursor.data;
         let out = &mut self.new.bytes;
-        // The last entry of a section ends at a multiple of 8, whatever the others do.
+        // The last entry of a section ends at a multiple of 8, whatever the alignment of the others.
         let rest = &data[self.cursor.at..];
         let is_last = rest.len() <= 4 && rest.iter().all(|byte| *byte == 0) && self.cursor.at.is_multiple_of(8);
         if content.0 - start != content.1 - old_start || is_last && start % 8 != old_start % 8 {

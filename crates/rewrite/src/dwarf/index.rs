@@ -1,8 +1,8 @@
-//! `.gdb_index`: the table of addresses by which debuggers find the unit of a place.
+//! `.gdb_index`: the table of addresses in which debuggers look up the unit of an address.
 //!
 //! Layout (versions 4 to 9, as gdb documents it): a version and offsets of 4 bytes of the list of units, of that of
 //! types, of the addresses, of the symbols; rows of addresses have 20 bytes: begin, end, number of the unit. Everything
-//! else is about `.debug_info`, which keeps its size.
+//! else refers to `.debug_info`, which keeps its size.
 
 use super::Source;
 use super::cursor::Cursor;
@@ -14,7 +14,7 @@ const VERSIONS: std::ops::RangeInclusive<u64> = 4..=9;
 /// Bytes of a row.
 const ROW: usize = 20;
 
-/// Notes all addresses of the table. Linkers write it, so no relocation is about it.
+/// Records all addresses of the table. Linkers write it, so it has no relocations.
 pub(super) fn note(source: &Source<'_>, section: usize) -> Result<(), Diagnostic> {
     if source.image.kind != Kind::Linked {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The tree of entries: sizes of functions and blocks, and which addresses lists count from.
+//! The tree of entries: sizes of functions and blocks, and the base addresses of lists.
 
 use super::cursor::Cursor;
 use super::{Dwarf, Source, expression};
@@ -11,27 +11,27 @@ use std::collections::{HashMap, HashSet};
 
 type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
 
-/// What the lists of a unit need.
+/// The properties of a unit that its lists need.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unit {
-    /// What their distances count from.
+    /// The base of their distances.
     pub(super) base: Option<Place>,
-    /// Where its addresses are in `.debug_addr`.
+    /// The start of its addresses in `.debug_addr`.
     pub(super) addresses: u64,
 }
 
-/// What entries say about lists.
+/// References from entries to lists.
 #[derive(Default)]
 pub(super) struct Units {
-    /// By what the unit says its lists in `.debug_rnglists` or `.debug_loclists` begin at.
+    /// By the start that the unit states for its lists in `.debug_rnglists` or `.debug_loclists`.
     pub(super) lists: HashMap<(&'static str, u64), Unit>,
-    /// Lists of DWARF 4: their section, where they begin, and what they count from.
+    /// Lists of DWARF 4: their section, start and base.
     pub(super) pairs: Vec<(&'static str, u64, Option<Place>)>,
     /// Words of `.debug_addr` that are addresses of LDS.
     pub(super) foreign: HashSet<u64>,
 }
 
-/// A field that is to be changed: where, how wide, and its new value.
+/// A field to change: position, width, and its new value.
 struct Patch {
     offset: usize,
     size: usize,
@@ -72,7 +72,7 @@ fn is_tree(name: &str) -> bool {
 /// Types in DWARF 4.
 const TYPES: &str = ".debug_types";
 
-/// Reads the units of one section; gives the fields to change.
+/// Reads the units of one section; returns the fields to change.
 fn tree(
     source: &Source<'_>,
     info: usize,
@@ -103,7 +103,7 @@ fn broken(offset: u64, error: gimli::Error) -> Diagnostic {
         .advise("link without debug information (-Wl,--strip-debug), or report it with the file")
 }
 
-/// A relocatable file has numbers that lead into other sections in its relocations only.
+/// A relocatable file has offsets into other sections in its relocations only.
 fn relocated(source: &Source<'_>, info: usize) -> Option<Vec<u8>> {
     if source.image.kind == Kind::Linked {
         return None;
@@ -125,7 +125,7 @@ struct Reader<'r> {
     units: &'r mut Units,
     patches: Vec<Patch>,
     unit: Unit,
-    /// Bytes of a number that leads into a section.
+    /// Bytes of an offset into a section.
     width: usize,
 }
 
@@ -139,17 +139,17 @@ struct Entry {
     lists: Vec<(&'static str, u64)>,
     bases: Vec<(&'static str, u64)>,
     addresses: Option<u64>,
-    /// Other addresses: where they are, and what is there.
+    /// Other addresses: position and value.
     others: Vec<(u64, u64)>,
-    /// Numbers that lead into other sections: field, width, section, number.
+    /// Offsets into other sections: field, width, section, number.
     numbers: Vec<(usize, usize, &'static str, u64)>,
-    /// Expressions: where they begin, and their bytes.
+    /// Expressions: start and bytes.
     expressions: Vec<(u64, Vec<u8>)>,
 }
 
 /// An address in an attribute.
 enum Address {
-    /// In the field at this offset, with what it holds.
+    /// In the field at this offset, with its content.
     Field(u64, u64),
     /// In `.debug_addr`.
     Index(u64),
@@ -171,7 +171,7 @@ impl Reader<'_> {
         let abbreviations = header.abbreviations(abbreviations).map_err(fault)?;
         let mut raw = header.entries_raw(&abbreviations, None).map_err(fault)?;
         self.width = usize::from(header.format().word_size());
-        // Addresses begin behind a header of a length, a version and two sizes.
+        // Addresses follow a header of a length, a version and two sizes.
         self.unit = Unit { base: None, addresses: if self.width == 8 { 16 } else { 8 } };
         let mut is_root = true;
         while !raw.is_empty() {
@@ -213,7 +213,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Notes what leads somewhere else without a relocation.
+    /// Records references to other sections without a relocation.
     fn note(&mut self, entry: &Entry) -> Result<(), Diagnostic> {
         if self.source.image.kind != Kind::Linked {
             return Ok(());
@@ -234,7 +234,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The header of the macros of a unit leads to its line table.
+    /// Records the reference to the line table in the header of the macros of a unit.
     fn macros(&mut self, offset: u64) -> Result<(), Diagnostic> {
         let Some(section) = self.source.image.find(".debug_macro") else { return Ok(()) };
         let mut cursor = Cursor::new(&self.source.image.sections[section]);
@@ -311,7 +311,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// What leads into other sections.
+    /// Collects references to other sections.
     fn take_foreign(&mut self, name: DwAt, value: &AttributeValue<Slice<'_>>, at: usize, size: usize, version: u16) {
         match value {
             AttributeValue::Addr(stated) if name != gimli::DW_AT_low_pc => self.others.push((at as u64, *stated)),
@@ -372,7 +372,7 @@ impl Patch {
 }
 
 impl Source<'_> {
-    /// The place that an address of `.debug_addr` means.
+    /// The place to which an address of `.debug_addr` refers.
     pub(super) fn indexed(&self, base: u64, index: u64) -> Option<Place> {
         let section = self.image.find(".debug_addr")?;
         let offset = index.checked_mul(8)?.checked_add(base)?;
@@ -384,7 +384,7 @@ impl Source<'_> {
 }
 
 impl Unit {
-    /// Where the address with that index is in `.debug_addr`.
+    /// The position of the address with that index in `.debug_addr`.
     pub(super) fn word(&self, index: u64) -> Option<u64> {
         index.checked_mul(8)?.checked_add(self.addresses)
     }

@@ -1,7 +1,7 @@
 //! Line tables.
 //!
-//! A row's opcodes stay as they are where its distance from the row before it stays; otherwise the advance is encoded
-//! again the way LLVM does, which gives the bytes that its assembler writes for the longer code.
+//! A row's opcodes are unchanged if its distance from the previous row is unchanged. Otherwise the advance is encoded
+//! again as LLVM does it, which gives the bytes that its assembler writes for the longer code.
 
 use super::Source;
 use super::cursor::{Cursor, close_unit, write_sleb, write_uleb};
@@ -21,7 +21,7 @@ struct Header {
 /// A row that is being collected.
 #[derive(Default)]
 struct Row {
-    /// Opcodes that advance nothing.
+    /// Opcodes without an advance.
     kept: Vec<u8>,
     /// In steps.
     advance: u64,
@@ -92,7 +92,7 @@ impl Program<'_, '_> {
             let mut row = Row::default();
             match self.row(&mut row, &mut place)? {
                 Some(ends) => place = self.write(start, row, place, ends)?,
-                // Opcodes behind the last row, or the address of a sequence: they stay.
+                // Opcodes after the last row, or the address of a sequence: they are kept.
                 None => {
                     self.new.chunks.push(start as u64, self.new.bytes.len() as u64);
                     self.new.bytes.extend_from_slice(&self.cursor.data[start..self.cursor.at]);
@@ -102,7 +102,8 @@ impl Program<'_, '_> {
         Ok(())
     }
 
-    /// Reads up to the opcode that makes a row: whether that ends the sequence. `None` where an address was set.
+    /// Reads up to the opcode that makes a row. Returns whether that ends the sequence; `None` where an address was
+    /// set.
     fn row(&mut self, row: &mut Row, place: &mut Option<Place>) -> Result<Option<bool>, Diagnostic> {
         while !self.cursor.is_done() {
             let start = self.cursor.at;
@@ -136,7 +137,7 @@ impl Program<'_, '_> {
         Ok(None)
     }
 
-    /// An extended opcode: an end, an address, or something that is kept.
+    /// An extended opcode: an end, an address, or another one, which is kept.
     #[allow(clippy::option_option, reason = "whether reading stops, and what it gave")]
     fn extended(
         &mut self,
@@ -165,7 +166,7 @@ impl Program<'_, '_> {
         }
     }
 
-    /// Writes a row; gives the place that it is about.
+    /// Writes a row; returns the place that it describes.
     fn write(&mut self, start: usize, row: Row, place: Option<Place>, ends: bool) -> Result<Option<Place>, Diagnostic> {
         let advance = row.advance.wrapping_mul(self.header.step).wrapping_add(row.fixed);
         let next = place.filter(|_| !ends).map(|place| Place { offset: place.offset.wrapping_add(advance), ..place });
@@ -188,7 +189,7 @@ impl Program<'_, '_> {
         Ok(next)
     }
 
-    /// The shortest opcodes that advance so far, in the order in which LLVM looks for them.
+    /// Writes the shortest opcodes with that advance, in LLVM's order of preference.
     fn encode(&mut self, advance: u64, line: i64, ends: bool) {
         let header = &self.header;
         let most = u64::from(255 - header.opcode_base) / header.line_range;

@@ -78,7 +78,7 @@ pub(super) fn rewrite(source: &Source<'_>, section: usize, units: &Units) -> Res
     while lists.cursor.at < whole {
         let (start, old) = (lists.new.bytes.len(), lists.cursor.at);
         lists.cursor.end = lists.cursor.unit()?;
-        // Entries name the table behind the header: version, two sizes and a count stand before it.
+        // Entries give the offset of the table after the header, which has a version, two sizes and a count.
         let header = lists.cursor.length_size() as u64 + 8;
         let known = units.lists.get(&(name, old as u64 + header));
         lists.unit = known.copied().unwrap_or(Unit { base: None, addresses: header - 4 });
@@ -111,7 +111,7 @@ impl Lists<'_, '_> {
             self.base = self.unit.base;
             while self.entry()? {}
         }
-        // Where lists begin, counted from the table itself.
+        // The starts of lists, counted from the table itself.
         let to = start + (table - old);
         for index in 0..count {
             let field = &self.cursor.data[table + index * width..][..width];
@@ -122,7 +122,7 @@ impl Lists<'_, '_> {
         Ok(())
     }
 
-    /// Writes one entry; whether the list goes on.
+    /// Writes one entry. Returns whether the list continues.
     fn entry(&mut self) -> Result<bool, Diagnostic> {
         let start = self.cursor.at;
         let kind = self.cursor.number(1)? as usize;
@@ -201,7 +201,7 @@ impl Lists<'_, '_> {
         })
     }
 
-    /// A size behind an address.
+    /// A size after an address.
     fn sized(&mut self, start: usize, place: Option<Place>) -> Result<(), Diagnostic> {
         let numbers = self.cursor.at;
         let size = self.cursor.uleb()?;
@@ -277,7 +277,7 @@ fn pairs(
         if is_locations {
             let size = cursor.number(2)? as usize;
             let (at, bytes) = (cursor.at as u64, cursor.bytes(size)?);
-            // Lists of DWARF 4 have no width of their own; what depends on one leads to entries, never to code.
+            // Lists of DWARF 4 have no width of their own; operands that depend on one refer to entries, never to code.
             expression::note(source, (section, cursor.width), at, bytes)?;
         }
         if related {
@@ -286,7 +286,7 @@ fn pairs(
         let moved = match base {
             Some(base) => source.distance(base, first).zip(source.size(base, last)),
             None if source.is_still() => Some((first, last)),
-            // The unit begins nowhere: these are addresses.
+            // The unit has no start address: these are addresses.
             None if source.image.kind == Kind::Linked => {
                 let (begin, end) = (source.meaning(section, at as u64, first), source.meaning(section, second, last));
                 if let Some((begin, end)) = begin.zip(end) {
@@ -303,7 +303,7 @@ fn pairs(
     }
 }
 
-/// `.debug_addr`: addresses that other sections name by number.
+/// `.debug_addr`: addresses that other sections refer to by index.
 pub(super) fn note_addresses(source: &Source<'_>, section: usize, units: &Units) -> Result<(), Diagnostic> {
     if source.image.kind != Kind::Linked {
         return Ok(());

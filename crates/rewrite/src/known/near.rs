@@ -1,7 +1,7 @@
-//! What is known of places that are asked for one behind the other: nearly all lie in the function, and between the data, of
-//! the one before, so that nothing has to be looked up for them.
+//! Cached queries for consecutive offsets: nearly all are in the same function, and between the same data, as the one
+//! before, so that they need no look-up.
 //!
-//! Invariants: the answers are those of [`Known`], in whatever order places are asked for.
+//! Invariants: the answers are those of [`Known`], in whatever order offsets are queried.
 
 use super::Known;
 use hotswap_program::Function;
@@ -10,10 +10,10 @@ use std::ops::Range;
 /// See the module.
 pub(crate) struct Near<'k> {
     known: &'k Known<'k>,
-    /// Places that `function` is the answer for.
+    /// Offsets for which `function` is the answer.
     own: Range<u64>,
     function: Option<&'k Function>,
-    /// Places between two stretches of data.
+    /// Offsets between two ranges of data.
     free: Range<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Branches that compute their target: for distances that the short form has no room for.
+//! Branches that compute their target: for distances that the short form cannot encode.
 
 use hotswap_isa::Isa;
 
@@ -9,7 +9,7 @@ pub(crate) struct Forms {
     set: u32,
     add: u32,
     add_carry: u32,
-    /// The counter that `get` gives has 48 bits with no sign.
+    /// The counter read by `get` has 48 bits without a sign.
     extend: u32,
     branch: u32,
 }
@@ -42,13 +42,13 @@ impl Forms {
         }
     }
 
-    /// Whether a branch with this word can be replaced: others do more than to branch.
+    /// Whether a branch with this word can be replaced: others have further effects.
     pub(crate) fn can_be_long(&self, word: u32) -> bool {
         // SOPP: nine bits. Forks and loops of sub-vectors are SOPK.
         word >> 23 == 0x17f && [self.get, self.set, self.add, self.add_carry, self.branch].iter().all(|word| *word != 0)
     }
 
-    /// The word of a branch by so many bytes from behind it.
+    /// The word of a branch by that many bytes from its end.
     pub(crate) fn branch(&self, distance: i64) -> u32 {
         self.branch | u32::from((distance / 4) as i16 as u16)
     }
@@ -65,7 +65,7 @@ impl Forms {
         self.computation() + if conditional { 8 } else { 0 }
     }
 
-    /// The words for a branch that stands at `at` of the new section and goes to `target`.
+    /// Writes the words for a branch at `at` of the new section to `target`.
     pub(crate) fn write(&self, word: u32, first: u8, at: u64, target: u64, out: &mut Vec<u32>) {
         let pair = u32::from(first);
         if self.is_conditional(word) {

@@ -8,12 +8,12 @@ use crate::scan::{Branch, Reach};
 use hotswap_report::Diagnostic;
 use rayon::prelude::*;
 
-/// Changes that one task writes.
+/// Changes written per task.
 const CHANGES: usize = 1 << 12;
-/// Old bytes that one task writes, where changes are rare.
+/// Old bytes written per task, where changes are rare.
 const BYTES: u64 = 4 << 20;
 
-/// Behind some changes, in the old section and in the new one.
+/// The position after some changes, in the old section and in the new one.
 #[derive(Clone, Copy, Default)]
 struct End {
     old: u64,
@@ -34,7 +34,7 @@ impl CodePlan<'_> {
                 out[at as usize..at as usize + 4].copy_from_slice(&split.word.to_le_bytes());
             }
         }
-        // What is wrong with new code is told first.
+        // Errors in new code are reported first.
         self.in_pieces(old.len(), out, &|_, from, end, out| {
             let first = self.branches.partition_point(|branch| branch.at() < from.old);
             let own = self.branches[first..].iter().take_while(|branch| branch.at() < end);
@@ -42,8 +42,8 @@ impl CodePlan<'_> {
         })
     }
 
-    /// Does something with each of the pieces of the section, cut behind changes: the changes of one, where it begins, where
-    /// it ends in the old section, and its bytes in the new one. The first error counts.
+    /// Calls `task` for each piece of the section, cut after changes: with the changes of the piece, its start, its end
+    /// in the old section, and its bytes in the new one. The first error counts.
     fn in_pieces(&self, size: usize, out: &mut [u8], task: &Task<'_>) -> Result<(), Diagnostic> {
         let mut pieces = Vec::new();
         let (mut from, mut rest) = (End::default(), out);
@@ -51,7 +51,7 @@ impl CodePlan<'_> {
         loop {
             let near = left.partition_point(|change| change.old < from.old + BYTES).max(1);
             let (own, behind) = left.split_at(left.len().min(CHANGES).min(near));
-            // The last piece goes to the end of the section.
+            // The last piece extends to the end of the section.
             let end = match (own.last(), behind.is_empty()) {
                 (Some(last), false) => End { old: last.old + last.removed, new: last.new + last.size },
                 _ => End { old: size as u64, new: self.map.size() },
@@ -68,7 +68,7 @@ impl CodePlan<'_> {
         done.into_iter().collect()
     }
 
-    /// Changes next to each other, and the old bytes between and behind them, up to the end of `old`. `out` begins at
+    /// Writes adjacent changes, and the old bytes between and after them, up to the end of `old`. `out` begins at
     /// `from`.
     fn piece(&self, changes: &[Change], from: End, old: &[u8], out: &mut [u8]) -> Result<(), Diagnostic> {
         let (mut at, mut to) = (from.old as usize, 0);

@@ -1,25 +1,25 @@
-//! What is added to a program counter: the forms that compilers and the writers of libraries use.
+//! The distance added to a program counter: the forms that compilers and authors of libraries use.
 //!
-//! LLVM adds a literal, half by half or all 64 bits. Tensile puts the distance into a third register first, adds the size
-//! of what lies between, and either adds that or subtracts its absolute value; where it does not know the sign it
-//! asks for it. Between the steps may stand what has nothing to do with these registers.
+//! LLVM adds a literal, half by half or all 64 bits. Tensile puts the distance into a third register first, adds the
+//! size of the code in between, and either adds that or subtracts its absolute value; where it does not know the sign
+//! it tests it. Instructions that do not use these registers may be between the steps.
 
 use super::{Computation, Range32};
 use hotswap_isa::effects::Flow;
 use hotswap_isa::reg::RegFile;
 use hotswap_isa::{Inst, Isa, Name, Value};
 
-/// Instructions that are looked at behind a get-PC.
+/// Maximum instructions examined after a get-PC.
 const MOST: usize = 32;
 
-/// A distance on its way through a third register.
+/// A distance in a third register.
 #[derive(Debug, Clone, Copy)]
 struct Spare {
     register: u32,
-    /// Where its literal is.
+    /// Offset of its literal.
     literal: u64,
     bias: i32,
-    /// It is the absolute value by now.
+    /// It is the absolute value already.
     is_absolute: bool,
 }
 
@@ -29,9 +29,9 @@ struct Trace<'t> {
     at: u64,
     pair: u32,
     spare: Option<Spare>,
-    /// Where the low half was added: the instruction, and its literal or the spare register.
+    /// The addition of the low half: the instruction, and its literal or the spare register.
     low: Option<(u64, Low)>,
-    /// Where it goes on if the distance is not negative.
+    /// The target if the distance is not negative.
     positive: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl Trace<'_> {
             "s_subb_u32" | "s_sub_co_ci_u32" if own(self.pair + 1) => return self.add_high(at, inst, true).map(Some),
             "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 12 => return Some(Some(self.whole(at))),
             "s_add_nc_u64" | "s_add_u64" if own(self.pair) && inst.len() == 8 => return self.half(at).map(Some),
-            // GFX12 keeps 48 bits of the counter: the high half is made whole first.
+            // GFX12 keeps 48 bits of the counter: the high half is sign-extended first.
             "s_sext_i32_i16" if touches(self.isa, inst, self.pair + 1, 1) => {}
             "s_cbranch_scc1" if self.spare.is_some() && self.low.is_none() && self.positive.is_none() => {
                 self.positive = Some(inst.branch_target(at, self.isa)?);
@@ -133,7 +133,7 @@ impl Trace<'_> {
         }
     }
 
-    /// The way of a distance that is not negative must add it.
+    /// The path for a distance that is not negative must add it.
     fn other_way(&self, at: u64, spare: Spare) -> Option<()> {
         let add = self.decode(at)?;
         let carry = self.decode(at + u64::from(add.len()))?;
@@ -150,7 +150,7 @@ impl Trace<'_> {
         (adds && carries).then_some(())
     }
 
-    /// Anything else: it may bring the distance into a third register.
+    /// Any other instruction: it may put the distance into a third register.
     fn other(&mut self, at: u64, inst: &Inst) -> Option<()> {
         let word = inst.words()[0];
         let (is_sop2, is_sop1) = (word >> 30 == 2 && word >> 23 != 0x17d, word >> 23 == 0x17d);
@@ -184,8 +184,8 @@ impl Trace<'_> {
         self.result(at + 4, 8, distance, (at, at))
     }
 
-    /// A literal of 32 bits in a sum of 64. From the highest bit on it would matter how it is extended; LLVM writes the
-    /// others alone.
+    /// A literal of 32 bits in a sum of 64. If the highest bit is set, the result depends on its extension; LLVM only
+    /// writes the others.
     fn half(&self, at: u64) -> Option<Computation> {
         let (distance, range) = (self.literal(at + 4), Range32::Small);
         range.holds(distance as i64).then(|| Computation { range, ..self.result(at + 4, 4, distance, (at, at)) })
@@ -210,7 +210,7 @@ fn inline(inst: &Inst, isa: Isa) -> Option<i32> {
     })
 }
 
-/// Whether an instruction may read or write one of so many scalar registers.
+/// Whether an instruction may read or write one of `count` scalar registers.
 fn touches(isa: Isa, inst: &Inst, register: u32, count: u32) -> bool {
     inst.operands(isa).any(|operand| match operand.value {
         Value::Reg(reg) if reg.file == RegFile::Sgpr => {

@@ -1,4 +1,4 @@
-//! Assembly of a compiler with `s_nop` lines put into it, and the same as edits.
+//! Assembly of a compiler with `s_nop` lines inserted, and the same as edits.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use hotswap_rewrite::Edits;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 /// `s_nop 0`.
 pub(crate) const NOP: [u8; 4] = 0xbf80_0000_u32.to_le_bytes();
 
-/// Numbers that look random and are the same every time.
+/// Deterministic pseudo-random numbers.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -59,10 +59,10 @@ pub(crate) fn link(bench: &Workbench, version: u32, name: &str) -> Vec<u8> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     pub(crate) number: usize,
-    /// Whether a new instruction before it stands outside of clauses, delays and sums of addresses, whose words the
-    /// assembler takes as they are written.
+    /// Whether a new instruction before it is outside of clauses, delays and sums of addresses, whose words the
+    /// assembler takes literally.
     pub(crate) is_free: bool,
-    /// The same for one behind it.
+    /// The same for one after it.
     pub(crate) is_free_behind: bool,
 }
 
@@ -102,14 +102,14 @@ pub(crate) fn instructions(text: &str) -> Vec<Line> {
     found
 }
 
-/// Where `s_nop` is put: before an instruction or behind it.
+/// Position of an `s_nop`: before an instruction or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Site {
     pub(crate) instruction: usize,
     pub(crate) behind: bool,
 }
 
-/// About one of `every` places, freely chosen or outside of what counts instructions.
+/// About one of `every` positions, chosen freely or outside of ranges that count instructions.
 pub(crate) fn sites(lines: &[Line], random: &mut Random, every: u64, only_free: bool) -> Vec<Site> {
     let mut found = Vec::new();
     for (instruction, line) in lines.iter().enumerate() {
@@ -122,7 +122,7 @@ pub(crate) fn sites(lines: &[Line], random: &mut Random, every: u64, only_free: 
     found
 }
 
-/// The text with the new lines; a label before each of them where asked for.
+/// The text with the new lines; optionally a label before each of them.
 pub(crate) fn with_nops(text: &str, lines: &[Line], sites: &[Site], labels: bool) -> String {
     let mut at: HashMap<usize, [bool; 2]> = HashMap::new();
     for site in sites {
@@ -180,7 +180,7 @@ pub(crate) fn labels(bench: &Workbench, version: u32, file: &str, prefix: &str) 
     found.into_iter().map(|(_, section, value)| (section, value)).collect()
 }
 
-/// `s_nop` at the sites, whose instructions are at those places.
+/// `s_nop` at the sites, whose instructions are at those offsets.
 pub(crate) fn edits(sites: &[Site], places: &[(usize, u64)]) -> BTreeMap<usize, Edits> {
     let mut edits: BTreeMap<usize, Edits> = BTreeMap::new();
     for site in sites {

@@ -1,8 +1,7 @@
-//! Finds real compilers for tests, and runs a script where they live.
+//! Finds real compilers for tests, and runs a script in their environment.
 //!
-//! They are those of the userland (`HOTSWAP_TEST_ROOT`, see `hotswap-userland`), or the one in the
-//! folder that `HOTSWAP_TEST_LLVM_BIN` names. Without either there is nothing to compare with; the
-//! test says so and ends.
+//! They are those of the userland (`HOTSWAP_TEST_ROOT`, see `hotswap-userland`), or the one in the folder that
+//! `HOTSWAP_TEST_LLVM_BIN` names. Without either there is nothing to compare with; the test prints that and ends.
 
 use hotswap_userland::{ENV_ROOT, Userland};
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ const OLDEST: u32 = 22;
 
 /// One compiler.
 pub(crate) struct Clang {
-    /// How the scripts call it.
+    /// The command by which the scripts call it.
     pub(crate) command: String,
     /// Major version.
     #[allow(dead_code, reason = "not every test that includes this file asks")]
@@ -22,7 +21,7 @@ pub(crate) struct Clang {
     userland: Userland,
 }
 
-/// Every compiler that can be reached, newest first; says on standard error why there is none.
+/// Every available compiler, newest first; prints the reason on standard error if there is none.
 pub(crate) fn clangs(test: &str) -> Vec<Clang> {
     let bin = std::env::var_os(ENV_LLVM_BIN).filter(|bin| !bin.is_empty()).map(PathBuf::from);
     let found = match (Userland::from_env(), bin) {
@@ -59,7 +58,7 @@ impl Clang {
         tempfile::Builder::new().prefix("hotswap-test-").tempdir_in(parent).expect("scratch folder")
     }
 
-    /// Runs a script with that scratch folder as its working folder and `$CLANG` set; gives its standard output.
+    /// Runs a script with that scratch folder as its working folder and `$CLANG` set; returns its standard output.
     pub(crate) fn run(&self, folder: &Path, script: &str) -> String {
         let inside = Path::new("/tmp").join(folder.file_name().expect("a scratch folder"));
         let script = format!("set -e; CLANG='{}'; {script}", self.command);

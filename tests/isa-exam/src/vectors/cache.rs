@@ -1,4 +1,4 @@
-//! What the assembler made of LLVM's files, kept between runs: 1,000 processes take a minute, a file does not.
+//! The assembler's output for LLVM's files, kept between runs: 1,000 processes take a minute, a file does not.
 
 use super::assembler::Assembled;
 use super::run_line::Run;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Version of LLVM whose assembler is asked.
+/// Version of LLVM whose assembler is used.
 pub const VERSION: u32 = 23;
 
 /// The kept answers.
@@ -23,7 +23,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache in that folder. Answers of another assembler or other test files are forgotten.
+    /// Opens the cache in that folder. Answers of another assembler or for other test files are discarded.
     ///
     /// # Errors
     /// If the assembler cannot be started.
@@ -42,7 +42,7 @@ impl Cache {
         Ok(Self { file, head, answers, changed: false })
     }
 
-    /// The kept answer, or what `make` gives.
+    /// The kept answer, or the result of `make`.
     ///
     /// # Errors
     /// Those of `make`.
@@ -63,7 +63,7 @@ impl Cache {
         Ok(made)
     }
 
-    /// Writes it if something is new.
+    /// Writes it if there are new answers.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -1,7 +1,7 @@
 //! LLVM's own vectors: `llvm/test/MC/Disassembler/AMDGPU` and `llvm/test/MC/AMDGPU`.
 //!
-//! A vector is a word under a setting. Expected is what LLVM's disassembler says about it; where a file states a
-//! text or a refusal, that must be the same, so a judge of another version is noticed.
+//! A vector is a word under a setting. The expectation is the answer of LLVM's disassembler. Where a file states a text
+//! or a refusal, that must be the same, so a judge of another version is detected.
 
 pub mod assembler;
 pub mod cache;
@@ -23,7 +23,7 @@ pub fn tests_of_env() -> Option<PathBuf> {
     Some(Path::new(&source).join("llvm/test/MC"))
 }
 
-/// The folder for what is kept that the environment names.
+/// The folder for kept data, from the environment.
 pub fn cache_of_env() -> Option<PathBuf> {
     std::env::var_os(ENV_CACHE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
@@ -31,22 +31,22 @@ pub fn cache_of_env() -> Option<PathBuf> {
 /// A word of LLVM's tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vector {
-    /// File and place: `Disassembler/AMDGPU/gfx9_sop1.txt:12`.
+    /// File and line: `Disassembler/AMDGPU/gfx9_sop1.txt:12`.
     pub source: String,
     /// Setting of the decoder.
     pub setting: Setting,
-    /// The bytes of the line; perhaps more than one instruction.
+    /// The bytes of the line; possibly more than one instruction.
     pub bytes: Vec<u8>,
-    /// What the file itself says.
+    /// The expectation in the file.
     pub check: Option<Check>,
 }
 
-/// All vectors, and what was left out.
+/// All vectors, and counts of those left out.
 #[derive(Debug, Default)]
 pub struct Vectors {
     /// The vectors.
     pub all: Vec<Vector>,
-    /// Why runs of the test files give none: reason to number of runs.
+    /// Why runs of the test files have no vectors: reason to number of runs.
     pub out_of_scope: BTreeMap<String, usize>,
     /// Encodings with fixups.
     pub open: usize,
@@ -99,7 +99,7 @@ fn add_lines(vectors: &mut Vectors, name: &str, run: &run_line::Run, setting: &S
 }
 
 impl Vectors {
-    /// What the same options gave before is the same again: some files only differ in what they check.
+    /// Equal options have equal results: some files only differ in their checks.
     fn add_assembled(&mut self, name: &str, setting: &Setting, assembled: assembler::Assembled) {
         if !self.assembled.insert((name.to_owned(), setting.clone(), assembled.encodings.len())) {
             return;

@@ -1,7 +1,8 @@
-//! Compact relocations: a count, and for each record what differs from the one before, as numbers of any length.
+//! Compact relocations: a count, and for each record its differences from the previous one, as numbers of any length.
 //!
-//! Layout: ULEB128 of `count * 8 + 4 (there are addends) + shift`; then for each record a byte or more with flags (1: other
-//! symbol, 2: other type, 4: other addend) below the distance to the place before, shifted; then SLEB128 of what is other.
+//! Layout: ULEB128 of `count * 8 + 4 (there are addends) + shift`; then for each record a byte or more with flags (1:
+//! other symbol, 2: other type, 4: other addend) below the distance to the previous place, shifted; then SLEB128 of the
+//! differences.
 
 use super::{Rela, kind};
 use crate::image::Part;
@@ -9,7 +10,7 @@ use crate::malformed;
 use hotswap_report::Diagnostic;
 use object::read::elf::CrelIterator;
 
-/// The header says that there are addends.
+/// Header flag: there are addends.
 const ADDENDS: u64 = 4;
 /// Flags of a record.
 const SYMBOL: u64 = 1;
@@ -35,17 +36,17 @@ pub(super) fn read(section: &Part<'_>) -> Result<Vec<Rela>, Diagnostic> {
     Ok(found)
 }
 
-/// The low bits that no place has, at most 3: what assemblers leave out.
+/// The low bits that are zero in all places, at most 3: assemblers omit them.
 pub fn shift(rows: &[Rela]) -> u32 {
     rows.iter().fold(8, |mask, row| mask | row.place).trailing_zeros()
 }
 
-/// The bits that a section leaves out, as its header says.
+/// The bits that a section omits, according to its header.
 pub fn shift_of(bytes: &[u8]) -> u32 {
     bytes.first().map_or(0, |first| u32::from(first & 3))
 }
 
-/// Writes records, in the form that LLVM gives them.
+/// Writes records, in the encoding of LLVM.
 pub fn write(rows: &[Rela], shift: u32) -> Vec<u8> {
     let mut out = Vec::new();
     unsigned(&mut out, (rows.len() as u64) << 3 | ADDENDS | u64::from(shift));

@@ -1,0 +1,65 @@
+//! What cargo built, from its messages: programs, test programs, folders of build scripts.
+
+use crate::outcome::{Outcome, fail};
+use crate::programs::Program;
+use crate::{paths, run};
+use cargo_metadata::Message;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How cargo compiles (profiles of the root Cargo.toml).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// For users: link-time optimisation.
+    Dist,
+    /// For tests: optimised, with debug assertions and overflow checks.
+    Checked,
+    /// Without optimisation, sooner there.
+    Dev,
+}
+
+impl Profile {
+    /// Its name for cargo.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Dist => "dist",
+            Self::Checked => "checked",
+            Self::Dev => "dev",
+        }
+    }
+}
+
+/// What a run of cargo made, or found made.
+#[derive(Default)]
+pub(crate) struct Built {
+    /// Programs that are no tests.
+    pub(crate) programs: Vec<PathBuf>,
+    pub(crate) tests: Vec<Program>,
+    /// Where build scripts leave what they make.
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+impl Built {
+    /// Runs cargo with these words behind its own.
+    pub(crate) fn new(mut command: Command, words: &[&str]) -> Outcome<Self> {
+        command.current_dir(paths::workspace()).args(words).arg("--message-format=json-render-diagnostics");
+        println!("$ {}", run::line(run::words(&command)));
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut built = Self::default();
+        for message in child.stdout.take().into_iter().flat_map(|pipe| Message::parse_stream(BufReader::new(pipe))) {
+            built.see(message?);
+        }
+        let status = child.wait()?;
+        if status.success() { Ok(built) } else { fail(format!("cargo {} failed: {status}", words[0])) }
+    }
+
+    fn see(&mut self, message: Message) {
+        match message {
+            Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
+            Message::CompilerArtifact(artifact) => self.programs.extend(artifact.executable.map(PathBuf::from)),
+            Message::BuildScriptExecuted(script) => self.folders.push(script.out_dir.into()),
+            _ => {}
+        }
+    }
+}
