@@ -101,8 +101,8 @@ impl Classifier {
         Self::shared(&[isa], grade)
     }
 
-    /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup tables
-    /// differ.
+    /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
+    /// tables differ.
     pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
         let ways = |isa: &Isa| (isa.setting().root, isa.setting().accept, isa.longest());
         match isas {

@@ -186,7 +186,7 @@ fn special32(raw: u8, isa: Isa) -> Option<(Special, u8)> {
 }
 
 /// Whether the number of the scratch base's high half means the whole base in a source of 64 bits: on gfx1250 from its
-/// second stepping on (see `wide_base_high` in `hotswap-isa-meta`, which says what decodes).
+/// second stepping on (see `wide_base_high` in `hotswap-isa-meta`, which determines the values that decode).
 fn has_wide_scratch_base_high(isa: Isa) -> bool {
     let others = [Feature::Gfx1250Strict, Feature::Gfx1251GemmInsts];
     isa.has(Feature::Gfx1250Insts) && !others.into_iter().any(|other| isa.has(other))

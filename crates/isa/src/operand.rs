@@ -101,7 +101,7 @@ impl Inst {
 }
 
 impl Slot {
-    /// How its field is read.
+    /// The kind of its operand, which decodes its field.
     pub fn operand_kind(&self) -> &'static Kind {
         kind_of(self)
     }

@@ -30,7 +30,7 @@ pub const WRAPPED: &[(&str, u32)] = &[
     ("hsa_shut_down", 0x1000),
 ];
 
-/// The symbols that the object may leave undefined: libc, the loader, and symbols that the host's profile runtime may define.
+/// The symbols that the object may leave undefined: those of libc, of the loader, and of the host's profile runtime.
 pub const UNDEFINED: &[&str] = &[
     "_GLOBAL_OFFSET_TABLE_",
     "__errno_location",

@@ -18,8 +18,9 @@ pub struct Context {
     gfx11: bool,
     literal64: bool,
     wave32: bool,
-    /// The number of the scratch base's high half means the whole base in a source of 64 bits: so AMD's own translator reads
-    /// code for gfx1250 from its second stepping on (ROCm/rocm-systems#9405). LLVM assembles it and does not disassemble it.
+    /// The number of the scratch base's high half means the whole base in a source of 64 bits: AMD's own translator
+    /// decodes code for gfx1250 like this from its second stepping on (ROCm/rocm-systems#9405). LLVM assembles it and
+    /// does not disassemble it.
     wide_base_high: bool,
 }
 
