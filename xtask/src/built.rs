@@ -1,4 +1,4 @@
-//! What cargo built, from its messages: programs, test programs, folders of build scripts.
+//! The products of a cargo build, from its messages: programs, test programs, folders of build scripts.
 
 use crate::outcome::{Outcome, fail};
 use crate::programs::Program;
@@ -30,7 +30,7 @@ impl Profile {
     }
 }
 
-/// What a run of cargo made, or found made.
+/// The products of one run of cargo, fresh or up to date.
 #[derive(Default)]
 pub(crate) struct Built {
     /// Programs that are no tests.

@@ -67,7 +67,7 @@ impl Program {
         list.iter().position(|(package, target)| *self.package == **package && self.target == *target)
     }
 
-    /// What cargo tells a test program when it runs it.
+    /// The environment that cargo gives a test program.
     fn prepare(&self, mut command: Command, filter: Option<&str>) -> Command {
         let folder = paths::workspace().join(&self.package);
         command.current_dir(&folder).env("CARGO_MANIFEST_DIR", &folder).env("CARGO", paths::cargo());
@@ -134,7 +134,7 @@ fn run(program: &Program, mut command: Command) -> Outcome<Ended> {
 }
 
 /// Waits for the end of the process and returns the seconds of processors that it took with its children: `utime` to
-/// `cstime` of proc(5), which are there until somebody takes the exit status. 0 without /proc.
+/// `cstime` of proc(5), which exist until the exit status is collected. 0 without /proc.
 fn processor_time(id: u32) -> f64 {
     /// The kernel's clock as proc(5) has it, on every machine that Linux runs on.
     const TICKS: f64 = 100.0;

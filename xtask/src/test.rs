@@ -165,7 +165,7 @@ fn clippy(profile: Profile) -> Outcome {
 /// Where the tests run: the userland, and what was downloaded for them.
 struct Ground {
     session: Session,
-    /// What tells the tests where it is.
+    /// Variables that tell the tests where it is.
     variables: Vec<(OsString, OsString)>,
 }
 

@@ -28,6 +28,9 @@ const BANNED: &[(&str, &str)] = &[
     ("/tm", "p/w/"),
 ];
 
+/// The page that says which words are retired.
+const GLOSSARY: &str = "docs/glossary.md";
+
 /// Generated files.
 const GENERATED: &[&str] = &["Cargo.lock"];
 
@@ -43,6 +46,8 @@ pub(crate) fn check() -> Outcome {
     let metadata = MetadataCommand::new().current_dir(paths::workspace()).no_deps().exec()?;
     check_packages(&metadata, &mut complaints);
     check_cmake_version(&metadata, &mut complaints)?;
+    let glossary = paths::workspace().join(GLOSSARY);
+    let retired = retired_words(&fs::read_to_string(&glossary).during("read", &glossary)?);
     for name in files()? {
         let path = paths::workspace().join(&name);
         if path.is_symlink() || !path.is_file() {
@@ -50,6 +55,7 @@ pub(crate) fn check() -> Outcome {
         }
         if let Ok(text) = String::from_utf8(fs::read(&path).during("read", &path)?) {
             check_text(&name, &text, &mut complaints);
+            check_words(&name, &text, &retired, &mut complaints);
         }
     }
     if complaints.is_empty() { Ok(()) } else { fail(complaints.join("\n")) }
@@ -186,6 +192,48 @@ fn function_name(line: &str) -> Option<&str> {
     (head.split_whitespace().all(modifier) && !name.is_empty()).then_some(name)
 }
 
+/// The words that the glossary retires: those in backticks in the first column of its last table.
+fn retired_words(glossary: &str) -> Vec<String> {
+    let table = glossary.split_once("## Retired words").map_or("", |(_, table)| table);
+    let cells = table.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+/// Retired words in comments, and types with retired names.
+fn check_words(name: &str, text: &str, retired: &[String], complaints: &mut Vec<String>) {
+    if !name.ends_with(".rs") {
+        return;
+    }
+    for (number, line) in text.lines().enumerate() {
+        let found = retired.iter().find(|word| match word.strip_suffix(" …") {
+            Some(opening) => comment(line).starts_with(&format!("{opening} ")),
+            None if word.starts_with(char::is_lowercase) => comment(line).split(is_no_letter).any(|part| part == *word),
+            None => defined_type(line) == Some(word),
+        });
+        if let Some(word) = found {
+            complaints.push(format!("{name}:{}: `{word}` is retired: see {GLOSSARY}", number + 1));
+        }
+    }
+}
+
+fn is_no_letter(c: char) -> bool {
+    !c.is_alphanumeric()
+}
+
+/// The text of a line that is a comment.
+fn comment(line: &str) -> &str {
+    let text = line.trim_start().strip_prefix("//").unwrap_or_default();
+    text.strip_prefix(['/', '!']).unwrap_or(text).trim_start()
+}
+
+/// The name of the type that a line defines.
+fn defined_type(line: &str) -> Option<&str> {
+    let words = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
+    let (kind, name) = words.trim_start_matches("pub ").split_once(' ')?;
+    let is_type = ["struct", "enum", "trait", "type", "union"].contains(&kind);
+    is_type.then(|| name.split(is_no_letter).next().unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,5 +278,22 @@ mod tests {
         let mut complaints = Vec::new();
         check_text("crates/x/src/lib.rs", "fn a() {}", &mut complaints);
         assert_eq!(complaints.len(), 2, "{complaints:?}");
+    }
+
+    #[test]
+    fn retired_words_are_found_in_comments_and_definitions() {
+        let glossary = "| `kept` | |\n## Retired words\n| not | but |\n| `whom`, `What …` | |\n| `Thing` | `Item` |\n";
+        let retired = retired_words(glossary);
+        assert_eq!(retired, ["whom", "What …", "Thing"]);
+        let complaints = |text: &str| {
+            let mut complaints = Vec::new();
+            check_words("a.rs", text, &retired, &mut complaints);
+            complaints.len()
+        };
+        assert_eq!(complaints("/// What it is.\n//! for whom\n    pub(crate) struct Thing {"), 3);
+        assert_eq!(
+            complaints("let whom = \"What is\";\n/// The whomever.\nfn x(a: &Thing) {}\n/// Whatever What is"),
+            0
+        );
     }
 }

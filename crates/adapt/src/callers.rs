@@ -14,8 +14,8 @@
 //! Invariants: the answer depends on the program alone, not on the order of queries. After call chains that are too
 //! long, everything is live.
 
-use crate::flight::{Flight, Flights};
 use crate::unit::Unit;
+use crate::waitcnt::{WaitcntState, WaitcntStates};
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
 use hotswap_program::{Live, Liveness};
@@ -28,7 +28,7 @@ const DEPTH: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Callers {
     functions: Vec<OnceLock<Box<(Live, bool)>>>,
-    flights: Vec<OnceLock<Box<Flight>>>,
+    flights: Vec<OnceLock<Box<WaitcntState>>>,
     /// The length of the longest call chain to each function, from a function without callers or a recursive one.
     depth: Vec<usize>,
     /// Functions that are recursive, directly or indirectly.
@@ -66,22 +66,22 @@ impl Callers {
     }
 
     /// The memory operations that may be outstanding when a function is called.
-    pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> Flight {
+    pub(crate) fn flight(&self, unit: &Unit<'_>, number: usize) -> WaitcntState {
         if self.recursive[number] || self.depth[number] > DEPTH || is_open(unit, number) {
-            return Flight::everything(unit.isa());
+            return WaitcntState::everything(unit.isa());
         }
         let find = || {
-            let mut all = Flight::NOTHING;
+            let mut all = WaitcntState::NOTHING;
             for (caller, call) in unit.program.callers(number) {
                 let block = unit.program.functions[caller].block_at(call.offset).unwrap_or(usize::MAX);
                 all.join(&match block {
-                    usize::MAX => Flight::everything(unit.isa()),
-                    block => Flights::of(unit, caller).before_last(unit, caller, block),
+                    usize::MAX => WaitcntState::everything(unit.isa()),
+                    block => WaitcntStates::of(unit, caller).before_last(unit, caller, block),
                 });
             }
             Box::new(all)
         };
-        Flight::clone(self.flights[number].get_or_init(find))
+        WaitcntState::clone(self.flights[number].get_or_init(find))
     }
 
     /// For a function that is not recursive.

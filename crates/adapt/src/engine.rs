@@ -1,14 +1,14 @@
 //! The phases of rewriting one code object.
 
 use crate::MOST_REFUSALS;
-use crate::around::Scene;
 use crate::certificate::{SectionMap, SectionSites, certificate};
-use crate::grant::{self, Grant};
+use crate::kernel_registers::{self, KernelRegisters};
 use crate::order::{FunctionRecord, ObjectRecord, Order, SiteCount};
 use crate::prepared::{Code, Label, Prepared};
 use crate::reach::{self, Kernel};
 use crate::refusal::Refused;
 use crate::scan::{Suspects, suspects};
+use crate::site_context::FunctionContext;
 use crate::sites::{self, Outcome, Places, Task};
 use crate::unit::Unit;
 use crate::unnamed;
@@ -209,7 +209,7 @@ fn written(
     if edits.is_empty() {
         return Ok(object.bytes().to_vec());
     }
-    let (data, contents) = grant::write(object, image, &changed)?;
+    let (data, contents) = kernel_registers::write(object, image, &changed)?;
     let contents: Vec<(usize, &[u8])> = contents.iter().map(|(number, bytes)| (*number, &bytes[..])).collect();
     let programs: Vec<(usize, &Program<'_>)> = work.iter().map(|work| (work.unit.number, &work.unit.program)).collect();
     let registers = |branch: &LongBranch| long_branch(work, branch);
@@ -220,7 +220,7 @@ fn written(
 }
 
 /// Fills in the record. Returns the kernels that get more registers.
-fn recorded(work: &[Work<'_>], processor: &Processor, record: &mut ObjectRecord) -> BTreeMap<String, Grant> {
+fn recorded(work: &[Work<'_>], processor: &Processor, record: &mut ObjectRecord) -> BTreeMap<String, KernelRegisters> {
     let mut changed = BTreeMap::new();
     work.iter().for_each(|one| one.record(processor, record, &mut changed));
     count_families(work, record);
@@ -447,9 +447,14 @@ impl Work<'_> {
         }
     }
 
-    fn record(&self, processor: &Processor, record: &mut ObjectRecord, changed: &mut BTreeMap<String, Grant>) {
+    fn record(
+        &self,
+        processor: &Processor,
+        record: &mut ObjectRecord,
+        changed: &mut BTreeMap<String, KernelRegisters>,
+    ) {
         let outcomes: Vec<&Outcome> = self.outcomes.iter().collect();
-        let grants = grant::grants(&self.kernels, &outcomes);
+        let grants = kernel_registers::grants(&self.kernels, &outcomes);
         for (kernel, grant) in self.kernels.iter().zip(&grants) {
             let had = kernel.needs.sgprs.unwrap_or(0);
             if grant.vgprs > kernel.granted || u32::from(grant.sgprs) > had {
@@ -465,7 +470,7 @@ impl Work<'_> {
             let number = kernel.function as usize;
             if functions.contains_key(&number) || changed.contains_key(&kernel.name) {
                 let function = functions.entry(number).or_insert_with(|| self.place(number));
-                function.kernel = Some(grant::record(kernel, grant, processor));
+                function.kernel = Some(kernel_registers::record(kernel, grant, processor));
             }
         }
         debug_assert!(functions.keys().all(|number| *number < program.functions.len()));
@@ -556,7 +561,7 @@ fn long_branch(work: &[Work<'_>], branch: &LongBranch) -> Option<u8> {
     if !function.is_instruction(at) || !function.is_instruction(target) {
         return None;
     }
-    let scene = Scene::new(&one.unit, number, room, Scheduling::Hardware, &[]);
+    let scene = FunctionContext::new(&one.unit, number, room, Scheduling::Hardware, &[]);
     let (live, _) = scene.live(target);
     if !live.is_dead(Reg::special(Special::Scc, 1), Dead::InAllLanes) {
         return None;

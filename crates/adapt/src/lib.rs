@@ -11,27 +11,27 @@
 //! Not here: the replacement of a site (`hotswap-families`), the layout of code (`hotswap-rewrite`), the permitted
 //! pairs (`hotswap-compat`), containers and files.
 
-mod around;
+mod bank_cursor;
 mod body;
 mod callers;
 mod certificate;
 mod changes;
 mod engine;
-mod flight;
-mod grant;
 mod half_mode;
-mod lives;
-mod modes;
+mod kernel_registers;
+mod liveness_cursor;
 mod neighbours;
 mod order;
 mod prepared;
 mod reach;
 mod refusal;
 mod scan;
+mod site_context;
 mod sites;
 mod unit;
 mod unnamed;
 mod verify;
+mod waitcnt;
 
 pub use order::{Adapted, Change, FunctionRecord, KernelRecord, ObjectRecord, Order, SiteCount};
 pub use prepared::Prepared;

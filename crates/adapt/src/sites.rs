@@ -1,11 +1,11 @@
 //! Runs the families of scope `Instruction` on the sites of one function, then those of scope `Function`.
 
-use crate::around::{Around, Scene};
 use crate::body;
 use crate::changes::{Changes, family_bit};
 use crate::neighbours::keep_apart;
 use crate::reach::{Kernel, Room};
 use crate::refusal::Refused;
+use crate::site_context::{FunctionContext, SiteContext};
 use crate::unit::{Unit, entered_anywhere};
 use crate::verify::Plain;
 use hotswap_families::code::{Answer, Replacement, Scheduling, Site, Writers, no_operation};
@@ -89,8 +89,8 @@ pub(crate) fn function(
 ) -> Outcome {
     let Places { sites, reasons, .. } = places;
     let room = crate::reach::room(unit, kernels, number);
-    let scene =
-        Scene::new(unit, number, room.clone(), task.scheduling, sites).with_half_mode(task.half_mode.as_deref());
+    let scene = FunctionContext::new(unit, number, room.clone(), task.scheduling, sites)
+        .with_half_mode(task.half_mode.as_deref());
     let mut outcome = Outcome { number, room, ..Outcome::default() };
     let known = |offset: &&u32| unit.program.functions[number].is_instruction(**offset);
     if let Some((at, reason)) = body::unreadable(unit, number) {
@@ -188,11 +188,11 @@ impl Line {
     }
 }
 
-fn site(task: &Task<'_>, scene: &Scene<'_, '_>, line: &mut Line, offset: u32, outcome: &mut Outcome) {
+fn site(task: &Task<'_>, scene: &FunctionContext<'_, '_>, line: &mut Line, offset: u32, outcome: &mut Outcome) {
     let (unit, number) = (scene.unit, scene.number);
     let function = &unit.program.functions[number];
     let Some((block, inst)) = function.block_at(offset).zip(unit.program.decode(offset)) else { return };
-    let around = Around::new(scene, offset, std::mem::take(line), inst);
+    let around = SiteContext::new(scene, offset, std::mem::take(line), inst);
     let question = Site { source: unit.isa(), target: task.target, inst: &inst };
     let answer = task.rewriter.rewrite(&question, &around);
     *line = around.into_line();

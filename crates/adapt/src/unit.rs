@@ -3,8 +3,8 @@
 //! Invariants: costly analyses run when they are first needed, and once.
 
 use crate::callers::{self, Callers};
-use crate::flight::Returns;
 use crate::reach;
+use crate::waitcnt::Returns;
 use hotswap_code_object::CodeObject;
 use hotswap_code_object::image::Image;
 use hotswap_isa::bank::VgprBanks;

@@ -106,14 +106,14 @@ struct Said {
 }
 
 /// The sources of the answers to a family's queries.
-struct Around<'a> {
+struct SiteContext<'a> {
     site: &'a Site<'a>,
     around: &'a dyn Surroundings,
     /// Registers that were given to the family.
     borrowed: RefCell<RegSet>,
 }
 
-impl Around<'_> {
+impl SiteContext<'_> {
     /// The waits for the registers that were given to the family, before its own code: it cannot know that memory
     /// instructions may have to be issued again.
     fn waits(&self) -> Result<Replacement, Refusal> {
@@ -143,7 +143,7 @@ impl ThirdParty {
             bank_mode: around.banks().mode().map_or(abi::UNKNOWN, u32::from),
             own_scheduling: u32::from(around.scheduling() == Scheduling::Program),
         };
-        let context = Around { site, around, borrowed: RefCell::new(RegSet::EMPTY) };
+        let context = SiteContext { site, around, borrowed: RefCell::new(RegSet::EMPTY) };
         let surroundings = abi::Surroundings {
             size: size_of::<abi::Surroundings>() as u32,
             reserved: 0,
@@ -214,7 +214,7 @@ fn c_text(text: &str) -> CString {
 // Sound: `around` is the one that `rewrite` made, during its call.
 #[allow(unsafe_code)]
 unsafe extern "C" fn free_registers(around: *const abi::Surroundings, file: u32, count: u32, alignment: u32) -> u32 {
-    let Around { site, around, borrowed } = unsafe { &*(*around).context.cast::<Around<'_>>() };
+    let SiteContext { site, around, borrowed } = unsafe { &*(*around).context.cast::<SiteContext<'_>>() };
     let (Some(file), Ok(count), Ok(alignment)) = (register_file(file), u8::try_from(count), u8::try_from(alignment))
     else {
         return abi::UNKNOWN;
@@ -232,7 +232,7 @@ unsafe extern "C" fn free_registers(around: *const abi::Surroundings, file: u32,
 // Sound: as above.
 #[allow(unsafe_code)]
 unsafe extern "C" fn is_dead_after(around: *const abi::Surroundings, file: u32, first: u32, count: u32) -> u32 {
-    let Around { around, .. } = unsafe { &*(*around).context.cast::<Around<'_>>() };
+    let SiteContext { around, .. } = unsafe { &*(*around).context.cast::<SiteContext<'_>>() };
     let (Some(file), Ok(first), Ok(count)) = (register_file(file), u16::try_from(first), u8::try_from(count)) else {
         return 0;
     };

@@ -309,7 +309,7 @@ impl<'w, 'p, 'a, 'b> Walk<'w, 'p, 'a, 'b> {
                     if word(old.bytes, self.old) != word(new.bytes, self.new) {
                         return self.fault("bytes that are no instruction have changed");
                     }
-                    // What it decodes to on the target is unknown.
+                    // Its decoding on the target is unknown.
                     self.followed.covered.push((self.covered, self.new));
                     self.old += 4;
                     self.new += 4;

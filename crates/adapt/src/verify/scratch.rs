@@ -10,12 +10,12 @@
 
 use super::follow::Followed;
 use super::{Fault, Pair};
+use crate::bank_cursor::BankCursor;
 use crate::callers;
-use crate::flight::UnderWay;
-use crate::lives::Lives;
-use crate::modes::Modes;
+use crate::liveness_cursor::LivenessCursor;
 use crate::reach;
 use crate::unit::Unit;
+use crate::waitcnt::OutstandingWrites;
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::reg::{Reg, RegFile, Special};
 use hotswap_isa::regset::RegSet;
@@ -40,13 +40,16 @@ pub(super) fn function(
     let before = &pair.old.program.functions[old];
     let places = places(pair, followed, before.start..before.end);
     let lasts = places.iter().map(|(_, place)| place.last()).collect();
-    let function =
-        Function { unit: pair.new, lives: Lives::new(pair.new, new, lasts), under_way: UnderWay::new(pair.new, new) };
+    let function = Function {
+        unit: pair.new,
+        lives: LivenessCursor::new(pair.new, new, lasts),
+        under_way: OutstandingWrites::new(pair.new, new),
+    };
     let granted = granted(pair, old, new);
     let gives_away = callers::gives_away(pair.old, old);
     let asked = places.iter().filter(|(_, place)| gives_away || !keeps_lanes(place.code)).map(|(offset, _)| *offset);
-    let lanes = Lives::new(pair.old, old, asked.collect());
-    let (modes, old_modes) = (Modes::new(pair.new, new), Modes::new(pair.old, old));
+    let lanes = LivenessCursor::new(pair.old, old, asked.collect());
+    let (modes, old_modes) = (BankCursor::new(pair.new, new), BankCursor::new(pair.old, old));
     let mut held = Vec::new();
     for (offset, place) in &places {
         // Unreachable code.
@@ -90,7 +93,7 @@ pub(super) fn never_read(pair: &Pair<'_, '_, '_>, followed: &Followed, held: &[H
 /// The registers that new code of an old function reads before writing them and that the old instruction did not read.
 fn read_first(pair: &Pair<'_, '_, '_>, followed: &Followed, number: usize) -> RegSet {
     let (isa, function) = (pair.old.isa(), &pair.old.program.functions[number]);
-    let (modes, mut all) = (Modes::new(pair.old, number), RegSet::new());
+    let (modes, mut all) = (BankCursor::new(pair.old, number), RegSet::new());
     for (offset, place) in places(pair, followed, function.start..function.end) {
         // If the mode is unknown, an instruction reads every bank and writes none.
         let mut banks = modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
@@ -152,8 +155,8 @@ impl Granted {
 /// The new function.
 struct Function<'u, 'a> {
     unit: &'u Unit<'a>,
-    lives: Lives<'u, 'a>,
-    under_way: UnderWay<'u, 'a>,
+    lives: LivenessCursor<'u, 'a>,
+    under_way: OutstandingWrites<'u, 'a>,
 }
 
 impl Function<'_, '_> {
@@ -235,7 +238,7 @@ fn check(
 /// Checks that no overwritten register held a value in the input, in the lanes in question.
 fn dead_before(
     pair: &Pair<'_, '_, '_>,
-    lives: &Lives<'_, '_>,
+    lives: &LivenessCursor<'_, '_>,
     (offset, dead): (u32, Dead),
     place: &Place<'_>,
     banks: VgprBanks,

@@ -74,7 +74,7 @@ pub(crate) struct Line {
 /// The result of a case: its instructions, or the refusals.
 pub(crate) type Outcome = Result<Vec<Line>, Vec<String>>;
 
-struct Around<'a> {
+struct SiteContext<'a> {
     isa: Isa,
     code: &'a [Inst],
     banks: VgprBanks,
@@ -83,7 +83,7 @@ struct Around<'a> {
     setting: &'a Setting,
 }
 
-impl Surroundings for Around<'_> {
+impl Surroundings for SiteContext<'_> {
     fn banks(&self) -> VgprBanks {
         self.banks
     }
@@ -149,7 +149,7 @@ pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
     for (index, inst) in code.iter().enumerate() {
         let block = graph.block_of(index);
         let banks = graph.banks_at(&code, source, index);
-        let around = Around { isa: source, code: &code, banks, start: graph.starts[block], index, setting };
+        let around = SiteContext { isa: source, code: &code, banks, start: graph.starts[block], index, setting };
         match answer(&rewriter, &Site { source, target, inst }, &around) {
             Ok(line) => lines.push(line),
             Err(text) => refused.push(text),
@@ -168,7 +168,7 @@ pub(crate) fn run(bytes: &[u8], setting: &Setting) -> Outcome {
     Ok(lines)
 }
 
-fn answer(rewriter: &Rewriter, site: &Site<'_>, around: &Around<'_>) -> Result<Line, String> {
+fn answer(rewriter: &Rewriter, site: &Site<'_>, around: &SiteContext<'_>) -> Result<Line, String> {
     let same = Line { note: None, code: vec![*site.inst] };
     if !rewriter.concerns(site.inst.entry()) {
         return Ok(same);

@@ -22,7 +22,7 @@ const COUNTERS: [Counter; 5] = [Counter::Load, Counter::Sample, Counter::Bvh, Co
 
 /// The outstanding writes at one point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Flight {
+pub(crate) struct WaitcntState {
     sets: [RegSet; COUNTERS.len()],
 }
 
@@ -38,7 +38,7 @@ const WAITS: &[(&str, &[(usize, u32)])] = &[
 ];
 const COUNT: u64 = 63;
 
-impl Flight {
+impl WaitcntState {
     pub(crate) const NOTHING: Self = Self { sets: [RegSet::EMPTY; COUNTERS.len()] };
 
     /// Scalar memory writes scalar registers and the rest vector registers. Operations that the target has no
@@ -116,41 +116,41 @@ fn unresolved(inst: &Inst, isa: Isa, banks: VgprBanks) -> impl Iterator<Item = R
 
 /// The outstanding writes at the start of each block of a function.
 #[derive(Debug, Clone)]
-pub(crate) struct Flights {
-    blocks: Vec<Flight>,
+pub(crate) struct WaitcntStates {
+    blocks: Vec<WaitcntState>,
 }
 
-impl Flights {
+impl WaitcntStates {
     pub(crate) fn of(unit: &Unit<'_>, function: usize) -> Self {
         Self::solve(unit, function, unit.returns(), &unit.callers().flight(unit, function)).0
     }
 
-    fn at_block(&self, block: usize) -> Option<Flight> {
+    fn at_block(&self, block: usize) -> Option<WaitcntState> {
         self.blocks.get(block).cloned()
     }
 
     /// The outstanding writes before the last instruction of a block.
-    pub(crate) fn before_last(&self, unit: &Unit<'_>, function: usize, block: usize) -> Flight {
+    pub(crate) fn before_last(&self, unit: &Unit<'_>, function: usize, block: usize) -> WaitcntState {
         let known = self.at_block(block);
-        let mut flight = known.unwrap_or_else(|| Flight::everything(unit.isa()));
+        let mut flight = known.unwrap_or_else(|| WaitcntState::everything(unit.isa()));
         through(unit, function, block, &mut flight);
         flight
     }
 
     /// Solves the function with `called` outstanding at its entries. Also returns what is outstanding when it returns.
-    fn solve(unit: &Unit<'_>, number: usize, returns: &Returns, called: &Flight) -> (Self, Flight) {
+    fn solve(unit: &Unit<'_>, number: usize, returns: &Returns, called: &WaitcntState) -> (Self, WaitcntState) {
         let function = &unit.program.functions[number];
-        let everything = Flight::everything(unit.isa());
+        let everything = WaitcntState::everything(unit.isa());
         if entered_anywhere(function).is_some() {
             return (Self { blocks: vec![everything.clone(); function.block_count()] }, everything);
         }
-        let mut blocks = vec![Flight::NOTHING; function.block_count()];
+        let mut blocks = vec![WaitcntState::NOTHING; function.block_count()];
         for entry in function.entries.iter().filter(|entry| !entry.is_kernel()) {
             if let Some(block) = function.block_at(entry.offset) {
                 blocks[block] = called.clone();
             }
         }
-        let mut returned = Flight::NOTHING;
+        let mut returned = WaitcntState::NOTHING;
         let mut work: BTreeSet<usize> = (0..blocks.len()).collect();
         while let Some(block) = work.pop_first() {
             let mut flight = blocks[block].clone();
@@ -160,7 +160,7 @@ impl Flights {
                     let call = function.call_at(function.block(block).last);
                     let left = match call.map(|call| call.callee) {
                         Some(Callee::Function { function, .. }) => returns.behind(function, &flight),
-                        Some(Callee::Outside(_) | Callee::Unknown) => Some(Flight::NOTHING),
+                        Some(Callee::Outside(_) | Callee::Unknown) => Some(WaitcntState::NOTHING),
                         None => None,
                     };
                     flight = left.unwrap_or_else(|| everything.clone());
@@ -181,10 +181,10 @@ impl Flights {
 }
 
 /// The outstanding writes at offsets of one function. Queries within a block are cheapest in ascending order.
-pub(crate) struct UnderWay<'u, 'a> {
+pub(crate) struct OutstandingWrites<'u, 'a> {
     unit: &'u Unit<'a>,
     number: usize,
-    flights: OnceCell<Flights>,
+    flights: OnceCell<WaitcntStates>,
     last: RefCell<Option<Passed>>,
 }
 
@@ -193,16 +193,16 @@ struct Passed {
     block: usize,
     at: u32,
     banks: VgprBanks,
-    flight: Flight,
+    flight: WaitcntState,
 }
 
-impl<'u, 'a> UnderWay<'u, 'a> {
+impl<'u, 'a> OutstandingWrites<'u, 'a> {
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize) -> Self {
         Self { unit, number, flights: OnceCell::new(), last: RefCell::new(None) }
     }
 
     /// The state before the instruction at an offset, or `None` if it is in no block.
-    pub(crate) fn before(&self, offset: u32) -> Option<Flight> {
+    pub(crate) fn before(&self, offset: u32) -> Option<WaitcntState> {
         let function = &self.unit.program.functions[self.number];
         let block = function.block_at(offset)?;
         let mut last = self.last.borrow_mut();
@@ -210,7 +210,7 @@ impl<'u, 'a> UnderWay<'u, 'a> {
         let mut passed = match known {
             Some(passed) => passed,
             None => {
-                let flights = self.flights.get_or_init(|| Flights::of(self.unit, self.number));
+                let flights = self.flights.get_or_init(|| WaitcntStates::of(self.unit, self.number));
                 let banks = self.unit.banks.at_block(self.number, block);
                 Passed { block, at: function.block(block).start, banks, flight: flights.at_block(block)? }
             }
@@ -227,7 +227,7 @@ impl<'u, 'a> UnderWay<'u, 'a> {
     }
 }
 
-fn through(unit: &Unit<'_>, number: usize, block: usize, flight: &mut Flight) {
+fn through(unit: &Unit<'_>, number: usize, block: usize, flight: &mut WaitcntState) {
     let line = unit.program.functions[number].block(block);
     let mut banks = unit.banks.at_block(number, block);
     let mut at = line.start;
@@ -243,7 +243,7 @@ fn through(unit: &Unit<'_>, number: usize, block: usize, flight: &mut Flight) {
 #[derive(Debug, Clone)]
 struct Left {
     /// Those of its own operations.
-    own: Flight,
+    own: WaitcntState,
     /// The counters for which it does not wait on every path: operations outstanding at its entry still are.
     passes: [bool; COUNTERS.len()],
 }
@@ -259,14 +259,14 @@ impl Returns {
     pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let mut returns = Self { functions: vec![None; unit.program.functions.len()] };
         // A register that has no other meaning here shows whether entry state reaches the exit.
-        let mut sample = Flight::NOTHING;
+        let mut sample = WaitcntState::NOTHING;
         sample.sets.iter_mut().for_each(|set| set.insert(MARK));
         for group in unit.program.bottom_up() {
             let [number] = group[..] else { continue };
             let number = number as usize;
             if unit.program.callers(number).next().is_some() && !calls_itself(unit, number) {
-                let own = Flights::solve(unit, number, &returns, &Flight::NOTHING).1;
-                let with = Flights::solve(unit, number, &returns, &sample).1;
+                let own = WaitcntStates::solve(unit, number, &returns, &WaitcntState::NOTHING).1;
+                let with = WaitcntStates::solve(unit, number, &returns, &sample).1;
                 let passes = std::array::from_fn(|set| with.sets[set].touches(MARK));
                 returns.functions[number] = Some(Box::new(Left { own, passes }));
             }
@@ -275,7 +275,7 @@ impl Returns {
     }
 
     /// The state after a call of a function with `before` outstanding.
-    fn behind(&self, number: u32, before: &Flight) -> Option<Flight> {
+    fn behind(&self, number: u32, before: &WaitcntState) -> Option<WaitcntState> {
         let left = self.functions.get(number as usize)?.as_ref()?;
         let mut flight = left.own.clone();
         for (set, (before, passes)) in flight.sets.iter_mut().zip(before.sets.iter().zip(left.passes)) {

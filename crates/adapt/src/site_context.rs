@@ -1,11 +1,11 @@
 //! The queries that a family may make about a site, answered from the program.
 
-use crate::flight::{Flight, UnderWay};
-use crate::lives::Lives;
-use crate::modes::Modes;
+use crate::bank_cursor::BankCursor;
+use crate::liveness_cursor::LivenessCursor;
 use crate::reach::{self, Room, SGPRS};
 use crate::sites::Line;
 use crate::unit::{Unit, entered_anywhere};
+use crate::waitcnt::{OutstandingWrites, WaitcntState};
 use hotswap_families::code::{Scheduling, Surroundings, Writers};
 use hotswap_isa::bank::VgprBanks;
 use hotswap_isa::effects::Counter;
@@ -16,23 +16,23 @@ use hotswap_program::{Dead, Live};
 use std::cell::{Cell, OnceCell};
 
 /// The query context that the sites of one function share.
-pub(crate) struct Scene<'u, 'a> {
+pub(crate) struct FunctionContext<'u, 'a> {
     pub(crate) unit: &'u Unit<'a>,
     pub(crate) number: usize,
     pub(crate) room: Room,
     pub(crate) scheduling: Scheduling,
     /// Why MODE may differ, for 16-bit floats, from what matrix instructions use.
     half_mode: Option<&'u str>,
-    lives: Lives<'u, 'a>,
-    under_way: UnderWay<'u, 'a>,
-    modes: Modes<'u, 'a>,
+    lives: LivenessCursor<'u, 'a>,
+    under_way: OutstandingWrites<'u, 'a>,
+    modes: BankCursor<'u, 'a>,
 }
 
-impl<'u, 'a> Scene<'u, 'a> {
+impl<'u, 'a> FunctionContext<'u, 'a> {
     /// `sites` are the offsets that will be queried, in ascending order.
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize, room: Room, scheduling: Scheduling, sites: &[u32]) -> Self {
-        let lives = Lives::new(unit, number, sites.to_vec());
-        let (under_way, modes) = (UnderWay::new(unit, number), Modes::new(unit, number));
+        let lives = LivenessCursor::new(unit, number, sites.to_vec());
+        let (under_way, modes) = (OutstandingWrites::new(unit, number), BankCursor::new(unit, number));
         Self { unit, number, room, scheduling, half_mode: None, lives, under_way, modes }
     }
 
@@ -52,14 +52,14 @@ impl<'u, 'a> Scene<'u, 'a> {
     }
 
     /// The outstanding memory operations before the instruction at an offset.
-    pub(crate) fn flight_at(&self, offset: u32) -> Option<Flight> {
+    pub(crate) fn flight_at(&self, offset: u32) -> Option<WaitcntState> {
         self.under_way.before(offset)
     }
 }
 
 /// The query context of one site.
-pub(crate) struct Around<'s, 'u, 'a> {
-    scene: &'s Scene<'u, 'a>,
+pub(crate) struct SiteContext<'s, 'u, 'a> {
+    scene: &'s FunctionContext<'u, 'a>,
     offset: u32,
     inst: Inst,
     banks: VgprBanks,
@@ -67,11 +67,11 @@ pub(crate) struct Around<'s, 'u, 'a> {
     earlier: Cell<Line>,
     before: OnceCell<Line>,
     live: OnceCell<(Live, Live)>,
-    flight: OnceCell<Flight>,
+    flight: OnceCell<WaitcntState>,
 }
 
-impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
-    pub(crate) fn new(scene: &'s Scene<'u, 'a>, offset: u32, line: Line, inst: Inst) -> Self {
+impl<'s, 'u, 'a> SiteContext<'s, 'u, 'a> {
+    pub(crate) fn new(scene: &'s FunctionContext<'u, 'a>, offset: u32, line: Line, inst: Inst) -> Self {
         let banks = scene.modes.before(offset).unwrap_or(VgprBanks::UNKNOWN);
         let (earlier, before) = (Cell::new(line), OnceCell::new());
         Self { scene, offset, inst, banks, earlier, before, live: OnceCell::new(), flight: OnceCell::new() }
@@ -86,8 +86,8 @@ impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
         self.live.get_or_init(|| self.scene.live(self.offset))
     }
 
-    fn flight(&self) -> &Flight {
-        let all = || Flight::everything(self.scene.unit.isa());
+    fn flight(&self) -> &WaitcntState {
+        let all = || WaitcntState::everything(self.scene.unit.isa());
         self.flight.get_or_init(|| self.scene.flight_at(self.offset).unwrap_or_else(all))
     }
 
@@ -129,7 +129,7 @@ impl<'s, 'u, 'a> Around<'s, 'u, 'a> {
     }
 }
 
-impl Surroundings for Around<'_, '_, '_> {
+impl Surroundings for SiteContext<'_, '_, '_> {
     fn banks(&self) -> VgprBanks {
         self.banks
     }

@@ -11,7 +11,7 @@ use std::cell::{OnceCell, RefCell};
 type Known = (u32, Live, Live);
 
 /// The registers live around some offsets.
-pub(crate) struct Lives<'u, 'a> {
+pub(crate) struct LivenessCursor<'u, 'a> {
     unit: &'u Unit<'a>,
     number: usize,
     /// The offsets that are likely to be queried, in ascending order.
@@ -21,7 +21,7 @@ pub(crate) struct Lives<'u, 'a> {
     last: RefCell<(usize, Vec<Known>)>,
 }
 
-impl<'u, 'a> Lives<'u, 'a> {
+impl<'u, 'a> LivenessCursor<'u, 'a> {
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize, places: Vec<u32>) -> Self {
         Self { unit, number, places, liveness: OnceCell::new(), last: RefCell::new((usize::MAX, Vec::new())) }
     }

@@ -9,14 +9,14 @@ use hotswap_program::BankMap;
 use std::cell::Cell;
 
 /// The bank mode along a block.
-pub(crate) struct Modes<'u, 'a> {
+pub(crate) struct BankCursor<'u, 'a> {
     unit: &'u Unit<'a>,
     number: usize,
     /// A block, an offset in it, and the mode there.
     last: Cell<(usize, u32, VgprBanks)>,
 }
 
-impl<'u, 'a> Modes<'u, 'a> {
+impl<'u, 'a> BankCursor<'u, 'a> {
     pub(crate) fn new(unit: &'u Unit<'a>, number: usize) -> Self {
         Self { unit, number, last: Cell::new((usize::MAX, 0, VgprBanks::UNKNOWN)) }
     }

@@ -24,14 +24,14 @@ pub(crate) type Contents = BTreeMap<usize, Vec<u8>>;
 
 /// The register counts that a kernel is to have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Grant {
+pub(crate) struct KernelRegisters {
     pub(crate) vgprs: u16,
     pub(crate) sgprs: u16,
 }
 
 /// The register counts that the kernels of a unit need for the code put into the functions that they reach.
-pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
-    let mut grants = vec![Grant::default(); kernels.len()];
+pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<KernelRegisters> {
+    let mut grants = vec![KernelRegisters::default(); kernels.len()];
     for outcome in outcomes {
         for number in &outcome.room.kernels {
             let grant = &mut grants[*number];
@@ -42,13 +42,13 @@ pub(crate) fn grants(kernels: &[Kernel], outcomes: &[&Outcome]) -> Vec<Grant> {
     for (grant, kernel) in grants.iter_mut().zip(kernels) {
         let sgprs = if grant.sgprs > 0 { grant.sgprs + VCC } else { 0 };
         let had = u16::try_from(kernel.needs.sgprs.unwrap_or(0)).unwrap_or(0);
-        *grant = Grant { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had) };
+        *grant = KernelRegisters { vgprs: grant.vgprs.max(kernel.granted), sgprs: sgprs.max(had) };
     }
     grants
 }
 
 /// The record of a kernel.
-pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> KernelRecord {
+pub(crate) fn record(kernel: &Kernel, grant: &KernelRegisters, processor: &Processor) -> KernelRecord {
     let vgprs = Change { before: u32::from(kernel.granted), after: u32::from(grant.vgprs) };
     let sgprs = Change { before: kernel.needs.sgprs.unwrap_or(0), after: u32::from(grant.sgprs) };
     let waves = |vgprs: u32, sgprs: u32| {
@@ -64,7 +64,7 @@ pub(crate) fn record(kernel: &Kernel, grant: &Grant, processor: &Processor) -> K
 pub(crate) fn write<'a>(
     object: &CodeObject<'a>,
     image: &Image<'_>,
-    changed: &BTreeMap<String, Grant>,
+    changed: &BTreeMap<String, KernelRegisters>,
 ) -> Result<(Cow<'a, [u8]>, Contents), Diagnostic> {
     let mut sections = BTreeMap::new();
     if changed.is_empty() {
@@ -112,7 +112,7 @@ fn place<'d>(
     }
 }
 
-fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &Grant) -> Option<()> {
+fn describe(mut descriptor: KernelDescriptor<&mut [u8]>, processor: &Processor, grant: &KernelRegisters) -> Option<()> {
     let limits = processor.limits.vgprs(descriptor.lanes())?;
     if descriptor.vector_registers()? >= u32::from(grant.vgprs) {
         return Some(());
