@@ -19,9 +19,9 @@
 # NAMES     The action where a source's text depends on the name of the GPU: compile (default) compiles it for
 #           the target as well, error stops the build, warn derives with a warning, derive does not check.
 # REPORT    After each link, `hotswap inspect --format json` of the result is written to this file
-#           (relative to the current binary folder).
+#           (relative to the current binary directory).
 # PROFILE   generate or coverage: host and device code count what they execute, and the program writes
-#           raw profiles into <target>.profraw of the current binary folder when it ends; the target
+#           raw profiles into <target>.profraw of the current binary directory when it ends; the target
 #           <target>-profdata merges them into <target>.profdata. use: code is optimised by PROFDATA.
 # PROFDATA  With PROFILE use: the merged profile for host and devices; another one for single GPUs.
 #
@@ -32,7 +32,7 @@
 #
 # The plan becomes a hash in the target's command lines, so that a changed plan or a changed HotSwap is a changed
 # command for ninja, make, ccache and sccache. The file for the hash is in <build>/.hotswap/plans. Properties that can
-# still change after the call (sources, architectures, launchers, IPO) are checked when the top folder has been read
+# still change after the call (sources, architectures, launchers, IPO) are checked when the top directory has been read
 # (HotSwapFinish.cmake).
 #
 # Invariants: targets that were not named stay unchanged; every refusal is one sentence.
@@ -120,7 +120,7 @@ macro(_hotswap_check_target)
   if(arg_REPORT AND type STREQUAL "OBJECT_LIBRARY")
     _hotswap_stop("REPORT needs a target that makes a file; this one is an object library.")
   elseif(arg_REPORT AND NOT home STREQUAL CMAKE_CURRENT_SOURCE_DIR)
-    _hotswap_stop("REPORT needs the call to stand in the folder of the target (${home}).")
+    _hotswap_stop("REPORT needs the call to stand in the directory of the target (${home}).")
   endif()
 endmacro()
 
@@ -139,7 +139,7 @@ macro(_hotswap_check_compiler)
     set(launcher "${prefix}/bin/hotswap;exec;--")
   elseif(NOT compiler STREQUAL ours)
     _hotswap_stop("CMAKE_HIP_COMPILER is ${CMAKE_HIP_COMPILER}, but find_package found the HotSwap in ${prefix}; \
-use one of them (HotSwap_DIR, CMAKE_HIP_COMPILER) in a new build folder.")
+use one of them (HotSwap_DIR, CMAKE_HIP_COMPILER) in a new build directory.")
   endif()
 endmacro()
 

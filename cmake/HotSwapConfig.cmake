@@ -5,7 +5,7 @@
 
 # The no-op build of a program with relocatable device code would link again each time: CMake 3.29 and later query the
 # linker for its inputs, among them temporary objects that clang has deleted by then. The linker's list is therefore
-# switched off for the targets of this folder and below; CMake's own list (objects, libraries, LINK_DEPENDS) stays. Set
+# switched off for the targets of this directory and below; CMake's own list (objects, libraries, LINK_DEPENDS) stays. Set
 # HOTSWAP_KEEP_LINKER_DEPENDS to keep both.
 if(NOT HOTSWAP_KEEP_LINKER_DEPENDS)
   set(CMAKE_LINK_DEPENDS_USE_LINKER OFF)
@@ -34,7 +34,7 @@ if(CMAKE_VERSION VERSION_LESS 3.21.3)
   _hotswap_not_found("CMake ${CMAKE_VERSION} is too old for HIP: use CMake 3.28 or newer.")
 elseif(CMAKE_VERSION VERSION_LESS 3.28 AND _hotswap_debian_hip AND NOT "HIP" IN_LIST _hotswap_languages
        AND NOT EXISTS "/opt/rocm/lib/cmake/hip-lang/hip-lang-config.cmake")
-  _hotswap_not_found("CMake ${CMAKE_VERSION} does not find HIP in Debian's folders (it would say that the ROCm \
+  _hotswap_not_found("CMake ${CMAKE_VERSION} does not find HIP in Debian's directories (it would say that the ROCm \
 root directory does not contain the HIP runtime CMake package): use CMake 3.28 or newer.")
 endif()
 

@@ -1,5 +1,5 @@
-# The second half of add_hotswap_target. It runs when the top folder has been read: only then are all settings of a
-# project's targets known, also those after the call and in other folders.
+# The second half of add_hotswap_target. It runs when the top directory has been read: only then are all settings of a
+# project's targets known, also those after the call and in other directories.
 include_guard(GLOBAL)
 
 function(_hotswap_finish)
@@ -53,12 +53,12 @@ endmacro()
 macro(_hotswap_depend)
   get_target_property(files ${target} SOURCES)
   get_target_property(libraries ${target} LINK_LIBRARIES)
-  get_target_property(source_folder ${target} SOURCE_DIR)
-  get_target_property(binary_folder ${target} BINARY_DIR)
+  get_target_property(source_directory ${target} SOURCE_DIR)
+  get_target_property(binary_directory ${target} BINARY_DIR)
   foreach(file IN LISTS files)
-    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${source_folder}" OUTPUT_VARIABLE path)
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${source_directory}" OUTPUT_VARIABLE path)
     if(NOT EXISTS "${path}")
-      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${binary_folder}" OUTPUT_VARIABLE path)
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY "${binary_directory}" OUTPUT_VARIABLE path)
     endif()
     get_property(language SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY LANGUAGE)
     if(language STREQUAL "HIP" OR (NOT language AND path MATCHES "\\.hip$"))
@@ -87,7 +87,7 @@ macro(_hotswap_launch)
     list(PREPEND launcher ${LAUNCHER})
     set_target_properties(${target} PROPERTIES HIP_LINKER_LAUNCHER "${launcher}")
   elseif(LAUNCHER AND LINKS)
-    # The property contains shell text, and the target's replaces those of its folder and the project.
+    # The property contains shell text, and the target's replaces those of its directory and the project.
     get_property(rule TARGET ${target} PROPERTY RULE_LAUNCH_LINK)
     list(GET LAUNCHER 0 program)
     set_target_properties(${target} PROPERTIES RULE_LAUNCH_LINK "\"${program}\" exec -- ${rule}")

@@ -58,8 +58,8 @@ fn families(root: &Path) -> Vec<Line> {
 }
 
 /// A family that is implemented but not listed would silently do nothing.
-fn refuse_unlisted(folder: &Path, families: &[Line]) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+fn refuse_unlisted(directory: &Path, families: &[Line]) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().trim_end_matches(".rs").to_owned();
         if name != "mod" && !families.iter().any(|line| line.name == name) {
             fail(&format!("src/family/{name}.rs has no line in patches.def"));
@@ -95,17 +95,17 @@ fn registrars(families: &[Line]) -> String {
 }
 
 /// Equal sources and compiler give an equal archive: no debug information, no paths, no dates,
-/// member names without cc's hash of the folder.
+/// member names without cc's hash of the directory.
 fn build_archive(include: &Path, out: &Path, families: &[Line]) -> PathBuf {
-    let folder = out.join("registry");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap_or_else(|error| fail(&format!("{}: {error}", folder.display())));
+    let directory = out.join("registry");
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap_or_else(|error| fail(&format!("{}: {error}", directory.display())));
     let mut objects = Vec::new();
     for line in families {
-        let source = folder.join(c_source::file_name(&line.name));
+        let source = directory.join(c_source::file_name(&line.name));
         write(&source, &c_source::registrar(line));
-        let compiled = compiler(include).file(&source).out_dir(&folder).compile_intermediates();
-        let object = folder.join(format!("{}.o", line.name));
+        let compiled = compiler(include).file(&source).out_dir(&directory).compile_intermediates();
+        let object = directory.join(format!("{}.o", line.name));
         fs::rename(&compiled[0], &object).unwrap_or_else(|error| fail(&format!("{}: {error}", object.display())));
         objects.push(object);
     }

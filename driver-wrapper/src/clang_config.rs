@@ -3,11 +3,11 @@
 //! The arguments in these files reach the device linker, but without a plan on the command line none of our tools runs
 //! below the command, so the real linker would fail on them without a remedy. They are found here before clang runs.
 //!
-//! Files are searched where clang 22 to 24 search them: named ones by their path or in the folders of
+//! Files are searched where clang 22 to 24 search them: named ones by their path or in the directories of
 //! `--config-user-dir=`, `--config-system-dir=` and of clang, default ones by the names of driver and triple in these
-//! folders. `@file` in them is relative to the file.
+//! directories. `@file` in them is relative to the file.
 //!
-//! Absent on purpose: folders that were set when clang was built (Debian's has none); the meaning of other arguments.
+//! Absent on purpose: directories that were set when clang was built (Debian's has none); the meaning of other arguments.
 
 use crate::options::is_own;
 use hotswap_report::{Diagnostic, codes};
@@ -45,17 +45,17 @@ impl Configured<'_> {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let folders = self.folders();
+        let directories = self.directories();
         let named = self.values("--config").into_iter();
-        let mut files: Vec<PathBuf> = named.filter_map(|name| find(&folders, &name)).collect();
+        let mut files: Vec<PathBuf> = named.filter_map(|name| find(&directories, &name)).collect();
         let off = self.no_default || self.words.iter().any(|word| word == "--no-default-config");
         if !off {
-            files.extend(self.default_names().iter().filter_map(|name| find(&folders, OsStr::new(name))));
+            files.extend(self.default_names().iter().filter_map(|name| find(&directories, OsStr::new(name))));
         }
         files
     }
 
-    fn folders(&self) -> Vec<PathBuf> {
+    fn directories(&self) -> Vec<PathBuf> {
         let named = self.values("--config-user-dir").into_iter().chain(self.values("--config-system-dir"));
         let clang = fs::canonicalize(self.clang).unwrap_or_else(|_| self.clang.to_owned());
         named.map(PathBuf::from).chain(clang.parent().map(Path::to_owned)).collect()
@@ -86,12 +86,12 @@ impl Configured<'_> {
     }
 }
 
-/// A name with a folder is a path; any other one is searched in the folders.
-fn find(folders: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
+/// A name with a directory is a path; any other one is searched in the directories.
+fn find(directories: &[PathBuf], name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(name.into());
     }
-    folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
 /// A file that cannot be read is left to clang.

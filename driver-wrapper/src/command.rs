@@ -127,8 +127,8 @@ pub struct Command {
     pub driver_mode: Option<String>,
     /// Libraries named with `-l`.
     pub libraries: Vec<OsString>,
-    /// Folders named with `-L`.
-    pub library_folders: Vec<OsString>,
+    /// Directories named with `-L`.
+    pub library_directories: Vec<OsString>,
     /// Counters in host code.
     pub host_counters: Counters,
     /// Counters in the code of some device.
@@ -137,8 +137,8 @@ pub struct Command {
     pub device_lto: Option<bool>,
     /// `-noprofilelib`.
     pub no_profile_library: bool,
-    /// Folder of clang's own headers and libraries, if named.
-    pub resource_folder: Option<OsString>,
+    /// Directory of clang's own headers and libraries, if named.
+    pub resource_directory: Option<OsString>,
     /// `--` was there: every later argument is an input.
     pub only_inputs_follow: bool,
     /// `-x` is in effect for inputs at the end of the command.
@@ -169,12 +169,12 @@ impl Default for Command {
             target: None,
             driver_mode: None,
             libraries: Vec::new(),
-            library_folders: Vec::new(),
+            library_directories: Vec::new(),
             host_counters: Counters::default(),
             device_counters: Counters::default(),
             device_lto: None,
             no_profile_library: false,
-            resource_folder: None,
+            resource_directory: None,
             only_inputs_follow: false,
             language_holds: false,
         }
@@ -252,7 +252,7 @@ impl Scan {
             Meaning::Target => command.target = Some(text()),
             Meaning::DriverMode => command.driver_mode = Some(text()),
             Meaning::Library => command.libraries.push(OsStr::from_bytes(value).to_owned()),
-            Meaning::LibraryFolder => command.library_folders.push(OsStr::from_bytes(value).to_owned()),
+            Meaning::LibraryDirectory => command.library_directories.push(OsStr::from_bytes(value).to_owned()),
             Meaning::Counters(instrument, on) => {
                 command.host_counters.set(instrument, on);
                 command.device_counters.set(instrument, on);
@@ -269,7 +269,7 @@ impl Scan {
             }
             Meaning::DeviceLto(on) => command.device_lto = Some(on),
             Meaning::NoProfileLibrary => command.no_profile_library = true,
-            Meaning::ResourceFolder => command.resource_folder = Some(OsStr::from_bytes(value).to_owned()),
+            Meaning::ResourceDirectory => command.resource_directory = Some(OsStr::from_bytes(value).to_owned()),
         }
     }
 

@@ -35,7 +35,7 @@ fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> 
     match env(ENV_CONFIG) {
         Some(named) if named.is_empty() => {}
         Some(named) => paths.push((PathBuf::from(named), true)),
-        None => paths.extend(user_folder(env).map(|folder| (folder.join("hotswap/config.toml"), false))),
+        None => paths.extend(user_directory(env).map(|directory| (directory.join("hotswap/config.toml"), false))),
     }
     let system = Path::new("/etc/hotswap/config.toml").to_owned();
     paths.extend(prefix.map(|prefix| (prefix.join("etc/hotswap/config.toml"), false)));
@@ -45,7 +45,7 @@ fn candidates(env: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> 
     paths
 }
 
-fn user_folder(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn user_directory(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))
 }

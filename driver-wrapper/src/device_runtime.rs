@@ -57,9 +57,9 @@ const WORDS: &[&str] = &[
 pub fn prepare(clang: &Path, dry: bool) -> Result<PathBuf, Diagnostic> {
     let key = toolchain::key(clang)?;
     let sources: String = MEMBERS.iter().map(|(_, source, _)| *source).collect();
-    let folder = store::folder("profile-runtimes")?.join(store::name_for(&format!("{key}\n{sources}")));
-    let path = folder.join(NAME);
-    let stamp = folder.join("stamp");
+    let directory = store::directory("profile-runtimes")?.join(store::name_for(&format!("{key}\n{sources}")));
+    let path = directory.join(NAME);
+    let stamp = directory.join("stamp");
     if dry || is_good(&path, &stamp, &key) {
         return Ok(path);
     }

@@ -74,7 +74,7 @@ fn named(search: &Search<'_>, path: &Path, origin: &str) -> Result<Clang, Diagno
     let found = if path.components().count() > 1 {
         path.to_owned()
     } else {
-        let mut hits = path_folders(search).map(|folder| folder.join(path)).filter(|file| runnable(file));
+        let mut hits = path_directories(search).map(|directory| directory.join(path)).filter(|file| runnable(file));
         hits.find(|file| !is_ourselves(search, file)).ok_or_else(|| missing("which is not on PATH"))?
     };
     if !runnable(&found) {
@@ -124,9 +124,9 @@ fn is_ourselves(search: &Search<'_>, path: &Path) -> bool {
     search.ourselves.is_some_and(|own| identity(own).is_some() && identity(own) == identity(path))
 }
 
-fn path_folders<'a>(search: &'a Search<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
+fn path_directories<'a>(search: &'a Search<'_>) -> impl Iterator<Item = PathBuf> + use<'a> {
     let path = search.path.as_deref().unwrap_or_default();
-    std::env::split_paths(path).filter(|folder| folder.is_absolute())
+    std::env::split_paths(path).filter(|directory| directory.is_absolute())
 }
 
 fn usable(search: &Search<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
@@ -135,7 +135,7 @@ fn usable(search: &Search<'_>, path: PathBuf, origin: &str) -> Option<Clang> {
 }
 
 fn rocm(search: &Search<'_>) -> Option<Clang> {
-    let at = |folder: &Path, origin: &str| usable(search, folder.join(name(search.cxx)), origin);
+    let at = |directory: &Path, origin: &str| usable(search, directory.join(name(search.cxx)), origin);
     let set = search.rocm_path.as_deref().and_then(|rocm| {
         at(&rocm.join("llvm/bin"), "ROCM_PATH").or_else(|| at(&rocm.join("lib/llvm/bin"), "ROCM_PATH"))
     });
@@ -143,16 +143,16 @@ fn rocm(search: &Search<'_>) -> Option<Clang> {
 }
 
 fn on_path(search: &Search<'_>) -> Option<Clang> {
-    let folders: Vec<_> = path_folders(search).collect();
-    let look = |name: &str| folders.iter().find_map(|folder| usable(search, folder.join(name), "PATH"));
+    let directories: Vec<_> = path_directories(search).collect();
+    let look = |name: &str| directories.iter().find_map(|directory| usable(search, directory.join(name), "PATH"));
     let versioned = |version| format!("{}-{version}", name(search.cxx));
     look(name(search.cxx)).or_else(|| newest(|version| look(&versioned(version))))
 }
 
 fn distribution(search: &Search<'_>) -> Option<Clang> {
     newest(|version| {
-        let folder = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
-        usable(search, folder.join(name(search.cxx)), "/usr/lib/llvm-*")
+        let directory = PathBuf::from(format!("/usr/lib/llvm-{version}/bin"));
+        usable(search, directory.join(name(search.cxx)), "/usr/lib/llvm-*")
     })
 }
 

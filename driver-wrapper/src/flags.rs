@@ -122,8 +122,8 @@ pub enum Meaning {
     DriverMode,
     /// Library to search for.
     Library,
-    /// Folder of libraries.
-    LibraryFolder,
+    /// Directory of libraries.
+    LibraryDirectory,
     /// Counters of that kind on; off with `false`, which for [`Instrument::Ir`] are both kinds of the optimiser.
     Counters(Instrument, bool),
     /// The value is a flag for one side.
@@ -132,8 +132,8 @@ pub enum Meaning {
     DeviceLto(bool),
     /// Clang links no profile runtime.
     NoProfileLibrary,
-    /// Folder of clang's own headers and libraries.
-    ResourceFolder,
+    /// Directory of clang's own headers and libraries.
+    ResourceDirectory,
     /// Begin or end of the arguments that may be unused without a warning.
     NoUnused(bool),
 }
@@ -188,8 +188,8 @@ use Attach::{Alone, Either, Joined, JoinedThenSeparate, Separate};
 use Instrument::{ContextSensitive, Coverage, Frontend, Ir};
 use Meaning::{
     Arch, Bundle, Channel, Counters, DeviceLto, DriverMode, DryRun, EmitLlvm, For, HipLink, Language, Library,
-    LibraryFolder, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand, Partial,
-    Query, Rdc, Relocatable, ResourceFolder, Side, StandardParallel, StaticLibrary, Stop, Target,
+    LibraryDirectory, NewDriver, NoArch, NoProfileLibrary, NoUnused, OffloadLink, OpenMp, OpenMpTargets, Operand,
+    Partial, Query, Rdc, Relocatable, ResourceDirectory, Side, StandardParallel, StaticLibrary, Stop, Target,
 };
 
 /// Every known flag.
@@ -235,8 +235,8 @@ pub const FLAGS: &[Flag] = &[
     flag("--include-with-prefix-before", Separate(1), Operand),
     flag("--language", Separate(1), Language),
     flag("--language=", Joined, Language),
-    flag("--library-directory", Separate(1), LibraryFolder),
-    flag("--library-directory=", Joined, LibraryFolder),
+    flag("--library-directory", Separate(1), LibraryDirectory),
+    flag("--library-directory=", Joined, LibraryDirectory),
     flag("--mhwdiv", Separate(1), Operand),
     flag("--no-cuda-gpu-arch=", Joined, NoArch),
     flag("--no-gpu-bundle-output", Alone, Bundle(false)),
@@ -278,7 +278,7 @@ pub const FLAGS: &[Flag] = &[
     flag("-F", Either, Operand),
     flag("-G", Either, Operand),
     flag("-I", Either, Operand),
-    flag("-L", Either, LibraryFolder),
+    flag("-L", Either, LibraryDirectory),
     flag("-M", Alone, Stop(Phase::Front)),
     flag("-MF", Either, Operand),
     flag("-MJ", Either, Operand),
@@ -407,8 +407,8 @@ pub const FLAGS: &[Flag] = &[
     flag("-print-rocm-search-dirs", Alone, Operand),
     flag("-r", Alone, Partial),
     flag("-read_only_relocs", Separate(1), Operand),
-    flag("-resource-dir", Separate(1), ResourceFolder),
-    flag("-resource-dir=", Joined, ResourceFolder),
+    flag("-resource-dir", Separate(1), ResourceDirectory),
+    flag("-resource-dir=", Joined, ResourceDirectory),
     flag("-rewrite-objc", Alone, Stop(Phase::Front)),
     flag("-rpath", Separate(1), Operand),
     flag("-sectalign", Separate(3), Operand),

@@ -7,7 +7,7 @@
 //!
 //! Invariants: a command without a plan and without counters in device code ([`profile`]) costs one exec and reaches
 //! clang byte for byte. No process is started for a query, with three exceptions: once for each compiler where its
-//! folder does not show the facts ([`toolchain`]) or its device profile runtime is built ([`device_runtime`]), and the
+//! directory does not show the facts ([`toolchain`]) or its device profile runtime is built ([`device_runtime`]), and the
 //! preprocessor where code is to be derived from a source's code object ([`source_text`]).
 //!
 //! Absent on purpose: any knowledge of device code (`linker-plugin`), and of clang's own configuration files. Their
@@ -241,7 +241,7 @@ impl Call {
             let shims = shims(self.prefix.as_deref().unwrap_or(Path::new("/")))?;
             refuse_other_tools(&self.expanded, &shims)?;
             added.front.extend([names::CHANNEL.into(), names::COUNTER_NAMES.into()]);
-            added.env = interposed(&shims, toolchain.folder()?);
+            added.env = interposed(&shims, toolchain.directory()?);
         }
         let (early, back) = profile.back(&judgement.command, self.prefix.as_deref().unwrap_or(Path::new("/")));
         added.front.extend(early);
@@ -274,7 +274,7 @@ impl Call {
         refuse_other_tools(&self.expanded, &shims)?;
         let named = settings.get(Id::LlvmBin).map(|setting| PathBuf::from(&setting.value));
         let toolchain = Toolchain::new(&clang.path, named);
-        let tools = toolchain.folder()?;
+        let tools = toolchain.directory()?;
         if plan.host_link && !command.partial {
             objects::check(command, &objects::look(command), || toolchain.new_driver(command.new_driver))?;
         }
@@ -341,17 +341,17 @@ fn without_explain(words: &[OsString]) -> Vec<Word> {
     kept
 }
 
-/// The folder of the shims, which `COMPILER_PATH` cannot name if it has a colon.
+/// The directory of the shims, which `COMPILER_PATH` cannot name if it has a colon.
 fn shims(prefix: &Path) -> Result<PathBuf, Diagnostic> {
-    let folder = prefix.join("libexec/hotswap");
+    let directory = prefix.join("libexec/hotswap");
     let missing = |what: String| Err(Diagnostic::error(codes::NO_INSTALL, what));
-    if !folder.join("lld").exists() {
-        return missing(format!("no file {}", folder.join("lld").display()));
+    if !directory.join("lld").exists() {
+        return missing(format!("no file {}", directory.join("lld").display()));
     }
-    if folder.as_os_str().as_encoded_bytes().contains(&b':') {
-        return missing(format!("{} has a colon, so clang cannot search it", folder.display()));
+    if directory.as_os_str().as_encoded_bytes().contains(&b':') {
+        return missing(format!("{} has a colon, so clang cannot search it", directory.display()));
     }
-    Ok(folder)
+    Ok(directory)
 }
 
 /// Clang searches the path of `-B` before `COMPILER_PATH`: tools there would replace ours, and some of them (the linker
@@ -361,12 +361,13 @@ fn refuse_other_tools(words: &[OsString], shims: &Path) -> Result<(), Diagnostic
     let behind = words.iter().zip(words.iter().skip(1)).filter(|(word, _)| *word == "-B").map(|(_, next)| next.clone());
     let joined = words.iter().filter_map(|word| word.as_bytes().strip_prefix(b"-B").filter(|value| !value.is_empty()));
     for value in behind.chain(joined.map(|value| OsStr::from_bytes(value).to_owned())) {
-        // It is a folder, or else a path prefix.
+        // It is a directory, or else a path prefix.
         let at =
             |tool: &str| if Path::new(&value).is_dir() { Path::new(&value).join(tool) } else { append(&value, tool) };
         if let Some(tool) = TOOLS.iter().map(|tool| at(tool)).find(|tool| tool.exists() && !tool.starts_with(shims)) {
             let what = format!("-B puts {} in the place of HotSwap's own", tool.display());
-            let advice = "drop that -B for commands with a plan; HOTSWAP_LLVM_BIN names the folder of the real tools";
+            let advice =
+                "drop that -B for commands with a plan; HOTSWAP_LLVM_BIN names the directory of the real tools";
             return Err(Diagnostic::error(codes::BAD_CONFIG, what).advise(advice));
         }
     }

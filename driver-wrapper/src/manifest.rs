@@ -28,8 +28,8 @@ pub fn prepare(plan: &WithPlan, format: Format, prefix: &Path, dry: bool) -> Res
     if !archive.is_file() {
         return Err(Diagnostic::error(codes::NO_INSTALL, format!("no file {}", archive.display())));
     }
-    let folder = store::folder("manifests")?.join(folder_name(format));
-    let path = folder.join(manifest_name(&plan.hash));
+    let directory = store::directory("manifests")?.join(directory_name(format));
+    let path = directory.join(manifest_name(&plan.hash));
     if !dry {
         store::put(&path, &bytes(plan, format)?)?;
     }
@@ -48,7 +48,7 @@ const fn archive_name(format: Format) -> &'static str {
     }
 }
 
-const fn folder_name(format: Format) -> &'static str {
+const fn directory_name(format: Format) -> &'static str {
     match format {
         Format::ElfX86_64 => "elf-x86_64",
         Format::ElfAarch64 => "elf-aarch64",

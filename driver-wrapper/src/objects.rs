@@ -37,7 +37,7 @@ pub fn look(command: &Command) -> Relocatable {
     let mut found = Relocatable::default();
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
-    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_folders));
+    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
     for path in named.chain(libraries) {
         if found.old.is_some() && found.new.is_some() {
             break;
@@ -49,13 +49,13 @@ pub fn look(command: &Command) -> Relocatable {
 }
 
 /// `-lname` is `libname.a`, `-l:file` is that file.
-pub(crate) fn library(name: &OsString, folders: &[OsString]) -> Option<PathBuf> {
+pub(crate) fn library(name: &OsString, directories: &[OsString]) -> Option<PathBuf> {
     let bytes = name.as_bytes();
     let file = match bytes.strip_prefix(b":") {
         Some(file) => file.to_vec(),
         None => [b"lib", bytes, b".a"].concat(),
     };
-    folders.iter().map(|folder| Path::new(folder).join(OsStr::from_bytes(&file))).find(|path| path.is_file())
+    directories.iter().map(|directory| Path::new(directory).join(OsStr::from_bytes(&file))).find(|path| path.is_file())
 }
 
 fn look_into(path: &Path, found: &mut Relocatable) -> object::Result<()> {

@@ -38,7 +38,7 @@ const TEMPORAL: &[&str] = &["-ftemporal-profile", "-pgo-temporal-instrumentation
 const TABLE: &str = "__llvm_profile_sections";
 /// The last clang that has the old offload driver.
 const OLD_DRIVER: u32 = 23;
-/// Paths below clang's resource folder where a distribution may have a device profile runtime, which clang then links
+/// Paths below clang's resource directory where a distribution may have a device profile runtime, which clang then links
 /// itself.
 const OWN_RUNTIMES: &[&str] = &[
     "lib/amdgcn-amd-amdhsa/libclang_rt.profile.a",
@@ -266,11 +266,11 @@ fn sampling(words: &[OsString]) -> Vec<OsString> {
 
 /// A device profile runtime of clang's own.
 fn own_runtime(command: &Command, clang: &Path, major: u32) -> Option<PathBuf> {
-    let folder = match &command.resource_folder {
-        Some(folder) => PathBuf::from(folder),
+    let directory = match &command.resource_directory {
+        Some(directory) => PathBuf::from(directory),
         None => std::fs::canonicalize(clang).ok()?.parent()?.parent()?.join(format!("lib/clang/{major}")),
     };
-    OWN_RUNTIMES.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+    OWN_RUNTIMES.iter().map(|name| directory.join(name)).find(|path| path.is_file())
 }
 
 /// The old chain of tools (old driver, and device-only output under both) links machine code in which the compiler

@@ -21,7 +21,7 @@ const PROFILE: &[&str] = &[
     "-fprofile-use",
     "-fprofile-instr-use",
 ];
-/// Prefixes of arguments that only a build with counters may have, or that name folders of a build.
+/// Prefixes of arguments that only a build with counters may have, or that name directories of a build.
 const OTHER: &[&str] = &[
     "-fprofile",
     "-fno-profile",
@@ -89,7 +89,7 @@ mod tests {
             "-fgpu-rdc -c a.hip -o a.o -fprofile-use=x.profdata",
             "-fgpu-rdc -O2 -fprofile-instr-generate -fcoverage-mapping -c a.hip -o a.o",
             "-I build -isystem other -MD -MF a.d -fgpu-rdc -Xarch_device -fprofile-use=y -c a.hip -o a.o",
-            "-fgpu-rdc -mllvm -disable-vp -Wall -w -fprofile-generate=folder -c a.hip -o a.o",
+            "-fgpu-rdc -mllvm -disable-vp -Wall -w -fprofile-generate=directory -c a.hip -o a.o",
             "-fgpu-rdc -Xoffload-linker --hotswap-plan=1 -c a.hip -o a.o -fprofile-use",
         ] {
             assert_eq!(number(same), base, "{same}");

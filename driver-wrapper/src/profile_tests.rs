@@ -17,9 +17,9 @@ fn none(_: &str) -> Option<OsString> {
     None
 }
 
-/// A folder whose name shows the version, with a clang that no test may query.
-fn clang(folder: &Path, version: u32) -> PathBuf {
-    let path = folder.join(format!("llvm-{version}/bin/clang++"));
+/// A directory whose name shows the version, with a clang that no test may query.
+fn clang(directory: &Path, version: u32) -> PathBuf {
+    let path = directory.join(format!("llvm-{version}/bin/clang++"));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "#!/bin/sh\nexit 1\n").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -212,7 +212,7 @@ fn a_runtime_of_clangs_own_is_left_to_clang() {
     std::fs::write(&own, "").unwrap();
     assert!(!front().contains("-Xoffload-linker"));
     let elsewhere = words("--offload-arch=gfx90a a.hip -fprofile-instr-generate -resource-dir=/nowhere");
-    assert_eq!(scan(&elsewhere).resource_folder, Some("/nowhere".into()));
+    assert_eq!(scan(&elsewhere).resource_directory, Some("/nowhere".into()));
 }
 
 #[test]

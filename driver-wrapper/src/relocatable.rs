@@ -157,7 +157,7 @@ impl Link<'_> {
     }
 }
 
-/// Records must not differ between two folders.
+/// Records must not differ between two directories.
 fn file_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }

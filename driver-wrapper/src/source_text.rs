@@ -45,7 +45,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// With the file's name alone: records must not differ between two folders.
+    /// With the file's name alone: records must not differ between two directories.
     pub fn short(&self) -> String {
         let file = self.file.rsplit('/').next().unwrap_or_default().to_owned();
         Self { file, ..self.clone() }.to_string()

@@ -2,7 +2,7 @@
 //!
 //! Usually no query is needed: the tools of the device link are beside the resolved clang. Where they are not (wrapper
 //! scripts as in Nix), or where the version or the default offload driver matters, clang is queried and the answers are
-//! kept in the cache folder under the compiler's path, modification time and size.
+//! kept in the cache directory under the compiler's path, modification time and size.
 //!
 //! Invariant: clang is queried without `COMPILER_PATH`, which would make it report our own shim.
 
@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Tools whose presence makes a folder the tool folder.
+/// Tools whose presence makes a directory the tool directory.
 const LINKER: &str = "lld";
 
 /// Answers about one compiler.
@@ -29,13 +29,13 @@ pub struct Toolchain<'a> {
 /// Clang's answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Answers {
-    folder: PathBuf,
+    directory: PathBuf,
     major: u32,
     new_driver: bool,
 }
 
 impl<'a> Toolchain<'a> {
-    /// `named`: the tool folder that was set explicitly.
+    /// `named`: the tool directory that was set explicitly.
     pub fn new(clang: &'a Path, named: Option<PathBuf>) -> Self {
         Self { clang, named, answers: OnceCell::new() }
     }
@@ -43,7 +43,7 @@ impl<'a> Toolchain<'a> {
     /// A toolchain with known answers.
     #[cfg(test)]
     pub(crate) fn answered(clang: &'a Path, major: u32, new_driver: bool) -> Self {
-        let answers = Answers { folder: PathBuf::new(), major, new_driver };
+        let answers = Answers { directory: PathBuf::new(), major, new_driver };
         Self { clang, named: None, answers: OnceCell::from(Ok(answers)) }
     }
 
@@ -52,13 +52,14 @@ impl<'a> Toolchain<'a> {
         self.clang
     }
 
-    /// The folder with the real `lld` and the other tools of the device link.
+    /// The directory with the real `lld` and the other tools of the device link.
     ///
     /// # Errors
     /// [`codes::NO_TOOL`] where there is none; [`codes::NO_CLANG`] if the query fails.
-    pub fn folder(&self) -> Result<PathBuf, Diagnostic> {
-        let missing =
-            |folder: &Path| Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", folder.display())));
+    pub fn directory(&self) -> Result<PathBuf, Diagnostic> {
+        let missing = |directory: &Path| {
+            Err(Diagnostic::error(codes::NO_TOOL, format!("no {LINKER} in {}", directory.display())))
+        };
         if let Some(named) = &self.named {
             return if named.join(LINKER).exists() { Ok(named.clone()) } else { missing(named) };
         }
@@ -67,8 +68,8 @@ impl<'a> Toolchain<'a> {
         if beside.join(LINKER).exists() {
             return Ok(beside.to_owned());
         }
-        let folder = &self.answers()?.folder;
-        if folder.join(LINKER).exists() { Ok(folder.clone()) } else { missing(beside) }
+        let directory = &self.answers()?.directory;
+        if directory.join(LINKER).exists() { Ok(directory.clone()) } else { missing(beside) }
     }
 
     /// Clang's major version.
@@ -99,7 +100,7 @@ impl<'a> Toolchain<'a> {
 
 fn kept_or_asked(clang: &Path) -> Result<Answers, Diagnostic> {
     let key = key(clang)?;
-    let file = store::folder("toolchains").ok().map(|folder| folder.join(store::name_for(&key)));
+    let file = store::directory("toolchains").ok().map(|directory| directory.join(store::name_for(&key)));
     let kept = file.as_ref().and_then(|file| parse(&fs::read_to_string(file).ok()?, &key));
     if let Some(answers) = kept {
         return Ok(answers);
@@ -124,7 +125,7 @@ pub fn key(clang: &Path) -> Result<String, Diagnostic> {
 
 fn print(answers: &Answers, key: &str) -> String {
     let mut text = format!("{key}\n");
-    let _ = writeln!(text, "{}\n{}\n{}", answers.major, answers.new_driver, answers.folder.display());
+    let _ = writeln!(text, "{}\n{}\n{}", answers.major, answers.new_driver, answers.directory.display());
     text
 }
 
@@ -135,7 +136,7 @@ fn parse(text: &str, key: &str) -> Option<Answers> {
     }
     let major = lines.next()?.parse().ok()?;
     let new_driver = lines.next()?.parse().ok()?;
-    Some(Answers { major, new_driver, folder: lines.next()?.into() })
+    Some(Answers { major, new_driver, directory: lines.next()?.into() })
 }
 
 fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
@@ -151,7 +152,7 @@ fn ask(clang: &Path) -> Result<Answers, Diagnostic> {
     let new_driver = String::from_utf8_lossy(&link.stderr).contains("clang-linker-wrapper");
     let linker = PathBuf::from(String::from_utf8_lossy(&linker.stdout).trim());
     let resolved = fs::canonicalize(&linker).unwrap_or(linker);
-    Ok(Answers { folder: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
+    Ok(Answers { directory: resolved.parent().unwrap_or(Path::new("")).to_owned(), major, new_driver })
 }
 
 fn run(clang: &Path, words: &[&str]) -> Result<Output, Diagnostic> {
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn kept_answers_are_only_good_for_the_same_compiler() {
-        let answers = Answers { folder: "/a b/bin".into(), major: 23, new_driver: true };
+        let answers = Answers { directory: "/a b/bin".into(), major: 23, new_driver: true };
         assert_eq!(parse(&print(&answers, "k"), "k"), Some(answers.clone()));
         assert_eq!(parse(&print(&answers, "k"), "other"), None);
         assert_eq!(parse("k\n23\n", "k"), None);
@@ -193,18 +194,18 @@ mod tests {
         );
         fs::write(&clang, script).unwrap();
         fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
-        let folder = fs::canonicalize(dir.path()).unwrap();
-        assert_eq!(ask(&clang).unwrap(), Answers { folder, major: 23, new_driver: true });
+        let directory = fs::canonicalize(dir.path()).unwrap();
+        assert_eq!(ask(&clang).unwrap(), Answers { directory, major: 23, new_driver: true });
     }
 
     #[test]
-    fn a_named_folder_must_have_the_linker() {
+    fn a_named_directory_must_have_the_linker() {
         let dir = tempfile::tempdir().unwrap();
         let toolchain = Toolchain::new(Path::new("/nonexistent/clang"), Some(dir.path().to_owned()));
-        assert_eq!(toolchain.folder().unwrap_err().code, codes::NO_TOOL);
+        assert_eq!(toolchain.directory().unwrap_err().code, codes::NO_TOOL);
         fs::write(dir.path().join("lld"), "").unwrap();
-        assert_eq!(toolchain.folder().unwrap(), dir.path());
+        assert_eq!(toolchain.directory().unwrap(), dir.path());
         let absent = Toolchain::new(Path::new("/nonexistent/clang"), None);
-        assert_eq!(absent.folder().unwrap_err().code, codes::NO_CLANG);
+        assert_eq!(absent.directory().unwrap_err().code, codes::NO_CLANG);
     }
 }

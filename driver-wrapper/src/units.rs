@@ -96,7 +96,7 @@ fn decide_one(units: &[Unit], source: &str, target: &str, linked: &[&str]) -> Li
 pub fn of_inputs(command: &Command) -> Vec<Unit> {
     let inputs = command.inputs.iter().filter(|input| input.kind == InputKind::Link);
     let named = inputs.map(|input| PathBuf::from(&input.path));
-    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_folders));
+    let libraries = command.libraries.iter().filter_map(|name| library(name, &command.library_directories));
     named.chain(libraries).flat_map(|path| of_file(&path)).collect()
 }
 

@@ -23,8 +23,8 @@ impl Bench {
     /// A prefix with the wrapper under both names, and a compiler that runs `script`.
     fn new(script: &str) -> Self {
         let bench = Self { dir: tempfile::tempdir().unwrap() };
-        for folder in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "home", "run"] {
-            fs::create_dir_all(bench.at(folder)).unwrap();
+        for directory in ["P/bin", "P/libexec/hotswap", "P/lib/hotswap", "real dir", "home", "run"] {
+            fs::create_dir_all(bench.at(directory)).unwrap();
         }
         // Not a link: the wrapper finds its prefix by its own resolved path.
         let copied =
@@ -116,7 +116,7 @@ fn standard_input_and_open_descriptors_stay() {
 #[test]
 fn long_command_lines_pass() {
     let bench = Bench::new("echo $#");
-    let words: Vec<String> = (0..20_000).map(|n| format!("-Isome/rather/deep/folder/number/{n}")).collect();
+    let words: Vec<String> = (0..20_000).map(|n| format!("-Isome/rather/deep/directory/number/{n}")).collect();
     assert!(words.iter().map(String::len).sum::<usize>() > 4 * 128 * 1024);
     assert_eq!(out(&bench.command(&words).output().unwrap()), "20000\n");
 }
@@ -174,7 +174,7 @@ fn switched_off_the_words_are_those_without_ours_also_in_response_files() {
 }
 
 #[test]
-fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
+fn a_cache_directory_that_cannot_be_written_is_replaced_by_a_private_one() {
     let bench = Bench::new(REPORT);
     fs::write(bench.at("file"), "").unwrap();
     fs::create_dir(bench.at("tmp")).unwrap();
@@ -184,13 +184,13 @@ fn a_cache_folder_that_cannot_be_written_is_replaced_by_a_private_one() {
     let text = out(&command.output().unwrap());
     let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
     assert!(Path::new(object).starts_with(bench.at("tmp")), "{object}");
-    // A folder under that name that others can write to is not used: the next name is.
-    let folder = fs::read_dir(bench.at("tmp")).unwrap().next().unwrap().unwrap().path();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    // A directory under that name that others can write to is not used: the next name is.
+    let directory = fs::read_dir(bench.at("tmp")).unwrap().next().unwrap().unwrap().path();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
     let text = out(&command.output().unwrap());
     let object = text.lines().find(|line| line.ends_with(".manifest.o")).unwrap();
-    assert!(Path::new(object).starts_with(bench.at("tmp")) && !Path::new(object).starts_with(&folder), "{object}");
-    // Where others can rename every created folder, none is used.
+    assert!(Path::new(object).starts_with(bench.at("tmp")) && !Path::new(object).starts_with(&directory), "{object}");
+    // Where others can rename every created directory, none is used.
     fs::set_permissions(bench.at("tmp"), fs::Permissions::from_mode(0o777)).unwrap();
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(14));
@@ -202,8 +202,8 @@ const LINK: [&str; 4] = ["-Xoffload-linker", "--hotswap-retarget=gfx1030=>gfx103
 #[test]
 fn a_refused_cache_is_told_once_for_each_reason() {
     let bench = Bench::new("exit 0");
-    for folder in ["cache", "cache/hotswap", "tmp"] {
-        fs::create_dir(bench.at(folder)).unwrap();
+    for directory in ["cache", "cache/hotswap", "tmp"] {
+        fs::create_dir(bench.at(directory)).unwrap();
     }
     let run = || {
         let mut command = bench.command(LINK);
@@ -237,8 +237,8 @@ fn what_another_user_put_into_the_cache_starts_nothing() {
     const NOBODY: u32 = 65534;
     let bench = Bench::new(ASKED);
     fs::remove_file(bench.at("real dir/lld")).unwrap();
-    for folder in ["good", "evil", "cache", "tmp"] {
-        fs::create_dir(bench.at(folder)).unwrap();
+    for directory in ["good", "evil", "cache", "tmp"] {
+        fs::create_dir(bench.at(directory)).unwrap();
     }
     bench.program("good/lld", "exit 0");
     bench.program("evil/lld", "exit 0");
@@ -247,7 +247,7 @@ fn what_another_user_put_into_the_cache_starts_nothing() {
         command.env("XDG_CACHE_HOME", bench.at("cache")).env("TMPDIR", bench.at("tmp")).env("HERE", bench.dir.path());
         command.output().unwrap()
     };
-    let from = |folder: &str| format!("L={}\n", fs::canonicalize(bench.at(folder)).unwrap().display());
+    let from = |directory: &str| format!("L={}\n", fs::canonicalize(bench.at(directory)).unwrap().display());
     assert_eq!(out(&run()), from("good"));
     // The cached answer, changed: the file's name and form are no secret.
     let kept = fs::read_dir(bench.at("cache/hotswap/toolchains")).unwrap().next().unwrap().unwrap().path();
@@ -332,8 +332,9 @@ fn commands_of_one_build_share_a_manifest_at_the_same_time() {
     for _ in 0..5 {
         let children: Vec<_> = (0..12).map(|_| bench.command(words).spawn().unwrap()).collect();
         assert!(children.into_iter().all(|mut child| child.wait().unwrap().success()));
-        let folder = fs::read_dir(bench.at("home/.cache/hotswap/manifests")).unwrap().next().unwrap().unwrap().path();
-        let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+        let directory =
+            fs::read_dir(bench.at("home/.cache/hotswap/manifests")).unwrap().next().unwrap().unwrap().path();
+        let files: Vec<_> = fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path()).collect();
         assert_eq!(files.len(), 1, "{files:?}");
         fs::remove_file(&files[0]).unwrap();
     }

@@ -159,7 +159,7 @@ fn the_plan_reaches_every_device_link_and_no_other_tool() {
 fn a_bypassed_interposer_is_an_error() {
     let Some(bench) = Bench::new("a_bypassed_interposer_is_an_error") else { return };
     for version in bench.versions() {
-        // A -B folder of the user's precedes COMPILER_PATH: refused before clang starts.
+        // A -B directory of the user's precedes COMPILER_PATH: refused before clang starts.
         fs::create_dir_all(bench.at("own")).unwrap();
         let own = "ln -sf $(dirname $(readlink -f $R))/lld own/lld; ln -sf lld own/ld.lld";
         let wrapped = format!("{own}; $W $HIP -Bown --offload-arch=gfx1030 {WORDS} -c a.hip -o bypassed.o");
@@ -215,7 +215,7 @@ fn clang_22_bundles_under_the_new_driver_although_told_not_to() {
 fn a_script_without_tools_beside_it_is_asked_once() {
     let Some(bench) = Bench::new("a_script_without_tools_beside_it_is_asked_once") else { return };
     let version = bench.versions()[0];
-    // As Nix and Spack wrap compilers: a script in a separate folder.
+    // As Nix and Spack wrap compilers: a script in a separate directory.
     let script = format!(
         "mkdir -p wrapped && printf '#!/bin/sh\\necho \"$@\" >>%s/asked\\nexec %s \"$@\"\\n' $PWD $R >wrapped/clang++ &&
          chmod +x wrapped/clang++ && export HOTSWAP_CLANG=$PWD/wrapped/clang++ &&

@@ -6,7 +6,7 @@
 //!
 //! Invariants: the compiler's own link is not changed except for one argument that saves the output of LTO. A second
 //! link that fails, or gives other code, is no error: less information is available then, the reason is in the trace,
-//! and the next step decides. Files are in one folder, which is removed.
+//! and the next step decides. Files are in one directory, which is removed.
 //!
 //! Absent on purpose: whether the target was also compiled, and changing code (`hotswap-pipeline`).
 
@@ -62,9 +62,9 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<Wanted> {
 
 /// Runs the compiler's link and obtains the companion; returns the exit code of the first.
 pub(crate) fn link(linker: &Linker<'_>, wanted: &[Wanted]) -> Result<(u8, Companion), Diagnostic> {
-    let folder = ScratchDirectory::temporary("hotswap-link.")?;
+    let directory = ScratchDirectory::temporary("hotswap-link.")?;
     let inputs = Inputs::of(linker);
-    let second = ExtraLink { linker, inputs: &inputs, folder: folder.path() };
+    let second = ExtraLink { linker, inputs: &inputs, directory: directory.path() };
     let bitcode = wanted.iter().find(|(source, _)| inputs.is_bitcode_for(source));
     let objects = wanted.iter().any(|(source, _)| inputs.are_objects_for(source));
     let recompile = || bitcode.map(|pair| second.recompiled(*pair));
@@ -170,14 +170,14 @@ enum Lto {
 struct ExtraLink<'s> {
     linker: &'s Linker<'s>,
     inputs: &'s Inputs,
-    folder: &'s Path,
+    directory: &'s Path,
 }
 
 impl ExtraLink<'_> {
     /// The argument with which the first link saves the output of LTO.
     fn saved(&self) -> OsString {
         let mut word = OsString::from("--lto-obj-path=");
-        word.push(self.folder.join(SAVED));
+        word.push(self.directory.join(SAVED));
         word
     }
 
@@ -229,7 +229,7 @@ impl ExtraLink<'_> {
 
     /// The saved output of LTO, in order.
     fn saved_objects(&self) -> Result<Vec<OsString>, String> {
-        let entries = fs::read_dir(self.folder).map_err(|error| error.to_string())?;
+        let entries = fs::read_dir(self.directory).map_err(|error| error.to_string())?;
         let mut saved: Vec<(usize, OsString)> = Vec::new();
         for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -276,7 +276,7 @@ impl ExtraLink<'_> {
     }
 
     fn converted(&self, index: usize) -> PathBuf {
-        self.folder.join(format!("{index}.bc"))
+        self.directory.join(format!("{index}.bc"))
     }
 
     /// The bitcode with the triple of the target.
@@ -322,7 +322,7 @@ impl ExtraLink<'_> {
 
     /// Runs the linker; returns its output.
     fn run(&self, words: Vec<OsString>, name: &str) -> LinkAttempt {
-        let output = self.folder.join(name);
+        let output = self.directory.join(name);
         let flavor = usize::from(words.first().is_some_and(|word| word == "-flavor")) * 2;
         let (flavor, rest) = words.split_at(flavor.min(words.len()));
         let last = [OsStr::new("-o"), output.as_os_str()];

@@ -20,7 +20,7 @@ pub(crate) struct Context {
     findings: String,
     /// Targets for which units of a link lend the bitcode of another processor, separated by blanks.
     lent: String,
-    /// Folder of the real tools, if the wrapper or the user named one.
+    /// Directory of the real tools, if the wrapper or the user named one.
     llvm_bin: Option<PathBuf>,
     /// The device link's output is the user's, unchanged: no bundle will follow.
     pub(crate) bare_output: bool,
@@ -53,7 +53,7 @@ impl Context {
 
     /// The plan, checked against its hash and against the token in the arguments, if there is one.
     ///
-    /// A token without a plan in the environment (`COMPILER_PATH` was set by hand) is looked up in the folders of plan
+    /// A token without a plan in the environment (`COMPILER_PATH` was set by hand) is looked up in the directories of plan
     /// files.
     pub(crate) fn plan(&self, token: Option<&str>) -> Result<Plan, Diagnostic> {
         let (hash, text) = match (&self.plan, token) {
@@ -98,7 +98,7 @@ impl Context {
     ///
     /// In `HOTSWAP_LLVM_BIN`, else on `PATH`, which is clang's order, too; never this binary itself.
     pub(crate) fn real_tool(&self, name: &str) -> Result<PathBuf, Diagnostic> {
-        if let Some(path) = self.llvm_bin.as_ref().map(|folder| folder.join(name)) {
+        if let Some(path) = self.llvm_bin.as_ref().map(|directory| directory.join(name)) {
             match is_self(&path) {
                 Some(false) => return Ok(path),
                 Some(true) => return Err(Diagnostic::error(codes::RECURSION, name).in_file(path)),
@@ -108,7 +108,7 @@ impl Context {
         let found = which::which_all(name).into_iter().flatten().find(|path| is_self(path) == Some(false));
         found.ok_or_else(|| {
             let error = Diagnostic::error(codes::NO_TOOL, format!("no `{name}`, and none on PATH"));
-            self.llvm_bin.iter().fold(error, |error, folder| error.in_file(folder))
+            self.llvm_bin.iter().fold(error, |error, directory| error.in_file(directory))
         })
     }
 }

@@ -78,7 +78,7 @@ fn links(line: &CommandLine) -> bool {
 pub(crate) fn refuse_special_file(output: &Path) -> Result<(), Diagnostic> {
     match output.metadata() {
         Ok(meta) if !meta.is_file() => {
-            let what = "a build with a plan cannot write device code to a device, pipe or folder";
+            let what = "a build with a plan cannot write device code to a device, pipe or directory";
             Err(Diagnostic::error(codes::UNSUPPORTED_OUTPUT, what).in_file(output))
         }
         _ => Ok(()),

@@ -1,7 +1,7 @@
 //! `clang-offload-bundler` and `clang-linker-wrapper`: the plan's targets are added to the fat binary.
 //!
 //! The real tool runs first; its output is read, expanded and replaced as a whole. The bundler that
-//! `clang-linker-wrapper` starts is taken from that tool's own folder and bypasses us, hence the second shim.
+//! `clang-linker-wrapper` starts is taken from that tool's own directory and bypasses us, hence the second shim.
 
 use crate::context::Context;
 use crate::device_link::refuse_special_file;

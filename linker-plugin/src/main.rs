@@ -1,7 +1,7 @@
 //! The device-link interposer: one binary that replaces four tools of a HIP build.
 //!
 //! Clang looks for `lld`, `ld.lld`, `clang-offload-bundler` and `clang-linker-wrapper` in `COMPILER_PATH` first, in
-//! every driver mode; `hotswap-clang` puts our folder there when a build has a plan. Depending on its name, the binary
+//! every driver mode; `hotswap-clang` puts our directory there when a build has a plan. Depending on its name, the binary
 //! - checks the output of a device link against the plan ([`device_link`]),
 //! - separates the counters of several sources where clang 22 does not ([`counter_names`]),
 //! - adds the plan's targets to a fat binary that was just written ([`fat_binary`]),

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_without_its_folder_decides() {
+    fn the_name_without_its_directory_decides() {
         assert_eq!(Tool::from_name(OsStr::new("/opt/x/ld.lld")).unwrap(), Tool::LdLld);
         assert_eq!(Tool::from_name(OsStr::new("lld")).unwrap().name(), "lld");
         assert_eq!(Tool::from_name(OsStr::new("hotswap-lld")).unwrap_err().code, codes::USAGE);

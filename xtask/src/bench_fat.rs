@@ -47,7 +47,7 @@ type Contestant<'a> = (&'a str, Box<dyn Fn() -> Command + 'a>);
 struct Bench {
     session: Session,
     hotswap: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
     rounds: usize,
     failed: usize,
 }
@@ -56,18 +56,18 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
     let (prefix, work) = (paths::scratch("prefix"), paths::scratch("work"));
     let session = Session::open(&prefix, &work)?;
     install::install(&prefix, Profile::Dist, session.clang().as_deref())?;
-    let folder = work.join("bench-fat");
-    remove::delete(&folder)?;
-    fs::create_dir_all(&folder).during("create", &folder)?;
+    let directory = work.join("bench-fat");
+    remove::delete(&directory)?;
+    fs::create_dir_all(&directory).during("create", &directory)?;
     let mut bench =
-        Bench { session, hotswap: prefix.join("bin/hotswap"), folder, rounds: rounds.unwrap_or(5), failed: 0 };
+        Bench { session, hotswap: prefix.join("bin/hotswap"), directory, rounds: rounds.unwrap_or(5), failed: 0 };
     let (ggml, rocrand) = (library(&GGML)?, library(&ROCRAND)?);
     bench.list(&ggml)?;
     bench.whole(&ggml)?;
     bench.compression(&rocrand)?;
     bench.sizes("GGML's library", &ggml)?;
     bench.sizes("rocRAND", &rocrand)?;
-    remove::delete(&bench.folder)?;
+    remove::delete(&bench.directory)?;
     if crate::bench::main(["cargo xtask bench", "coalesce"].map(str::to_owned).to_vec()).is_err() {
         bench.failed += 1;
     }
@@ -77,7 +77,7 @@ pub(crate) fn main(rounds: Option<usize>) -> Outcome {
 impl Bench {
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.hotswap);
-        command.args(words).current_dir(&self.folder);
+        command.args(words).current_dir(&self.directory);
         command
     }
 
@@ -96,7 +96,7 @@ impl Bench {
             for turn in 0..contestants.len() {
                 let index = (round + turn) % contestants.len();
                 // Most of them belong to other contestants and do not exist.
-                OUTPUTS.iter().for_each(|name| drop(fs::remove_file(self.folder.join(name))));
+                OUTPUTS.iter().for_each(|name| drop(fs::remove_file(self.directory.join(name))));
                 let run = measure(&mut contestants[index].1())?;
                 if round > 0 {
                     runs[index].push(run);
@@ -125,8 +125,8 @@ impl Bench {
     fn list(&mut self, ggml: &Path) -> Outcome {
         let path = ggml.display().to_string();
         // Inside the userland the library has another name.
-        fs::hard_link(ggml, self.folder.join("lib.so"))
-            .or_else(|_| fs::copy(ggml, self.folder.join("lib.so")).map(drop))?;
+        fs::hard_link(ggml, self.directory.join("lib.so"))
+            .or_else(|_| fs::copy(ggml, self.directory.join("lib.so")).map(drop))?;
         let objdump = || self.tool("llvm-objdump-22", &["--offloading".into(), "lib.so".into()]);
         let runs = self.race(
             "list of GGML's library, 1.27 GB",
@@ -145,7 +145,7 @@ impl Bench {
         let path = ggml.display().to_string();
         let copy = || {
             let mut command = Command::new("cp");
-            command.args([&path, "copy.so"]).current_dir(&self.folder);
+            command.args([&path, "copy.so"]).current_dir(&self.directory);
             command
         };
         let to = "gfx10-3-generic,gfx1031";
@@ -176,7 +176,7 @@ impl Bench {
         let zstd = || {
             let mut command = Command::new("zstd");
             command.args(["-q", "-f", "-3", "--long=26", &threads, path, "-o", "plain.zst"]);
-            command.current_dir(&self.folder);
+            command.current_dir(&self.directory);
             command
         };
         let to = "gfx10-3-generic,gfx1031";
@@ -210,7 +210,7 @@ impl Bench {
     fn compression(&mut self, rocrand: &Path) -> Outcome {
         let words = ["extract", &rocrand.display().to_string(), "--output-dir", "images"];
         run::output(&mut self.hotswap(&words))?;
-        let images = largest_bundle(&self.folder)?;
+        let images = largest_bundle(&self.directory)?;
         let ids: Vec<&str> = images.iter().map(|(id, _)| id.as_str()).collect();
         let bundler = |output: &str, more: &[&str]| {
             let mut words: Vec<String> =
@@ -225,7 +225,7 @@ impl Bench {
         let zstd = || {
             let mut command = Command::new("zstd");
             command.args(["-q", "-f", "-3", "--long=24", "--single-thread", "plain.hipfb", "-o", "plain.zst"]);
-            command.current_dir(&self.folder);
+            command.current_dir(&self.directory);
             command
         };
         let mut contestants: Vec<Contestant<'_>> = vec![
@@ -236,7 +236,7 @@ impl Bench {
             Ok(_) => contestants.push(("zstd -3 --long", Box::new(zstd))),
             Err(_) => println!("zstd is not installed here and left out"),
         }
-        let size = |name: &str| fs::metadata(self.folder.join(name)).map(|meta| meta.len() as f64 / 1e6);
+        let size = |name: &str| fs::metadata(self.directory.join(name)).map(|meta| meta.len() as f64 / 1e6);
         let question = format!("compression of one bundle of rocRAND, {:.1} MB", size("plain.hipfb")?);
         let runs = self.race(&question, &contestants)?;
         drop(contestants);
@@ -266,7 +266,7 @@ impl Bench {
             ("compressed, generics in place of 7 entries", "lean.so"),
             ("the same at level 9", "smallest.so"),
         ] {
-            let size = fs::metadata(self.folder.join(file))?.len() as f64 / 1e6;
+            let size = fs::metadata(self.directory.join(file))?.len() as f64 / 1e6;
             let device = self.device_bytes(file)?;
             let more = |now: f64, before: Option<f64>| before.map_or(0.0, |before| (now / before - 1.0) * 100.0);
             let [file_more, device_more] =
@@ -295,9 +295,9 @@ impl Bench {
 }
 
 /// Entry IDs and files of the images of the largest bundle; `hotswap extract` calls them NAME.NUMBER.TARGET.co.
-fn largest_bundle(folder: &Path) -> Outcome<Vec<(String, String)>> {
+fn largest_bundle(directory: &Path) -> Outcome<Vec<(String, String)>> {
     let mut bundles: BTreeMap<usize, (u64, Vec<(String, String)>)> = BTreeMap::new();
-    for entry in fs::read_dir(folder.join("images")).during("read", folder)? {
+    for entry in fs::read_dir(directory.join("images")).during("read", directory)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let parts: Vec<&str> = name.rsplit('.').collect();

@@ -1,4 +1,4 @@
-//! The products of a cargo build, from its messages: programs, test programs, folders of build scripts.
+//! The products of a cargo build, from its messages: programs, test programs, directories of build scripts.
 
 use crate::outcome::{Outcome, fail};
 use crate::programs::Program;
@@ -37,7 +37,7 @@ pub(crate) struct Built {
     pub(crate) programs: Vec<PathBuf>,
     pub(crate) tests: Vec<Program>,
     /// Where build scripts leave what they make.
-    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
 }
 
 impl Built {
@@ -58,7 +58,7 @@ impl Built {
         match message {
             Message::CompilerArtifact(artifact) if artifact.profile.test => self.tests.extend(Program::of(&artifact)),
             Message::CompilerArtifact(artifact) => self.programs.extend(artifact.executable.map(PathBuf::from)),
-            Message::BuildScriptExecuted(script) => self.folders.push(script.out_dir.into()),
+            Message::BuildScriptExecuted(script) => self.directories.push(script.out_dir.into()),
             _ => {}
         }
     }

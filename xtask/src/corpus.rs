@@ -116,7 +116,7 @@ fn rows(bench: &Bench, store: &Packages, package: &Package) -> Outcome<Vec<(Stri
         }
     };
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for (path, size) in packages::files(&unpacked.folder)? {
+    for (path, size) in packages::files(&unpacked.directory)? {
         if size < 64 || !can_hold_code(&path)? {
             continue;
         }

@@ -29,7 +29,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
     if !session.userland.is_machine() {
         println!("\nThe following runs inside {}.", session.userland.root().display());
     }
-    // A folder of our own from an earlier run: the demo shows a whole build.
+    // A directory of our own from an earlier run: the demo shows a whole build.
     let _ = fs::remove_dir_all(work.join("hello"));
     let demo = Demo { build: session.work.join("hello").display().to_string(), session };
     times.time("configure the example", || demo.configure(&options.retarget))?;
@@ -47,7 +47,7 @@ pub(crate) fn main(words: Vec<String>) -> Outcome {
 
 struct Demo {
     session: Session,
-    /// The build folder, as a path inside.
+    /// The build directory, as a path inside.
     build: String,
 }
 

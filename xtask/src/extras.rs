@@ -1,9 +1,9 @@
-//! Additions to the userland besides Debian's packages: CMake of other versions and a ROCm folder.
+//! Additions to the userland besides Debian's packages: CMake of other versions and a ROCm directory.
 
 use crate::outcome::{During, Outcome};
 use crate::recipe::{CMAKE, ROCM_LINKS};
 use crate::{paths, rocm, run};
-use hotswap_userland::{CMAKE_FOLDER, Mount, ROCM_FOLDER, SOURCE, Userland};
+use hotswap_userland::{CMAKE_DIRECTORY, Mount, ROCM_DIRECTORY, SOURCE, Userland};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) fn add(userland: &Userland, downloads: &Path) -> Outcome<Vec<String>>
             without.push(format!("cmake-{version}"));
         }
     }
-    add_rocm_folder(userland)?;
+    add_rocm_directory(userland)?;
     probe(userland)?;
     Ok(without)
 }
@@ -38,8 +38,8 @@ fn add_cmake(userland: &Userland, downloads: &Path, version: &str) -> Outcome {
     let wheel = wheel.ok_or(std::io::Error::other("pip left no wheel"))?;
     let unpacked = wheels.join("unpacked");
     run::output(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
-    let target = userland.outside(CMAKE_FOLDER).join(format!("cmake-{version}"));
-    // The wheels are in the cache folder, as the userland is: one file system.
+    let target = userland.outside(CMAKE_DIRECTORY).join(format!("cmake-{version}"));
+    // The wheels are in the cache directory, as the userland is: one file system.
     fs::rename(unpacked.join("cmake/data"), &target).during("place", &target)?;
     for program in fs::read_dir(target.join("bin")).during("read", &target)?.flatten() {
         fs::set_permissions(program.path(), Permissions::from_mode(0o755)).during("change", &program.path())?;
@@ -47,13 +47,13 @@ fn add_cmake(userland: &Userland, downloads: &Path, version: &str) -> Outcome {
     Ok(())
 }
 
-fn add_rocm_folder(userland: &Userland) -> Outcome {
+fn add_rocm_directory(userland: &Userland) -> Outcome {
     let multiarch = run::output(userland.command("/", "/usr/bin/gcc").arg("-print-multiarch"))?;
     for (link, target) in ROCM_LINKS {
         let fill = |text: &str| text.replace("{}", multiarch.trim());
-        let link = userland.outside(ROCM_FOLDER).join(fill(link));
-        if let Some(folder) = link.parent() {
-            fs::create_dir_all(folder).during("create", folder)?;
+        let link = userland.outside(ROCM_DIRECTORY).join(fill(link));
+        if let Some(directory) = link.parent() {
+            fs::create_dir_all(directory).during("create", directory)?;
         }
         symlink(fill(target), &link).during("link", &link)?;
     }

@@ -1,7 +1,7 @@
 //! The task `install`: build HotSwap and lay out its installation.
 //!
 //! Invariants: The contents of the prefix after a run do not depend on its previous contents. Links are relative, so
-//! that the folder can be moved. The tools find each other by their own path.
+//! that the directory can be moved. The tools find each other by their own path.
 
 use crate::built::{Built, Profile};
 use crate::outcome::{During, Failure, Outcome, fail};
@@ -14,10 +14,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds HotSwap and installs it below a folder. DESTDIR is honoured.
+/// Builds HotSwap and installs it below a directory. DESTDIR is honoured.
 #[derive(Parser)]
 struct Options {
-    /// Folder of the installation, for example /usr/local.
+    /// Directory of the installation, for example /usr/local.
     #[arg(long)]
     prefix: PathBuf,
     /// The clang that HotSwap uses where nothing else is configured. Without this option, the
@@ -61,7 +61,7 @@ const LINKS: &[(&str, &str)] = &[
 /// Archives for the programs of users, which build scripts make: of `hotswap-families` and `hotswap-profile-drain`.
 const ARCHIVES: &[&str] = &["libhotswap_registry.a", "libhotswap-profile-drain.a"];
 
-/// Files and folders of the workspace, and their installed paths. A folder's files keep their names.
+/// Files and directories of the workspace, and their installed paths. A directory's files keep their names.
 const FILES: &[(&str, &str)] = &[
     ("crates/families/patches.def", "share/hotswap/patches.def"),
     ("crates/family-abi/include", "include/hotswap"),
@@ -107,7 +107,7 @@ pub(crate) fn lay_out(place: &Path, clang: Option<&Path>, built: &Built) -> Outc
         link(target, &place.join(name))?;
     }
     for name in ARCHIVES {
-        let archive = built.folders.iter().map(|folder| folder.join(name)).find(|path| path.exists());
+        let archive = built.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
         copy(&archive.ok_or_else(|| missing(name))?, &place.join("lib/hotswap").join(name))?;
     }
     for (source, target) in FILES {
@@ -166,9 +166,9 @@ fn link(text: &str, target: &Path) -> Outcome {
 }
 
 fn replace(target: &Path, make: impl FnOnce(&Path) -> std::io::Result<()>) -> Outcome {
-    let folder = target.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).during("create", folder)?;
-    let temporary = folder.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
+    let directory = target.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(directory).during("create", directory)?;
+    let temporary = directory.join(format!(".{}.installing", target.file_name().unwrap_or_default().display()));
     let _ = fs::remove_file(&temporary); // left by a killed run, if at all
     make(&temporary).during("write", &temporary)?;
     fs::rename(&temporary, target).during("write", target)
@@ -179,7 +179,7 @@ fn copy_all(source: &Path, target: &Path) -> Outcome {
     if !source.is_dir() {
         return copy(source, target);
     }
-    // Files of an older version must not stay: CMake reads every file of its folder.
+    // Files of an older version must not stay: CMake reads every file of its directory.
     let _ = fs::remove_dir_all(target);
     for entry in fs::read_dir(source).during("read", source)?.flatten() {
         copy_all(&entry.path(), &target.join(entry.file_name()))?;

@@ -1,7 +1,7 @@
 //! `cargo xtask isa exam`: the exams of the instruction set at full size.
 //!
 //! The exams are a program of `tests/isa-exam`; this task provides the userland, LLVM's test files, a library of a
-//! distribution, a digest of LLVM's records, and folders for kept data.
+//! distribution, a digest of LLVM's records, and directories for kept data.
 
 use crate::isa_source::{self, llvm_source};
 use crate::library::{ROCRAND, library};
@@ -51,9 +51,9 @@ fn program(command: &mut Command) {
 /// xtask test`, where dumping the records would take longer than all tests of the instruction set.
 fn records() -> Outcome<PathBuf> {
     let version = isa_source::version()?;
-    let file = folder()?.join(format!("records-{FORM}-{version}.json"));
+    let file = directory()?.join(format!("records-{FORM}-{version}.json"));
     if !file.exists() {
-        let parent = folder()?;
+        let parent = directory()?;
         fs::create_dir_all(&parent).during("create", &parent)?;
         let json = isa_source::json()?;
         let partial = file.with_extension("partial");
@@ -66,13 +66,13 @@ fn records() -> Outcome<PathBuf> {
     Ok(file)
 }
 
-/// Sets the variables of a command for LLVM's test files, downloading them if needed, and for the folder of kept data.
+/// Sets the variables of a command for LLVM's test files, downloading them if needed, and for the directory of kept data.
 pub(crate) fn provide(command: &mut Command) -> Outcome {
-    command.env(ENV_LLVM, llvm_source()?).env(ENV_CACHE, folder()?);
+    command.env(ENV_LLVM, llvm_source()?).env(ENV_CACHE, directory()?);
     Ok(())
 }
 
-/// The folder that the exams keep between runs.
-fn folder() -> Outcome<PathBuf> {
+/// The directory that the exams keep between runs.
+fn directory() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join("isa-exam"))
 }

@@ -1,7 +1,7 @@
 //! Development tasks: `cargo xtask TASK`. Everything a fresh machine needs starts here.
 //!
 //! Invariants: A task prints each command that it runs. It works without a terminal and without standard input. Nothing
-//! outside the target folder and HotSwap's cache folder is changed, except that `setup` installs two Debian packages
+//! outside the target directory and HotSwap's cache directory is changed, except that `setup` installs two Debian packages
 //! where they are missing.
 //!
 //! Absent on purpose: knowledge about code objects and bundles (the crates and their tests have it).
@@ -56,9 +56,9 @@ struct Task {
 
 #[rustfmt::skip]
 const TASKS: &[Task] = &[
-    Task { name: "setup", help: "find a usable ROCm, or build one in the cache folder (--remove deletes it)", run: setup::main },
+    Task { name: "setup", help: "find a usable ROCm, or build one in the cache directory (--remove deletes it)", run: setup::main },
     Task { name: "demo", help: "set up what is missing, build an example for GPUs it was not compiled for, show it", run: demo::main },
-    Task { name: "install", help: "build HotSwap and install it: install --prefix FOLDER", run: install::main },
+    Task { name: "install", help: "build HotSwap and install it: install --prefix DIRECTORY", run: install::main },
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },

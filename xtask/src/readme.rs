@@ -3,7 +3,7 @@
 //! README.md comes first; the pages follow by name and continue with its project.
 //!
 //! `cargo xtask …` commands are checked against the table of tasks and not run: this is one of them. All others run
-//! inside the userland in an empty project folder, with `~/hotswap` being the installation, as in the README.
+//! inside the userland in an empty project directory, with `~/hotswap` being the installation, as in the README.
 
 use crate::built::Profile;
 use crate::console::{Step, Typed, matches, steps};
@@ -73,7 +73,7 @@ fn pages() -> Outcome<Vec<Page>> {
 /// The user that follows the pages.
 struct Reader<'a> {
     session: &'a Session,
-    /// The project folder, as a path on the machine and inside the userland.
+    /// The project directory, as a path on the machine and inside the userland.
     outside: PathBuf,
     inside: PathBuf,
     home: PathBuf,

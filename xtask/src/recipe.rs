@@ -3,7 +3,7 @@
 //! Suites: `sid` everywhere; a row may name a package of `experimental`, which has HIP 7.2 and snapshots of the next
 //! LLVM. Mirrors are never named here: they come from the machine's apt.
 
-/// Number in the folder's name. Raise it when an older checkout must keep its own userland.
+/// Number in the directory's name. Raise it when an older checkout must keep its own userland.
 pub(crate) const VERSION: u32 = 2;
 
 /// A package of the userland.
@@ -61,11 +61,11 @@ pub(crate) const CMAKE: &[&str] = &["3.25.2", "3.28.4", "3.31.6", "4.0.3"];
 /// The clang that finds HIP and its device libraries without options.
 pub(crate) const CLANG: &str = "/usr/lib/llvm-22/bin/clang++";
 
-/// The folder with device libraries that every clang of the userland uses.
+/// The directory with device libraries that every clang of the userland uses.
 pub(crate) const DEVICE_LIBRARIES: &str = "/usr/lib/llvm-22/lib/clang/22/amdgcn/bitcode";
 
-/// Links that make Debian's HIP look like one ROCm folder. Clang 23 and later look for `<rocm>/lib/libamdhip64.so` by
-/// its full name, and Debian has it in the multiarch folder; CMake takes the folder for the ROCm root, hence the last
+/// Links that make Debian's HIP look like one ROCm directory. Clang 23 and later look for `<rocm>/lib/libamdhip64.so` by
+/// its full name, and Debian has it in the multiarch directory; CMake takes the directory for the ROCm root, hence the last
 /// row. `{}` is the multiarch name.
 pub(crate) const ROCM_LINKS: &[(&str, &str)] = &[
     ("lib/libamdhip64.so", "/usr/lib/{}/libamdhip64.so"),

@@ -19,7 +19,7 @@ enum Action {
     /// The whole corpus through the engine and LLVM 24, with its symbols and without (no arguments), code objects
     /// (`files FILE…`), or LLVM's own tests of code generation (`llvm`; their sources are downloaded once).
     Exam {
-        /// `run [--stripped] [NAME]`, `files FILE…`, `llvm [NAME]` or `corpus FOLDER`.
+        /// `run [--stripped] [NAME]`, `files FILE…`, `llvm [NAME]` or `corpus DIRECTORY`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },

@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// The first version of clang that is supported.
 const FIRST: u32 = 22;
-/// The last version for which Debian's folder is searched.
+/// The last version for which Debian's directory is searched.
 const LAST: u32 = 30;
 
 /// A usable ROCm.
@@ -25,7 +25,7 @@ pub(crate) struct Search {
     pub(crate) notes: Vec<String>,
 }
 
-/// Searches `HOTSWAP_CLANG`, `ROCM_PATH`, `/opt/rocm`, Debian's folders and `PATH`, in this order.
+/// Searches `HOTSWAP_CLANG`, `ROCM_PATH`, `/opt/rocm`, Debian's directories and `PATH`, in this order.
 pub(crate) fn search() -> Search {
     let mut notes = Vec::new();
     for clang in candidates() {
@@ -58,9 +58,9 @@ fn judge(clang: &Path) -> Result<u32, String> {
     if version < FIRST {
         return Err(format!("clang {version} is older than {FIRST}"));
     }
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = Command::new(clang);
-    command.args(probe_words()).arg(paths::workspace().join(PROBE)).arg("-o").arg(folder.path().join("probe"));
+    command.args(probe_words()).arg(paths::workspace().join(PROBE)).arg("-o").arg(directory.path().join("probe"));
     run::output(&mut command).map(|_| version).map_err(|_| format!("clang {version} cannot build a HIP program here"))
 }
 

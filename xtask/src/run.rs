@@ -11,7 +11,7 @@ pub(crate) fn line<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> String {
     shell_words::join(words.into_iter().map(OsStr::to_string_lossy))
 }
 
-/// The program and arguments of a command; cargo without the folder of its toolchain.
+/// The program and arguments of a command; cargo without the directory of its toolchain.
 pub(crate) fn words(command: &Command) -> impl Iterator<Item = &OsStr> {
     let program = command.get_program();
     let cargo = *program == *paths::cargo();

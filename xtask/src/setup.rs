@@ -10,10 +10,10 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::Instant;
 
-/// Finds a usable ROCm, or builds a Debian root folder with one in the cache folder.
+/// Finds a usable ROCm, or builds a Debian root directory with one in the cache directory.
 #[derive(Parser)]
 struct Options {
-    /// Delete every userland in the cache folder.
+    /// Delete every userland in the cache directory.
     #[arg(long)]
     remove: bool,
     /// Build the userland even where the machine has a usable ROCm.
@@ -86,7 +86,7 @@ pub(crate) fn ensure() -> Outcome<(Userland, File)> {
 
 fn timed_build() -> Outcome<Userland> {
     let start = Instant::now();
-    println!("Building a ROCm userland in {} (about 3 GB, once)", userland::folder()?.display());
+    println!("Building a ROCm userland in {} (about 3 GB, once)", userland::directory()?.display());
     let userland = userland::build()?;
     println!("Userland complete after {:.0} s", start.elapsed().as_secs_f64());
     Ok(userland)
@@ -112,7 +112,7 @@ fn advice(notes: &[String]) -> String {
     format!(
         "no usable ROCm was found:\n  {}\nInstall HIP 6 or later with its device libraries, clang and lld 22 or later, \
          CMake 3.28 or later and Ninja, and set ROCM_PATH if they do not lie in /opt/rocm. \
-         On Debian-like systems this task builds all of that in its cache folder.",
+         On Debian-like systems this task builds all of that in its cache directory.",
         notes.join("\n  ")
     )
 }
@@ -133,7 +133,7 @@ fn remove_all() -> Outcome {
 /// Prints the userland in use and its contents.
 fn report() -> Outcome {
     let session = Session::open(&paths::scratch("prefix"), &paths::scratch("work"))?;
-    println!("ROCm root folder: {}", session.userland.root().display());
+    println!("ROCm root directory: {}", session.userland.root().display());
     let script = r#"for tool; do
         path=$(command -v "$tool") || continue
         printf '  %-14s %s\n' "$tool" "$("$tool" --version 2>/dev/null | sed -n '/[0-9]/{p;q}')"

@@ -140,7 +140,7 @@ fn judge(packages: &Packages, package: &Package, hotswap: &Path) -> String {
         }
     };
     let title = format!("{} {}", package.name, unpacked.version);
-    let files = packages::files(&unpacked.folder).unwrap_or_default();
+    let files = packages::files(&unpacked.directory).unwrap_or_default();
     let mut rows: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for (path, _) in files.iter().filter(|(path, size)| *size > 0 && is_elf(path)) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

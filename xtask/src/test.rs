@@ -203,7 +203,7 @@ fn build(options: &Options, profile: Profile) -> Outcome<Built> {
     let mut built = build_tests(options, profile, &[])?;
     if !options.package.is_empty() {
         let installed = install::build(profile, OsStr::new(""))?;
-        (built.programs, built.folders) = (installed.programs, installed.folders);
+        (built.programs, built.directories) = (installed.programs, installed.directories);
     }
     Ok(built)
 }

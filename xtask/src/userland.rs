@@ -1,6 +1,6 @@
-//! Builds the userland: a Debian root folder made by mmdebstrap, once, in the cache folder.
+//! Builds the userland: a Debian root directory made by mmdebstrap, once, in the cache directory.
 //!
-//! Invariants: The folder gets its final name only when complete. Downloads stay until then, so that a broken run
+//! Invariants: The directory gets its final name only when complete. Downloads stay until then, so that a broken run
 //! continues. Packages are verified by apt against the machine's Debian keyring. The mirror is the machine's own.
 
 use crate::outcome::{During, Outcome, fail};
@@ -15,21 +15,21 @@ use std::process::{Command, Stdio};
 
 /// Names the mirror where apt knows none of Debian's.
 const MIRROR: &str = "HOTSWAP_DEBIAN_MIRROR";
-/// Inside the folder: its recipe, then a line for each omitted part.
+/// Inside the directory: its recipe, then a line for each omitted part.
 const STAMP: &str = ".hotswap-userland";
 /// How often the list of packages is adapted to the mirror's contents.
 const ATTEMPTS: usize = 5;
 
-/// The folder of this recipe.
-pub(crate) fn folder() -> Outcome<PathBuf> {
+/// The directory of this recipe.
+pub(crate) fn directory() -> Outcome<PathBuf> {
     Ok(paths::cache()?.join(format!("userland-{}", recipe::VERSION)))
 }
 
 /// The finished userland, if it was made by the current recipe.
 pub(crate) fn finished() -> Outcome<Option<Userland>> {
-    let folder = folder()?;
-    let stamp = fs::read_to_string(folder.join(STAMP)).unwrap_or_default();
-    Ok(stamp.starts_with(&recipe::text()).then(|| Userland::new(folder)))
+    let directory = directory()?;
+    let stamp = fs::read_to_string(directory.join(STAMP)).unwrap_or_default();
+    Ok(stamp.starts_with(&recipe::text()).then(|| Userland::new(directory)))
 }
 
 /// The parts that a finished userland lacks.
@@ -38,11 +38,11 @@ pub(crate) fn left_out(userland: &Userland) -> Vec<String> {
     stamp.lines().filter_map(|line| line.strip_prefix("without ")).map(str::to_owned).collect()
 }
 
-/// Builds the folder. The caller holds the lock of the cache folder.
+/// Builds the directory. The caller holds the lock of the cache directory.
 pub(crate) fn build() -> Outcome<Userland> {
-    let folder = folder()?;
-    let partial = folder.with_extension("partial");
-    let downloads = folder.with_extension("downloads");
+    let directory = directory()?;
+    let partial = directory.with_extension("partial");
+    let downloads = directory.with_extension("downloads");
     fs::create_dir_all(&downloads).during("create", &downloads)?;
     let mirror = prepare_machine()?;
     let sources = downloads.join("sources.list");
@@ -54,13 +54,13 @@ pub(crate) fn build() -> Outcome<Userland> {
     without.extend(extras::add(&userland, &downloads)?);
     let stamp = without.iter().fold(recipe::text(), |text, name| text + "without " + name + "\n");
     fs::write(partial.join(STAMP), stamp).during("write", &partial)?;
-    remove::delete(&folder)?;
-    fs::rename(&partial, &folder).during("rename", &partial)?;
+    remove::delete(&directory)?;
+    fs::rename(&partial, &directory).during("rename", &partial)?;
     remove::delete(&downloads)?;
-    Ok(Userland::new(folder))
+    Ok(Userland::new(directory))
 }
 
-/// Installs the machine's requirements for building root folders, and returns its Debian mirror.
+/// Installs the machine's requirements for building root directories, and returns its Debian mirror.
 fn prepare_machine() -> Outcome<String> {
     if !rustix::process::geteuid().is_root() {
         return fail("building a userland needs root: run this once as root, or install ROCm and CMake yourself");
@@ -159,7 +159,7 @@ fn mmdebstrap(packages: &[Package], partial: &Path, archives: &Path, sources: &P
     let name =
         |package: &Package| format!("{}{}", package.name, if package.experimental { "/experimental" } else { "" });
     let names: Vec<String> = packages.iter().map(name).collect();
-    // apt's archive folder is in the cache, so that a broken download continues.
+    // apt's archive directory is in the cache, so that a broken download continues.
     let archives = shell_words::quote(&archives.to_string_lossy()).into_owned();
     let hook =
         format!("mkdir -p \"$1/var/cache/apt/archives\" && mount --bind {archives} \"$1/var/cache/apt/archives\"");

@@ -60,9 +60,9 @@ fn found(outcome: &Outcome, lines: Option<&Vec<String>>) -> String {
     }
 }
 
-fn check(folder: &str, expected: &str) {
+fn check(directory: &str, expected: &str) {
     let Some(bench) = Workbench::new("adapt") else { return };
-    let paths = cases(folder);
+    let paths = cases(directory);
     let files: Vec<(String, String)> = paths.iter().map(|path| (stem(path).to_owned(), text_of(path))).collect();
     let objects = assemble(&bench, &files);
     let mut made = Vec::new();
@@ -109,7 +109,7 @@ fn check(folder: &str, expected: &str) {
     }
     let refused = outcomes.iter().filter(|(_, _, outcome)| outcome.is_err()).count() / 2;
     say(&format!(
-        "adapt: {} cases of {folder}, {refused} of them refused, {} not as expected",
+        "adapt: {} cases of {directory}, {refused} of them refused, {} not as expected",
         paths.len(),
         wrong.len()
     ));

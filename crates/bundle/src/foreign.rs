@@ -53,7 +53,7 @@ pub(crate) fn named(bytes: &[u8]) -> Option<Diagnostic> {
 /// A Debian package is an archive of `ar` with compressed members.
 pub(crate) fn debian_package() -> Diagnostic {
     Diagnostic::error(codes::NOT_FOUND, "it is a Debian package")
-        .advise("unpack it first (`dpkg-deb -x FILE FOLDER`), and name the libraries in it")
+        .advise("unpack it first (`dpkg-deb -x FILE DIRECTORY`), and name the libraries in it")
 }
 
 /// Name of a Debian package's first member.

@@ -82,8 +82,8 @@ fn compile(bench: &Workbench, clang: u32, words: &str, source: &str) -> Vec<u8> 
 
 fn bench(test: &str) -> Option<Workbench> {
     let bench = Workbench::new(test)?;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/checks");
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/checks");
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
         bench.write(entry.file_name().to_str().unwrap(), &fs::read(entry.path()).unwrap());
     }
     Some(bench)

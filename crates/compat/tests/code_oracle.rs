@@ -35,8 +35,8 @@ fn measured() -> Vec<(&'static str, &'static str)> {
 }
 
 fn corpus(bench: &Workbench) -> usize {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     files.map(|file| bench.write(file.file_name().to_str().unwrap(), &fs::read(file.path()).unwrap())).count()
 }
 

@@ -76,7 +76,7 @@ fn features(bench: &Workbench, llvm: &Path) -> BTreeMap<String, BTreeSet<String>
     instances("Processor").into_iter().map(processor).collect()
 }
 
-/// Copies tablegen's files and their folders.
+/// Copies tablegen's files and their directories.
 fn copy_definitions(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {

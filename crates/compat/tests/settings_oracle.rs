@@ -100,9 +100,9 @@ fn words(pair: &Pair, clang: u32) -> String {
 }
 
 fn corpus(bench: &Workbench) -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(KERNELS);
     let mut names = Vec::new();
-    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+    for file in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap()) {
         let name = file.file_name().into_string().unwrap();
         bench.write(&name, &fs::read(file.path()).unwrap());
         names.extend(name.ends_with(".c").then_some(name));

@@ -68,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_names_no_folder_of_the_build() {
-        let folder = env!("CARGO_MANIFEST_DIR").as_bytes();
-        assert!(!REGISTRY_ARCHIVE.windows(folder.len()).any(|window| window == folder));
+    fn the_archive_names_no_directory_of_the_build() {
+        let directory = env!("CARGO_MANIFEST_DIR").as_bytes();
+        assert!(!REGISTRY_ARCHIVE.windows(directory.len()).any(|window| window == directory));
         assert!(!REGISTRY_ARCHIVE.windows(12).any(|window| window == b".debug_info\0"));
     }
 

@@ -23,8 +23,8 @@ struct Case {
 
 /// The cases, assembled by one script.
 fn assembled(bench: &Workbench) -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
     paths.sort();
     for path in &paths {

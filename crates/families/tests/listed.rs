@@ -12,12 +12,12 @@ const LINE: &str = "HOTSWAP_PATCH(zoom, CodeObject, 9, \"nothing\")\n";
 
 /// A workspace of two crates: `families`, a copy, and `tool`.
 struct Copy {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Copy {
     fn new() -> Self {
-        let copy = Self { folder: tempfile::tempdir().unwrap() };
+        let copy = Self { directory: tempfile::tempdir().unwrap() };
         for part in ["Cargo.toml", "build.rs", "build", "patches.def", "src"] {
             copy_tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &copy.path("families").join(part));
         }
@@ -32,7 +32,7 @@ impl Copy {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -67,7 +67,7 @@ impl Copy {
 
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(arguments).args(["--offline", "--quiet"]).current_dir(self.folder.path());
+        cargo.args(arguments).args(["--offline", "--quiet"]).current_dir(self.directory.path());
         cargo.env("CARGO_TARGET_DIR", TARGET).env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("HOTSWAP_FAMILIES");
         cargo
     }

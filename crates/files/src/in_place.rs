@@ -5,7 +5,7 @@
 //! without.
 
 use crate::input::{self, Input};
-use crate::write::{self, folder_of};
+use crate::write::{self, directory_of};
 use hotswap_report::{Diagnostic, codes};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -47,7 +47,7 @@ fn locked(path: &Path, output: &Path) -> io::Result<Input> {
 /// Whether both paths, their links followed, are one name in one directory.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     let (Ok(one), Ok(other)) = (write::resolve(one), write::resolve(other)) else { return false };
-    let (Ok(parent), Ok(other_parent)) = (fs::metadata(folder_of(&one)), fs::metadata(folder_of(&other))) else {
+    let (Ok(parent), Ok(other_parent)) = (fs::metadata(directory_of(&one)), fs::metadata(directory_of(&other))) else {
         return false;
     };
     one.file_name() == other.file_name() && is_same(&parent, &other_parent)

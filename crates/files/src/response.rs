@@ -34,7 +34,7 @@ pub fn expand(words: &[OsString]) -> Vec<Word> {
     out
 }
 
-/// Relative names are resolved against the working folder, even those inside a file: so do clang, lld and similar tools
+/// Relative names are resolved against the working directory, even those inside a file: so do clang, lld and similar tools
 /// (only in clang's configuration files a name is relative to the file).
 fn push(out: &mut Vec<Word>, word: &OsStr, index: usize, above: &mut Vec<Identity>) {
     let name = word.as_bytes().strip_prefix(b"@").filter(|_| above.len() < DEPTH);
@@ -101,7 +101,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| format!("@{}/{name}", dir.path().display());
         fs::write(dir.path().join("inner"), "-fgpu-rdc").unwrap();
-        // `inner` alone would have to be in the working folder, not next to `outer`.
+        // `inner` alone would have to be in the working directory, not next to `outer`.
         let content = format!("--offload-arch=gfx1030 {} @absent @inner", at("inner"));
         fs::write(dir.path().join("outer"), content).unwrap();
         let words = expand(&["-c".into(), at("outer").into()]);

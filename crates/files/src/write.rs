@@ -21,12 +21,12 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 
 /// Replaces the content of `path` by `bytes` in one step, keeping the permissions of an existing file.
 ///
-/// The content is written to an unnamed file of the same folder first (`O_TMPFILE`: nothing is left when the process is
+/// The content is written to an unnamed file of the same directory first (`O_TMPFILE`: nothing is left when the process is
 /// killed), then gets a temporary name and is renamed. On a file system without unnamed files it has the temporary name
 /// from the start; the next run removes it.
 ///
 /// # Errors
-/// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or folder, [`codes::CANNOT_WRITE`] otherwise.
+/// [`codes::UNSUPPORTED_OUTPUT`] for a device, pipe or directory, [`codes::CANNOT_WRITE`] otherwise.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     replace_with(path, bytes, 0o666 & !umask())
 }
@@ -119,7 +119,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Diagnostic> {
         match fs::symlink_metadata(&target) {
             Ok(meta) if meta.is_symlink() => {
                 let next = fs::read_link(&target).map_err(|error| cannot_write(path, &error))?;
-                target = folder_of(&target).join(next);
+                target = directory_of(&target).join(next);
             }
             Ok(_) => return Ok(target),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
@@ -152,7 +152,7 @@ impl Access {
             Ok(meta) => meta.file_type(),
         };
         Ok(Err(if kind.is_dir() {
-            "a folder"
+            "a directory"
         } else if kind.is_fifo() {
             "a pipe"
         } else {
@@ -188,23 +188,23 @@ fn cannot_write(path: &Path, error: &io::Error) -> Diagnostic {
 }
 
 fn write_beside(target: &Path, access: Access, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let folder = folder_of(target);
-    remove_left_over(folder, target);
-    match unnamed(folder) {
+    let directory = directory_of(target);
+    remove_left_over(directory, target);
+    match unnamed(directory) {
         Ok(unnamed) => from_unnamed(unnamed, target, access, fill),
         Err(_) => from_named(target, access, fill),
     }
 }
 
-/// The folder that contains a path.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+/// The directory that contains a path.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A file of that folder without a name, which is removed with the process.
-fn unnamed(folder: &Path) -> io::Result<File> {
+/// A file of that directory without a name, which is removed with the process.
+fn unnamed(directory: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(CWD, folder, flags, Mode::from_raw_mode(0o600))?))
+    Ok(File::from(rustix::fs::openat(CWD, directory, flags, Mode::from_raw_mode(0o600))?))
 }
 
 fn from_unnamed(
@@ -242,9 +242,9 @@ fn rename(temporary: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Removes the temporary files of this target whose processes have ended: they were killed between two steps.
-fn remove_left_over(folder: &Path, target: &Path) {
+fn remove_left_over(directory: &Path, target: &Path) {
     let prefix = temporary_prefix(target);
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(rest) = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes()) else { continue };
         let process = rest.split(|byte| *byte == b'.').next().and_then(|text| std::str::from_utf8(text).ok());
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn an_error_of_the_system_is_told() {
-        let error = replace(Path::new("/nonexistent-folder/out"), b"x").unwrap_err();
+        let error = replace(Path::new("/nonexistent-directory/out"), b"x").unwrap_err();
         assert_eq!(error.code, codes::CANNOT_WRITE);
     }
 }

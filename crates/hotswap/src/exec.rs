@@ -50,7 +50,7 @@ fn find_compiler(command: &[OsString]) -> Option<(usize, &'static str)> {
     Some((at, compiler(&command[at])?))
 }
 
-/// Name of our wrapper if the program is a clang: `clang`, `clang++-22`, `amdclang`, optionally with a folder or a
+/// Name of our wrapper if the program is a clang: `clang`, `clang++-22`, `amdclang`, optionally with a directory or a
 /// triple before it.
 fn compiler(program: &OsStr) -> Option<&'static str> {
     let name = Path::new(program).file_name()?.to_str()?;

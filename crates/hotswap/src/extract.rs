@@ -28,7 +28,7 @@ struct Place {
     /// Output file; exactly one image must match
     #[arg(short, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Folder for all images that match, named FILE.NUMBER.TARGET.KIND
+    /// Directory for all images that match, named FILE.NUMBER.TARGET.KIND
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ impl Arguments {
                 hotswap_files::replace(output, &row.image.data)?;
                 Ok(Outcome::default())
             }
-            (None, folder) => self.write_all(matches, folder.as_deref().unwrap_or(Path::new("."))),
+            (None, directory) => self.write_all(matches, directory.as_deref().unwrap_or(Path::new("."))),
         }
     }
 
@@ -88,14 +88,15 @@ impl Arguments {
         Diagnostic::error(codes::USAGE, what).in_file(&self.file).advise(advice)
     }
 
-    fn write_all(&self, matches: &[Row<'_>], folder: &Path) -> Result<Outcome, Diagnostic> {
-        let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(folder);
-        std::fs::create_dir_all(folder).map_err(cannot)?;
+    fn write_all(&self, matches: &[Row<'_>], directory: &Path) -> Result<Outcome, Diagnostic> {
+        let cannot =
+            |error: std::io::Error| Diagnostic::error(codes::CANNOT_WRITE, error.to_string()).in_file(directory);
+        std::fs::create_dir_all(directory).map_err(cannot)?;
         let stem = self.file.file_name().unwrap_or_default().to_string_lossy();
         let mut outcome = Outcome::default();
         for row in matches {
             let target = row.target.as_deref().unwrap_or("unknown").replace(is_unsafe, "_");
-            let path = folder.join(format!("{stem}.{}.{target}.{}", row.number, extension(row.image.kind)));
+            let path = directory.join(format!("{stem}.{}.{target}.{}", row.number, extension(row.image.kind)));
             hotswap_files::replace(&path, &row.image.data)?;
             outcome.text += &format!("{}\n", text::plain(&path.display().to_string()));
         }

@@ -21,8 +21,8 @@ pub(crate) struct Arguments {
     coalesce: Vec<String>,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Folder for the plan's file
-    #[arg(long, value_name = "DIR", default_value = words::PLAN_FOLDER)]
+    /// Directory for the plan's file
+    #[arg(long, value_name = "DIR", default_value = words::PLAN_DIRECTORY)]
     out_dir: PathBuf,
     #[command(flatten)]
     output: crate::cli::Output,

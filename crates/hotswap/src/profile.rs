@@ -33,8 +33,8 @@ pub(crate) struct Profiles {
     /// Only profiles of this GPU, for example gfx90a, or of the `host`
     #[arg(long, value_name = "GPU")]
     target: Option<String>,
-    /// Folder with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
-    #[arg(long, value_name = "FOLDER")]
+    /// Directory with llvm-profdata and llvm-cov; may be repeated for several LLVMs [default: beside clang, /usr/lib/llvm-*]
+    #[arg(long, value_name = "DIRECTORY")]
     llvm_bin: Vec<PathBuf>,
     /// Damaged profiles: `any` is an error, `all` or `warn` leave them out with a warning while one is sound. Empty
     /// ones, as programs leave that end early, are left out always
@@ -64,7 +64,7 @@ impl FailureMode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// Raw or merged profiles, or folders that hold them
+    /// Raw or merged profiles, or directories that hold them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Output file
@@ -76,7 +76,7 @@ pub(crate) struct Merge {
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Raw profiles, or folders that hold them
+    /// Raw profiles, or directories that hold them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Show each function with its counters, as llvm-profdata prints them
@@ -95,11 +95,11 @@ pub(crate) struct Report {
     /// Further libraries of the program
     #[arg(long, value_name = "FILE")]
     object: Vec<PathBuf>,
-    /// Profiles, or folders that hold them
+    /// Profiles, or directories that hold them
     #[arg(long = "profile", required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write pages with the sources to this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with = "format")]
+    /// Write pages with the sources to this directory
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "format")]
     html: Option<PathBuf>,
     /// Show the lines of the sources with their counts
     #[arg(long, conflicts_with_all = ["html", "format"])]
@@ -130,7 +130,7 @@ pub(crate) struct Profile {
     pub(crate) parts: Option<Vec<raw::Part>>,
 }
 
-/// Extensions of profiles in folders.
+/// Extensions of profiles in directories.
 const EXTENSIONS: [&str; 2] = ["profraw", "profdata"];
 
 /// The profiles found, and those that were left out.
@@ -140,12 +140,12 @@ pub(crate) struct Gathered {
     pub(crate) problems: Vec<Diagnostic>,
 }
 
-/// Reads the files, and those in folders, in the order of their names.
+/// Reads the files, and those in directories, in the order of their names.
 fn gather(files: &[PathBuf], which: &Profiles) -> Result<Gathered, Diagnostic> {
     let target = which.target.as_deref();
     let mut paths = Vec::new();
     for file in files {
-        if file.is_dir() { paths.extend(of_folder(file)?) } else { paths.push(file.clone()) }
+        if file.is_dir() { paths.extend(of_directory(file)?) } else { paths.push(file.clone()) }
     }
     let named = paths.into_iter().map(|path| (target_of(&path), path));
     let wanted = named.filter(|(found, _)| target.is_none_or(|target| target == found));
@@ -183,7 +183,7 @@ fn nothing(files: &[PathBuf], target: Option<&str>, empty: &[PathBuf], problems:
         None => "no profile is there".to_owned(),
     };
     let at = files.first().map_or(Path::new(""), PathBuf::as_path);
-    let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working folder";
+    let advice = "run the program first; profiles lie where LLVM_PROFILE_FILE says, or in the working directory";
     Diagnostic::error(codes::NO_PROFILE, what).in_file(at).advise(advice)
 }
 
@@ -201,10 +201,10 @@ fn say_empty(empty: &[PathBuf]) -> Option<Diagnostic> {
     Some(Diagnostic::warning(codes::NO_PROFILE, what).in_file(first))
 }
 
-fn of_folder(folder: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
-    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(folder);
+fn of_directory(directory: &Path) -> Result<Vec<PathBuf>, Diagnostic> {
+    let cannot = |error: std::io::Error| Diagnostic::error(codes::CANNOT_READ, error.to_string()).in_file(directory);
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+    for entry in std::fs::read_dir(directory).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
         let is_profile = path.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));
         if is_profile && path.is_file() {

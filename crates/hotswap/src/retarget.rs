@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
 }
 
 impl Arguments {
-    /// The path of the result; large parts are kept in its folder meanwhile.
+    /// The path of the result; large parts are kept in its directory meanwhile.
     fn output(&self) -> &Path {
         self.output.as_deref().unwrap_or(&self.file)
     }

@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     /// A device ELF goes on naming its GPU in header and note, for runtimes that report both steppings by that name
     #[arg(long)]
     pub(super) keep_machine: bool,
-    /// Write inputs, command and refused functions to this new folder, for a report of a defect
+    /// Write inputs, command and refused functions to this new directory, for a report of a defect
     #[arg(long, value_name = "DIR")]
     save_repro: Option<PathBuf>,
     /// Number of threads [default: one for each core]
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Diagnostic> {
         return Err(Diagnostic::error(codes::USAGE, what));
     }
     let policy = arguments.policy.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    let repro = arguments.save_repro.as_deref().map(repro::Folder::new).transpose()?;
+    let repro = arguments.save_repro.as_deref().map(repro::Directory::new).transpose()?;
     let input = hotswap_files::open_to_change(&arguments.file, &arguments.output)?;
     let task = Task { arguments, target, policy, input: &input };
     let (report, written) = if is_code_object(&input) { task.device_elf() } else { task.containers() }

@@ -178,12 +178,12 @@ fn rows() -> Vec<Row> {
 fn each_kind_of_bad_input_is_one_line_with_its_exit_code() {
     let mut wrong = Vec::new();
     for (name, bytes, words, code, says) in rows() {
-        let folder = TempDir::new().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = TempDir::new().unwrap();
+        let path = |name: &str| directory.path().join(name);
         fs::write(path("x"), &bytes).unwrap();
         fs::write(path("new"), b"BC\xc0\xde").unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        let output = command.current_dir(folder.path()).args(words.split(' ')).output().unwrap();
+        let output = command.current_dir(directory.path()).args(words.split(' ')).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         let is_line = line.starts_with("hotswap: ") && line.lines().count() == 1 && line.contains("; ");
         let is_told = line.contains(" x: ") && says.iter().all(|part| line.contains(part));
@@ -203,10 +203,10 @@ fn files_for_other_hosts_are_listed() {
         (Architecture::I386, Endianness::Little),
         (Architecture::Riscv64, Endianness::Little),
     ] {
-        let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("x"), elf(architecture, endian)).unwrap();
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("x"), elf(architecture, endian)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        let output = command.current_dir(folder.path()).args(["list", "x"]).output().unwrap();
+        let output = command.current_dir(directory.path()).args(["list", "x"]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("gfx900") && text.contains("gfx902"), "{text}");
     }

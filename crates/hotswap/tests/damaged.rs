@@ -44,11 +44,11 @@ fn damaged(file: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn damaged_headers_are_not_called_a_defect_of_ours() {
-    let folder = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let run = |bytes: &[u8]| {
-        fs::write(folder.path().join("x"), bytes).unwrap();
+        fs::write(directory.path().join("x"), bytes).unwrap();
         let words = ["rewrite", "x", "-o", "z", "--to", "gfx1250-strict"];
-        Command::new(env!("CARGO_BIN_EXE_hotswap")).args(words).current_dir(folder.path()).output().unwrap()
+        Command::new(env!("CARGO_BIN_EXE_hotswap")).args(words).current_dir(directory.path()).output().unwrap()
     };
     let file = code_object();
     let whole = run(&file);

@@ -26,7 +26,7 @@ fn bundle() -> Vec<u8> {
     bytes
 }
 
-/// A folder with a bundle of that mode and user, and the program where every user may run it.
+/// A directory with a bundle of that mode and user, and the program where every user may run it.
 fn place(owner: u32, mode: u32) -> Option<TempDir> {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();

@@ -29,7 +29,7 @@ impl Bench {
 
     fn hotswap(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.folder()).args(words);
+        command.current_dir(self.0.directory()).args(words);
         command
     }
 

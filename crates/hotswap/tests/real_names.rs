@@ -121,7 +121,7 @@ struct Bench(Workbench);
 impl Bench {
     fn retarget(&self, words: &str) -> assert_cmd::assert::Assert {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotswap"));
-        command.current_dir(self.0.folder()).arg("retarget").args(words.split(' ')).assert()
+        command.current_dir(self.0.directory()).arg("retarget").args(words.split(' ')).assert()
     }
 
     /// A refusal is one line, writes nothing, and can be overridden; the record has the override.
@@ -177,8 +177,8 @@ fn hipcub_is_recognised() {
         say(&format!("hipcub_is_recognised: {SKIPPED}no headers of rocPRIM and hipCUB"));
         return;
     };
-    for folder in std::env::split_paths(&headers) {
-        copy(&folder, &bench.0.path("include"));
+    for directory in std::env::split_paths(&headers) {
+        copy(&directory, &bench.0.path("include"));
     }
     let version = bench.0.versions[0];
     bench.0.write("reduce.hip", HIPCUB.as_bytes());

@@ -198,13 +198,13 @@ fn rows() -> Vec<Row> {
 }
 
 /// Exit code, standard error, KiB at the peak.
-fn run(folder: &TempDir, words: &str) -> (Option<i32>, String, u64) {
+fn run(directory: &TempDir, words: &str) -> (Option<i32>, String, u64) {
     // The shell's limit applies to the command that replaces it; `time -f` is not everywhere, so the peak is read here,
     // too.
     let script = format!("ulimit -v {}; exec \"$0\" {words}", ADDRESSES << 10);
     let child = Command::new("sh")
         .args(["-c", &script, env!("CARGO_BIN_EXE_hotswap")])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped())
         .spawn()
@@ -231,10 +231,10 @@ fn run(folder: &TempDir, words: &str) -> (Option<i32>, String, u64) {
 fn hostile_files_cost_little() {
     let mut wrong = Vec::new();
     for (name, bytes, words, code, says, memory) in rows() {
-        let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("x"), &bytes).unwrap();
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("x"), &bytes).unwrap();
         let start = Instant::now();
-        let (found, line, peak) = run(&folder, words);
+        let (found, line, peak) = run(&directory, words);
         let took = start.elapsed();
         let is_told = line.contains(says) && line.lines().count() <= 40;
         // A refusal takes no time; allowed input is read and hashed, here without optimisation on a shared machine.

@@ -32,7 +32,7 @@ __kernel void refused(GLOBAL float *p) { __asm__ volatile("s_barrier_signal_isfi
 "#;
 
 struct Made {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Made {
@@ -45,15 +45,15 @@ impl Made {
             "{clang} -o linked.co && {clang} -Wl,--emit-relocs -o relocs.co && {clang} -c -o k.o && \
              {clang} -DREFUSED -Wl,--emit-relocs -o refused.co && llvm-strip-23 linked.co -o stripped.co"
         ));
-        let folder = TempDir::new().unwrap();
+        let directory = TempDir::new().unwrap();
         for name in ["linked.co", "relocs.co", "k.o", "refused.co", "stripped.co"] {
-            fs::write(folder.path().join(name), bench.read(name)).unwrap();
+            fs::write(directory.path().join(name), bench.read(name)).unwrap();
         }
-        Some(Self { folder })
+        Some(Self { directory })
     }
 
     fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     fn read(&self, name: &str) -> Vec<u8> {
@@ -155,22 +155,22 @@ fn what_is_refused_follows_the_policy_and_can_be_saved() {
             .stderr(names().and(contains("warning")));
         made.rewrite(&format!("{input} -o out --policy keep")).assert().success().stderr("");
         fs::remove_file(made.path().join("out")).unwrap();
-        let folder = made.path().join(format!("repro-{input}"));
+        let directory = made.path().join(format!("repro-{input}"));
         made.rewrite(&format!("{input} -o out --save-repro repro-{input}")).assert().code(13);
-        assert_eq!(fs::read(folder.join("input")).unwrap(), made.read(input));
+        assert_eq!(fs::read(directory.join("input")).unwrap(), made.read(input));
         assert!(
-            fs::read_to_string(folder.join("1-refused.s")).unwrap().contains("s_barrier_signal_isfirst"),
+            fs::read_to_string(directory.join("1-refused.s")).unwrap().contains("s_barrier_signal_isfirst"),
             "{input}"
         );
-        assert!(!fs::read(folder.join("1-refused.bin")).unwrap().is_empty());
-        let command = fs::read_to_string(folder.join("command.txt")).unwrap();
+        assert!(!fs::read(directory.join("1-refused.bin")).unwrap().is_empty());
+        let command = fs::read_to_string(directory.join("command.txt")).unwrap();
         let mut again = Command::new(env!("CARGO_BIN_EXE_hotswap"));
         let line = command.lines().next().unwrap().strip_prefix("hotswap ").unwrap();
-        again.current_dir(&folder).args(line.split_whitespace()).assert().code(13).stderr(names());
+        again.current_dir(&directory).args(line.split_whitespace()).assert().code(13).stderr(names());
         made.rewrite(&format!("{input} -o out --save-repro repro-{input}"))
             .assert()
             .code(14)
-            .stderr(contains("new folder"));
+            .stderr(contains("new directory"));
     }
 }
 

@@ -40,7 +40,7 @@ pub const ENV_TEXT: &str = "HOTSWAP_TEXT";
 /// Set by the wrapper: targets for which some units of a link lend the bitcode of another processor, separated by
 /// blanks.
 pub const ENV_LENT: &str = "HOTSWAP_LENT";
-/// Set by the wrapper: the folder with the real `lld`, `ld.lld`, `clang-offload-bundler` and
+/// Set by the wrapper: the directory with the real `lld`, `ld.lld`, `clang-offload-bundler` and
 /// `clang-linker-wrapper`. May be set by the user, too.
 pub const ENV_LLVM_BIN: &str = "HOTSWAP_LLVM_BIN";
 /// Set by the wrapper to `1` where the device link's output is delivered to the user as a bare code object.
@@ -53,8 +53,8 @@ pub const ENV_COMPRESSION_LEVEL: &str = "HOTSWAP_COMPRESSION_LEVEL";
 pub const ENV_TRACE: &str = "HOTSWAP_TRACE";
 /// Set by the user: print each command that is run, on standard error.
 pub const ENV_VERBOSE: &str = "HOTSWAP_VERBOSE";
-/// Set by the user: the folder of the plan files.
+/// Set by the user: the directory of the plan files.
 pub const ENV_PLAN_DIR: &str = "HOTSWAP_PLAN_DIR";
 
-/// Folder of plan files inside a build tree, searched from the working folder upwards.
-pub const PLAN_FOLDER: &str = ".hotswap/plans";
+/// Directory of plan files inside a build tree, searched from the working directory upwards.
+pub const PLAN_DIRECTORY: &str = ".hotswap/plans";

@@ -254,7 +254,7 @@ fn is_told(file: &Path, pattern: &[u8], process: Process<'_>, host: &HostName) -
     file.bytes() != name::expand(pattern, Process { id: host.first_process, ..process }, 0).bytes()
 }
 
-/// The pattern of the host's file. As in LLVM's runtime, one that needs a missing folder is ignored.
+/// The pattern of the host's file. As in LLVM's runtime, one that needs a missing directory is ignored.
 fn pattern(host: &HostName, has_temporary: bool) -> Path {
     let variable = variable::<4096>(c"LLVM_PROFILE_FILE").filter(|pattern| !pattern.bytes().is_empty());
     let pattern = variable.or(host.pattern).unwrap_or(Path::new(name::DEFAULT));

@@ -366,12 +366,12 @@ pub fn remove_file<const N: usize>(path: &Text<N>) {
     unsafe { unlink(path.c_string().as_ptr()) };
 }
 
-/// Makes the folders of a file. Failures are detected when the file is opened.
-pub fn make_folders<const N: usize>(file: &Text<N>) {
+/// Makes the directories of a file. Failures are detected when the file is opened.
+pub fn make_directories<const N: usize>(file: &Text<N>) {
     for (at, _) in file.bytes().iter().enumerate().filter(|(at, byte)| *at > 0 && **byte == b'/') {
-        let folder = Text::<N>::new(file.bytes().get(..at).unwrap_or_default());
+        let directory = Text::<N>::new(file.bytes().get(..at).unwrap_or_default());
         // SAFETY: a text with its zero.
-        unsafe { mkdir(folder.c_string().as_ptr(), 0o755) };
+        unsafe { mkdir(directory.c_string().as_ptr(), 0o755) };
     }
 }
 

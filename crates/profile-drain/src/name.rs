@@ -46,7 +46,7 @@ pub fn names_content(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Merge(_) | Specifier::Build))
 }
 
-/// Whether it names the folder for temporary files.
+/// Whether it names the directory for temporary files.
 pub fn needs_temporary(pattern: &[u8]) -> bool {
     specifiers(pattern).any(|(_, specifier)| matches!(specifier, Specifier::Temporary))
 }
@@ -106,8 +106,8 @@ pub fn expand(pattern: &[u8], process: Process<'_>, content: u64) -> Path {
 /// The device's file next to the host's file; `apart` is inserted before the end of the name where files must differ.
 pub fn beside(host: &[u8], device: Device<'_>, apart: Option<u64>) -> Path {
     let cut = host.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    let (folder, base) = host.split_at_checked(cut).unwrap_or((&[], host));
-    let mut path = Path::new(folder);
+    let (directory, base) = host.split_at_checked(cut).unwrap_or((&[], host));
+    let mut path = Path::new(directory);
     for byte in device.processor {
         let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'+');
         path.push(if plain { core::slice::from_ref(byte) } else { b"_" });

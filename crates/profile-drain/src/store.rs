@@ -8,7 +8,7 @@
 use crate::capture::Capture;
 use crate::elf::Sections;
 use crate::layout;
-use crate::libc::{Errno, File, IS_LINK, NOT_THERE, Open, make_folders, remove_file, rename_file};
+use crate::libc::{Errno, File, IS_LINK, NOT_THERE, Open, make_directories, remove_file, rename_file};
 use crate::memory::{Bytes, List, put};
 use crate::name::{Device, Path};
 use crate::raw::{Fixed, add, fnv, shrinks, subtract};
@@ -384,11 +384,11 @@ impl Total<'_> {
     }
 }
 
-/// Opens a file, with its folders where they are missing, as LLVM's runtime does for the host's file.
+/// Opens a file, with its directories where they are missing, as LLVM's runtime does for the host's file.
 fn open(path: &Path, how: Open) -> Result<File, Errno> {
     match File::open(path, how) {
         Err(NOT_THERE) => {
-            make_folders(path);
+            make_directories(path);
             File::open(path, how)
         }
         result => result,

@@ -36,7 +36,7 @@ impl Poison {
         let sources = question.ids(question.source);
         let compiler = toolchain::key(preprocessor.clang).ok()?;
         let key = format!("{compiler} {} {}", sources.join(" "), ids.join(" "));
-        let header = store::folder("coalesce").ok()?.join(format!("{}.h", store::name_for(&key)));
+        let header = store::directory("coalesce").ok()?.join(format!("{}.h", store::name_for(&key)));
         let text = fs::read_to_string(&header).ok();
         if let Some(kept) = text.and_then(|text| parse(&text, &key, &header, question)) {
             return Some(kept);

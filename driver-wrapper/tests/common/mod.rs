@@ -1,4 +1,4 @@
-//! A scratch folder inside the ROCm userland with an installation of the wrapper in it.
+//! A scratch directory inside the ROCm userland with an installation of the wrapper in it.
 //!
 //! The tools of the device link are probes: they record their command lines and become the real tool. So the tests see
 //! what reaches the device link, whatever HotSwap does there.
@@ -28,7 +28,7 @@ __global__ void kernel(int *p) { p[threadIdx.x] = 1; }
 void launch(int *p) { kernel<<<1, 1>>>(p); }
 ";
 
-/// A scratch folder.
+/// A scratch directory.
 pub(crate) struct Bench {
     userland: Userland,
     dir: TempDir,
@@ -53,8 +53,8 @@ impl Bench {
 
     fn install(&self) {
         let shims = self.at("P/libexec/hotswap");
-        for folder in ["P/bin", "P/lib/hotswap", "home"] {
-            fs::create_dir_all(self.at(folder)).unwrap();
+        for directory in ["P/bin", "P/lib/hotswap", "home"] {
+            fs::create_dir_all(self.at(directory)).unwrap();
         }
         fs::create_dir_all(&shims).unwrap();
         // A separate process writes programs: a test that starts one at this moment would inherit our open file, and
@@ -70,12 +70,12 @@ impl Bench {
         symlink("lld", shims.join("ld.lld")).unwrap();
     }
 
-    /// A file of the scratch folder, as a path of the machine.
+    /// A file of the scratch directory, as a path of the machine.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The scratch folder as seen from inside.
+    /// The scratch directory as seen from inside.
     pub(crate) fn inside(&self) -> String {
         let root = if self.userland.is_machine() { Path::new("") } else { self.userland.root() };
         format!("/{}", self.dir.path().strip_prefix(root).unwrap().display()).replace("//", "/")

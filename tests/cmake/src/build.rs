@@ -18,11 +18,11 @@ impl Site<'_> {
 
     /// The same for a project that uses the installed package, else the build tree's exports, and is unaware of
     /// HotSwap.
-    pub(crate) fn configure_consumer(&self, folder: &str) -> Ran {
+    pub(crate) fn configure_consumer(&self, directory: &str) -> Ran {
         let prefixes = ["build/installed", "build/exported"].map(|prefix| self.inside(prefix)).join(";");
         let installed = format!("-DCMAKE_PREFIX_PATH={prefixes}");
         let clang = self.unit().setup.clang.program.clone();
-        self.cmake(&format!("{}/{folder}", self.project()), Some(clang), &installed, &[])
+        self.cmake(&format!("{}/{directory}", self.project()), Some(clang), &installed, &[])
     }
 
     fn cmake(&self, source: &str, compiler: Option<String>, prefix: &str, definitions: &[&str]) -> Ran {

@@ -56,15 +56,15 @@ pub enum Step {
     MadeByInstalled(&'static str),
     /// Adds another pair to the plan's file.
     ChangePlanFile,
-    /// The folder with the plans is removed.
+    /// The directory with the plans is removed.
     RemovePlans,
     /// The built files are removed, so that the next build queries the cache.
     Clean,
     /// Hits and misses of the compiler cache since the last such step.
     Cache(Cache, usize, usize),
-    /// Installs below the folder `installed` of the build tree.
+    /// Installs below the directory `installed` of the build tree.
     Install,
-    /// This folder of the project is configured and built as a project of its own, with clang.
+    /// This directory of the project is configured and built as a project of its own, with clang.
     /// Later steps are about that build.
     Consumer(&'static str),
 }
@@ -83,7 +83,7 @@ pub enum Cache {
 pub struct Case {
     /// The tested property; unique.
     pub name: &'static str,
-    /// Folder of `projects`, or `examples/NAME` of the workspace.
+    /// Directory of `projects`, or `examples/NAME` of the workspace.
     pub project: &'static str,
     /// The modes in which it must work.
     pub modes: &'static [Mode],
@@ -98,7 +98,7 @@ pub struct Case {
 pub enum Needs {
     /// Any set-up.
     Any,
-    /// Project, build tree and HotSwap are in a folder with blanks in its name.
+    /// Project, build tree and HotSwap are in a directory with blanks in its name.
     Blanks,
     /// Ninja: the step uses a feature that Makefiles do not have.
     Ninja,

@@ -58,9 +58,9 @@ fn do_step(site: &mut Site<'_>, step: Step) -> Result<(), String> {
             site.run(&[&site.unit().setup.cmake.program, "--install", &site.inside(site.tree), "--prefix", &to])
                 .map(drop)
         }
-        Step::Consumer(folder) => {
+        Step::Consumer(directory) => {
             site.tree = "build of consumer";
-            succeed(&site.configure_consumer(folder)).and_then(|()| site.build_ok().map(drop))
+            succeed(&site.configure_consumer(directory)).and_then(|()| site.build_ok().map(drop))
         }
     }
 }
@@ -184,13 +184,13 @@ fn new_hotswap(site: &Site<'_>) -> Result<(), String> {
 
 /// The identity that the installation writes into its manifests.
 fn identity(site: &Site<'_>) -> Result<String, String> {
-    let folder = site.inside("identity");
-    let text = site.hotswap(&["plan", "gfx1030=>gfx1031", "--out-dir", &folder, "--format", "json"])?;
+    let directory = site.inside("identity");
+    let text = site.hotswap(&["plan", "gfx1030=>gfx1031", "--out-dir", &directory, "--format", "json"])?;
     let plan = parse(&text)?;
     let hash = plan["hash"].as_str().ok_or("no hash")?;
-    let object = format!("{folder}/manifest.o");
+    let object = format!("{directory}/manifest.o");
     let program = format!("{}/bin/hotswap", site.prefix);
-    site.run(&["env", &format!("HOTSWAP_PLAN_DIR={folder}"), &program, "manifest", "--plan", hash, "-o", &object])?;
+    site.run(&["env", &format!("HOTSWAP_PLAN_DIR={directory}"), &program, "manifest", "--plan", hash, "-o", &object])?;
     let bytes = fs::read(site.outside("identity/manifest.o")).map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let start = text.split_once("\"identity\":\"").ok_or("the manifest has no identity")?.1;

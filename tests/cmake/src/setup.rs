@@ -2,13 +2,13 @@
 
 use crate::case::{Case, Mode, Needs};
 use hotswap_tests::{Bench, Call, Clang};
-use hotswap_userland::CMAKE_FOLDER;
+use hotswap_userland::CMAKE_DIRECTORY;
 use std::fmt;
 
-/// A folder inside the userland with folders `cmake-VERSION`, in place of the usual one.
+/// A directory inside the userland with directories `cmake-VERSION`, in place of the usual one.
 pub const ENV_CMAKES: &str = "HOTSWAP_TEST_CMAKES";
 
-/// The oldest CMake that finds HIP in Debian's folders.
+/// The oldest CMake that finds HIP in Debian's directories.
 const OLDEST: (u32, u32) = (3, 28);
 
 /// A CMake inside the userland.
@@ -54,10 +54,11 @@ const GENERATORS: [&str; 2] = ["Ninja", "Unix Makefiles"];
 impl Offer {
     /// Finds them.
     pub fn of(bench: &Bench) -> Self {
-        let folder = std::env::var(ENV_CMAKES).unwrap_or_else(|_| CMAKE_FOLDER.to_owned());
-        let entries = std::fs::read_dir(bench.userland.outside(&folder)).into_iter().flatten().flatten();
+        let directory = std::env::var(ENV_CMAKES).unwrap_or_else(|_| CMAKE_DIRECTORY.to_owned());
+        let entries = std::fs::read_dir(bench.userland.outside(&directory)).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let others = names.filter(|name| name.starts_with("cmake-")).map(|name| format!("{folder}/{name}/bin/cmake"));
+        let others =
+            names.filter(|name| name.starts_with("cmake-")).map(|name| format!("{directory}/{name}/bin/cmake"));
         let mut cmakes: Vec<CMake> =
             others.chain(["cmake".to_owned()]).filter_map(|program| cmake(bench, program)).collect();
         cmakes.sort_by_key(|cmake| cmake.version);

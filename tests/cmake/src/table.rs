@@ -189,7 +189,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DMISTAKE=interface"], "the target compiles nothing (INTERFACE_LIBRARY)"),
         Refused(&["-DMISTAKE=imported"], "the target is imported"),
         Refused(&["-DMISTAKE=report-of-objects"], "REPORT needs a target that makes a file"),
-        Refused(&["-DMISTAKE=report-elsewhere"], "REPORT needs the call to stand in the folder of the target"),
+        Refused(&["-DMISTAKE=report-elsewhere"], "REPORT needs the call to stand in the directory of the target"),
         Refused(&["-DMISTAKE=other-source"], "the plan makes GPUs from gfx1010, but HIP_ARCHITECTURES is gfx1030"),
         Refused(&["-DMISTAKE=hip-in-cxx"], "hip::device compiles"),
         Refused(&["-DMISTAKE=ipo"], "INTERPROCEDURAL_OPTIMIZATION is on, but CMake has no IPO for HIP"),
@@ -200,7 +200,7 @@ pub const CASES: &[Case] = &[
         Refused(&["-DCMAKE_HIP_FLAGS={flags} -B/usr/lib/llvm-{version}/bin"], "the self-test failed"),
     ] },
     Case { name: "old-cmake", project: "old-cmake", modes: &[Found], needs: OldCMake, steps: &[
-        Refused(&[], "does not find HIP in Debian's folders"),
+        Refused(&[], "does not find HIP in Debian's directories"),
     ] },
     // The examples, with HIP's headers.
     Case { name: "hello-hip", project: "examples/hello-hip", modes: BOTH, needs: Any, steps: &[

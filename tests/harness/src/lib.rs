@@ -1,7 +1,7 @@
 //! The basis of the end-to-end tests: commands inside a ROCm userland, `strace` as an oracle, readers of build outputs,
 //! and the modes of clang's HIP driver as data.
 //!
-//! Invariants: Every command has a time limit and ends with its whole process group. Every scratch folder is removed. A
+//! Invariants: Every command has a time limit and ends with its whole process group. Every scratch directory is removed. A
 //! test that has no userland prints `skipped: …` with the reason and passes. The oracle ([`strace`]) sees only the
 //! kernel's view of the processes and is independent of HotSwap's own trace ([`trace`]): the tests compare the two.
 //!

@@ -131,7 +131,7 @@ impl Mode {
         }
     }
 
-    /// A scratch folder with the sources of this mode.
+    /// A scratch directory with the sources of this mode.
     pub fn scratch(&self, bench: &Bench) -> Scratch {
         let scratch = bench.scratch();
         write_sources(&scratch, self.headers);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct Call<'a> {
     bench: &'a Bench,
-    folder: PathBuf,
+    directory: PathBuf,
     words: Vec<String>,
     outer: Vec<String>,
     variables: Vec<(String, String)>,
@@ -56,12 +56,12 @@ impl Ran {
 }
 
 impl<'a> Call<'a> {
-    /// The command `words` in the folder `folder` (a path inside).
-    pub fn new(bench: &'a Bench, folder: impl Into<PathBuf>, words: &[impl AsRef<str>]) -> Self {
+    /// The command `words` in the directory `directory` (a path inside).
+    pub fn new(bench: &'a Bench, directory: impl Into<PathBuf>, words: &[impl AsRef<str>]) -> Self {
         let words = words.iter().map(|word| word.as_ref().to_owned()).collect();
         Self {
             bench,
-            folder: folder.into(),
+            directory: directory.into(),
             words,
             outer: Vec::new(),
             variables: Vec::new(),
@@ -101,7 +101,7 @@ impl<'a> Call<'a> {
 
     fn command(&self) -> Command {
         let (program, words) = self.words.split_first().expect("a command has a first word");
-        let mut command = self.bench.userland.command(&self.folder, program);
+        let mut command = self.bench.userland.command(&self.directory, program);
         command.args(words).envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some((outer, before)) = self.outer.split_first() {
             command = wrapped(&command, outer, before);
@@ -136,13 +136,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The same command, with its variables and folder, as the last arguments of another one.
+/// The same command, with its variables and directory, as the last arguments of another one.
 fn wrapped(inner: &Command, outer: &str, before: &[String]) -> Command {
     let mut command = Command::new(outer);
     command.args(before).arg(inner.get_program()).args(inner.get_args()).env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if let Some(folder) = inner.get_current_dir() {
-        command.current_dir(folder);
+    if let Some(directory) = inner.get_current_dir() {
+        command.current_dir(directory);
     }
     command
 }

@@ -42,7 +42,7 @@ pub struct Log {
 }
 
 impl Exec {
-    /// Name of the file without its folder.
+    /// Name of the file without its directory.
     pub fn name(&self) -> &str {
         self.file.rsplit('/').next().unwrap_or(&self.file)
     }

@@ -45,7 +45,7 @@ fn run(bench: &Bench, clang: &Clang, mode: &Mode, compiler: &[String], variables
         files: Vec::new(),
         made: BTreeMap::new(),
     };
-    // Temporary files of the tools must be visible, too: they have a separate folder.
+    // Temporary files of the tools must be visible, too: they have a separate directory.
     std::fs::create_dir(scratch.outside("tmp")).expect("scratch is writable");
     for command in mode.commands(clang, compiler) {
         let log = scratch.inside("tmp/strace.log");

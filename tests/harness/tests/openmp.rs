@@ -62,7 +62,7 @@ fn spell(case: &Case, clang: &Clang) -> Vec<String> {
     words.join(" ").split_whitespace().map(str::to_owned).collect()
 }
 
-fn folder(bench: &Bench, clang: &Clang) -> Result<Scratch, String> {
+fn directory(bench: &Bench, clang: &Clang) -> Result<Scratch, String> {
     let scratch = bench.scratch();
     scratch.write("a.cpp", SOURCE);
     write_sources(&scratch, false);
@@ -78,7 +78,7 @@ fn folder(bench: &Bench, clang: &Clang) -> Result<Scratch, String> {
 }
 
 fn run(bench: &Bench, clang: &Clang, case: &Case) -> Result<(Scratch, Ran), String> {
-    let scratch = folder(bench, clang)?;
+    let scratch = directory(bench, clang)?;
     let words = [vec![bench.installed("bin/hotswap-clang++")], spell(case, clang)].concat();
     let plan = match case.env {
         "PLAN" => PLAN,

@@ -47,7 +47,7 @@ const CASES: &[Case] = &[
     Case { library: "librocsparse.so", words: &["--to", FOR_SPARSE, "--allow", "names"], made: SPARSE, threads: false },
 ];
 
-/// A library, the folder in which it is changed, and its judge.
+/// A library, the directory in which it is changed, and its judge.
 struct Place<'a> {
     bench: &'a Bench,
     scratch: Scratch,

@@ -76,7 +76,7 @@ impl Case {
         if self.version >= 24 && self.source.0 == "pairs" { "recompiled" } else { "rewritten" }
     }
 
-    /// Builds `x`; leaves no files in the folder of temporary files.
+    /// Builds `x`; leaves no files in the directory of temporary files.
     fn build(&self, bench: &Bench, plan: bool, arch: &str) -> Result<Scratch, String> {
         let clang = bench.clang(self.version).expect("cases are made for clangs that are there");
         let scratch = bench.scratch();
@@ -88,7 +88,7 @@ impl Case {
             false => vec![clang.program.clone()],
         };
         let mut words = [compiler, clang.light()].concat();
-        // Device libraries of distributions do not know the other stepping; debug information names the folder.
+        // Device libraries of distributions do not know the other stepping; debug information names the directory.
         let same = ["-O2", "-nogpulib", "-fdebug-compilation-dir=/"].map(str::to_owned);
         words.extend([vec![format!("--offload-arch={arch}")], same.to_vec()].concat());
         words.extend(self.words.iter().map(|word| (*word).to_owned()));

@@ -34,7 +34,7 @@ struct Options {
     /// Rounds that are counted.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// The userland's folder; the environment names it when `cargo xtask` starts this program.
+    /// The userland's directory; the environment names it when `cargo xtask` starts this program.
     #[arg(long)]
     userland: Option<PathBuf>,
     /// Set by the program itself: measures the first decode of a process.
@@ -67,9 +67,9 @@ fn run(options: &Options) -> Outcome<ExitCode> {
         cold(name)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let (Some(folder), None) = (&options.userland, std::env::var_os(ENV_ROOT)) {
-        let mut command = Userland::new(folder).namespace().command(std::env::current_exe()?);
-        let status = command.args(std::env::args_os().skip(1)).env(ENV_ROOT, folder).status()?;
+    if let (Some(directory), None) = (&options.userland, std::env::var_os(ENV_ROOT)) {
+        let mut command = Userland::new(directory).namespace().command(std::env::current_exe()?);
+        let status = command.args(std::env::args_os().skip(1)).env(ENV_ROOT, directory).status()?;
         return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let wanted = |name: &str| options.target.is_empty() || options.target.iter().any(|start| name.starts_with(start));

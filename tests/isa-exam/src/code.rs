@@ -70,7 +70,7 @@ impl Bytes {
     }
 }
 
-/// Compiles all kernels of the folder into one code object; returns its bytes.
+/// Compiles all kernels of the directory into one code object; returns its bytes.
 ///
 /// # Errors
 /// If the compiler fails.

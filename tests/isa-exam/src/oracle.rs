@@ -83,7 +83,7 @@ impl Oracle {
     /// Compiles the program of the judge against LLVM of that version. `None` when the userland does not have it.
     ///
     /// # Errors
-    /// If the compiler fails or the scratch folder cannot be written.
+    /// If the compiler fails or the scratch directory cannot be written.
     pub fn build(tools: &Tools, version: u32) -> io::Result<Option<String>> {
         let Some(library) = tools.library(version) else { return Ok(None) };
         let name = format!("oracle-{version}");

@@ -197,8 +197,8 @@ impl Report {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, file: &Path) -> io::Result<()> {
-        if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder)?;
+        if let Some(directory) = file.parent() {
+            std::fs::create_dir_all(directory)?;
         }
         let crashes: Vec<_> =
             self.crashes.iter().map(|(name, count)| format!("LLVM crashed: {name} {count}")).collect();

@@ -1,6 +1,6 @@
 //! Links programs with manifests by the real linkers of the test userland.
 //!
-//! A [`Bench`] is a scratch folder inside the userland with the parts of a link: objects of a user, registry archives
+//! A [`Bench`] is a scratch directory inside the userland with the parts of a link: objects of a user, registry archives
 //! complete and incomplete, manifests. Tests run whole matrices of link commands over them and compare each outcome
 //! with the expected one ([`Tally`]).
 //!
@@ -42,10 +42,10 @@ pub struct Ran {
     pub text: String,
 }
 
-/// A scratch folder inside the userland; removed at the end.
+/// A scratch directory inside the userland; removed at the end.
 pub struct Bench {
     userland: Userland,
-    folder: TempDir,
+    directory: TempDir,
     inside: PathBuf,
 }
 
@@ -57,9 +57,10 @@ impl Bench {
             return None;
         };
         let temporary = userland.outside("/tmp");
-        let folder = tempfile::Builder::new().prefix("hotswap-link-").tempdir_in(temporary).expect("scratch folder");
-        let inside = PathBuf::from("/tmp").join(folder.path().file_name().expect("it has a name"));
-        let bench = Self { userland, folder, inside };
+        let directory =
+            tempfile::Builder::new().prefix("hotswap-link-").tempdir_in(temporary).expect("scratch directory");
+        let inside = PathBuf::from("/tmp").join(directory.path().file_name().expect("it has a name"));
+        let bench = Self { userland, directory, inside };
         let missing: Vec<_> = tools.iter().filter(|tool| !bench.run("which", &[tool]).ok).collect();
         if !missing.is_empty() {
             say(&format!("{test}: skipped: not in the userland: {missing:?}"));
@@ -85,7 +86,7 @@ impl Bench {
         present
     }
 
-    /// Runs a command in the scratch folder.
+    /// Runs a command in the scratch directory.
     pub fn run(&self, program: &str, words: &[&str]) -> Ran {
         let output = self.userland.command(&self.inside, program).args(words).output().expect("the userland runs");
         let text = [output.stdout, output.stderr].concat();
@@ -99,24 +100,24 @@ impl Bench {
         ran.text
     }
 
-    /// Writes a file of the scratch folder.
+    /// Writes a file of the scratch directory.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.folder.path().join(name), bytes).expect("scratch file");
+        fs::write(self.directory.path().join(name), bytes).expect("scratch file");
     }
 
-    /// Reads a file of the scratch folder.
+    /// Reads a file of the scratch directory.
     pub fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.folder.path().join(name)).expect("scratch file")
+        fs::read(self.directory.path().join(name)).expect("scratch file")
     }
 
     /// Whether the file exists.
     pub fn has(&self, name: &str) -> bool {
-        self.folder.path().join(name).exists()
+        self.directory.path().join(name).exists()
     }
 
     /// Removes a file, if it exists.
     pub fn remove(&self, name: &str) {
-        let _ = fs::remove_file(self.folder.path().join(name));
+        let _ = fs::remove_file(self.directory.path().join(name));
     }
 
     /// Writes `NAME.manifest.o` for those families.
@@ -128,14 +129,14 @@ impl Bench {
     }
 
     /// Compiles the C registrars of `patches_def` with those arguments of clang and returns the objects.
-    pub fn registrars(&self, folder: &str, patches_def: &str, clang: &[&str]) -> Vec<String> {
-        fs::create_dir_all(self.folder.path().join(folder)).expect("scratch folder");
+    pub fn registrars(&self, directory: &str, patches_def: &str, clang: &[&str]) -> Vec<String> {
+        fs::create_dir_all(self.directory.path().join(directory)).expect("scratch directory");
         self.write("hotswap_registry.h", archive::HEADER);
         let lines = patches_def::parse(patches_def).expect("a list of families");
         let compile = |line: &patches_def::Line| {
-            let source = format!("{folder}/{}", c_source::file_name(&line.name));
+            let source = format!("{directory}/{}", c_source::file_name(&line.name));
             self.write(&source, c_source::registrar(line));
-            let object = format!("{folder}/{}.o", line.name);
+            let object = format!("{directory}/{}.o", line.name);
             let words = [clang, &["-I.", "-O2", "-Wall", "-Wextra", "-Werror", "-c", &source, "-o", &object]].concat();
             self.must("clang-22", &words);
             object

@@ -3,7 +3,7 @@
 //! Real clangs build them; stand-ins of HSA and HIP (`standin/`), compiled at test time, load the code objects and
 //! count launches instead of running them. LLVM's own tools of the same version judge the profiles.
 //!
-//! Invariants: one scratch folder for a test, one folder in it for a run; programs see the stand-ins through
+//! Invariants: one scratch directory for a test, one directory in it for a run; programs see the stand-ins through
 //! `LD_LIBRARY_PATH`, compilers and linkers never do.
 
 pub mod objects;
@@ -53,10 +53,10 @@ pub enum Instrument {
 /// Arguments that select the drain in a link, as HotSwap's driver adds them: the archive is the last input.
 pub const DRAIN: &str = "-Xlinker -u -Xlinker hotswap_profile_drain drain.a";
 
-/// Compilers, stand-ins and a folder.
+/// Compilers, stand-ins and a directory.
 #[derive(Debug)]
 pub struct Bench {
-    /// The folder, and the installed compilers.
+    /// The directory, and the installed compilers.
     pub work: Workbench,
 }
 
@@ -80,10 +80,10 @@ pub struct Ran {
     pub code: Option<i32>,
     /// Its standard error.
     pub error: String,
-    /// Names of the files of its folder.
+    /// Names of the files of its directory.
     pub files: Vec<String>,
-    /// The folder, in that of the bench.
-    pub folder: String,
+    /// The directory, in that of the bench.
+    pub directory: String,
 }
 
 impl Ran {
@@ -164,28 +164,29 @@ impl Bench {
         ));
     }
 
-    /// Runs a command in a new folder, on the stand-ins; `$B` is the folder of the bench.
+    /// Runs a command in a new directory, on the stand-ins; `$B` is the directory of the bench.
     ///
     /// # Panics
-    /// If the folder was used before.
-    pub fn start(&self, folder: &str, variables: &str, command: &str) -> Ran {
-        self.work.run(&format!("mkdir {folder}"));
-        self.again(folder, variables, command)
+    /// If the directory was used before.
+    pub fn start(&self, directory: &str, variables: &str, command: &str) -> Ran {
+        self.work.run(&format!("mkdir {directory}"));
+        self.again(directory, variables, command)
     }
 
-    /// The same in an existing folder.
+    /// The same in an existing directory.
     ///
     /// # Panics
-    /// If the folder cannot be read.
-    pub fn again(&self, folder: &str, variables: &str, command: &str) -> Ran {
-        let script = format!("export B=$PWD; cd {folder} && export LD_LIBRARY_PATH=$B/lib {variables}; exec {command}");
+    /// If the directory cannot be read.
+    pub fn again(&self, directory: &str, variables: &str, command: &str) -> Ran {
+        let script =
+            format!("export B=$PWD; cd {directory} && export LD_LIBRARY_PATH=$B/lib {variables}; exec {command}");
         let output = self.work.shell(&script);
-        let entries = std::fs::read_dir(self.work.path(folder)).expect("the folder was made");
+        let entries = std::fs::read_dir(self.work.path(directory)).expect("the directory was made");
         let mut files: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         files.sort();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ran { code: output.status.code(), error, files, folder: folder.to_owned() }
+        Ran { code: output.status.code(), error, files, directory: directory.to_owned() }
     }
 
     /// The sums of the counts that llvm-profdata of that version reads in the files.
@@ -201,7 +202,7 @@ impl Bench {
         let script = format!(
             "cd {} && llvm-profdata-{version} merge --failure-mode=any -o merged.profdata {} && \
              llvm-profdata-{version} show --all-functions --counts merged.profdata",
-            ran.folder,
+            ran.directory,
             files.join(" ")
         );
         profile::parse(&self.work.run(&script))

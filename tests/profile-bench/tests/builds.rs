@@ -97,7 +97,7 @@ fn code_that_notes_when_it_ran_first_links_and_is_drained() {
             assert_eq!((ran.code, ran.error.as_str(), ran.devices().len()), (Some(7), "", 1), "{program}");
             let shown = bench.work.run(&format!(
                 "cd {}; llvm-profdata-{version} merge gfx* -o m; llvm-profdata-{version} show --temporal-profile-traces m",
-                ran.folder
+                ran.directory
             ));
             assert!(shown.contains("_Z5saxpyifPKfPf"), "{program}: {shown}");
         }

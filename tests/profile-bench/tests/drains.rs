@@ -81,7 +81,7 @@ const CASES: &[Case] = &[
         variables: "STANDIN_ASYNC=1",
         ..case("work that is finished by the unloading", "load $B/$P.elf go sync unload", 1, 1)
     },
-    Case { variables: "LLVM_PROFILE_FILE=a/b/%h/x.%p.profraw", ..case("folders are made", "launch", 0, 0) },
+    Case { variables: "LLVM_PROFILE_FILE=a/b/%h/x.%p.profraw", ..case("directories are made", "launch", 0, 0) },
     case("_exit is not seen", "launch _exit", 0, 0),
     case("a call before _exit is", "launch drain _exit", 1, 1),
 ];
@@ -112,10 +112,10 @@ fn merged_files_hold_the_sum_of_all_runs() {
     for &version in &bench.work.versions {
         let program = format!("script-{version}");
         bench.script(version, Instrument::Coverage, &program, true);
-        let folder = format!("run-{version}");
-        bench.work.run(&format!("mkdir {folder}"));
+        let directory = format!("run-{version}");
+        bench.work.run(&format!("mkdir {directory}"));
         let run = |words: &str| {
-            let ran = bench.again(&folder, "LLVM_PROFILE_FILE=p.%2m.profraw", &format!("$B/{program} {words}"));
+            let ran = bench.again(&directory, "LLVM_PROFILE_FILE=p.%2m.profraw", &format!("$B/{program} {words}"));
             assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""), "clang {version}: {words}");
             ran
         };
@@ -129,7 +129,7 @@ fn merged_files_hold_the_sum_of_all_runs() {
         assert_eq!(bench.counts(version, &ran, &ran.devices()), counts(SCRIPT, 7), "clang {version}");
         // An existing file that is no profile of this code stays.
         for name in ran.devices() {
-            bench.work.write(&format!("{folder}/{name}"), b"something else");
+            bench.work.write(&format!("{directory}/{name}"), b"something else");
         }
         let before = ran.devices().len();
         ran = run("launch");

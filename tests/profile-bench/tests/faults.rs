@@ -177,7 +177,7 @@ fn whatever_fails_in_hsa_the_program_ends_as_it_would() {
 /// Unwritable locations: a script that makes one and starts `$@` in it, the reason in the warning.
 #[rustfmt::skip]
 const PLACES: &[(&str, &str, &str)] = &[
-    ("a file is where a folder should be", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\"", "not a directory"),
+    ("a file is where a directory should be", "echo > f; exec env LLVM_PROFILE_FILE=f/x.profraw \"$@\"", "not a directory"),
     ("a name that is too long", "exec env LLVM_PROFILE_FILE=$(printf %300s | tr ' ' x) \"$@\"", "file name too long"),
     ("a limit of file sizes", "ulimit -f 0; exec \"$@\"", "file too large"),
     ("a limit of file sizes, merging", "ulimit -f 0; export LLVM_PROFILE_FILE=%m.profraw; exec \"$@\"", "file too large"),

@@ -122,9 +122,9 @@ fn a_long_name_is_whole() {
     let Some(bench) = Bench::new("profile drain, long names") else { return };
     let version = bench.work.versions[0];
     bench.script(version, Instrument::DeviceCoverage, "script", true);
-    let folder = ["d".repeat(250), "e".repeat(250)].join("/");
-    // 1,500 bytes, in nested folders.
-    let deep = [folder.as_str(); 3].join("/");
+    let directory = ["d".repeat(250), "e".repeat(250)].join("/");
+    // 1,500 bytes, in nested directories.
+    let deep = [directory.as_str(); 3].join("/");
     let ran = bench.start("run", &format!("LLVM_PROFILE_FILE={deep}/x.profraw"), "$B/script launch");
     assert_eq!((ran.code, ran.error.as_str()), (Some(7), ""));
     let files = bench.work.run("cd run; find . -type f");
@@ -136,7 +136,7 @@ fn a_long_name_is_whole() {
 }
 
 #[test]
-fn without_a_folder_for_temporary_files_the_default_name_holds() {
+fn without_a_directory_for_temporary_files_the_default_name_holds() {
     let Some(bench) = Bench::new("profile drain, %t") else { return };
     let version = bench.work.versions[0];
     for (name, instrument) in [("host", Instrument::Coverage), ("device", Instrument::DeviceCoverage)] {

@@ -48,7 +48,7 @@ fn an_exit_costs_no_more_than_with_llvms_drain() {
         bench.script(version, Instrument::Coverage, "ours", true);
         bench.script(version, Instrument::Coverage, "llvms", false);
         objects::make(&bench, version);
-        for (folder, prepare) in [("an empty folder", "rm -rf P; mkdir P"), ("files of before", "mkdir -p P")] {
+        for (directory, prepare) in [("an empty directory", "rm -rf P; mkdir P"), ("files of before", "mkdir -p P")] {
             let mut files = [0, 0];
             let mut time = |program: &str, words: &str| {
                 bench.work.run(&prepare.replace('P', &format!("run-{program}")));
@@ -62,7 +62,7 @@ fn an_exit_costs_no_more_than_with_llvms_drain() {
             let [ours, llvms, ratio] = compare(|program| time(program, &words));
             let idle = median((0..11).map(|_| time("ours", "")).collect());
             say(&format!(
-                "exit with {OBJECTS} code objects, clang {version}, {folder}: ours {ours:.2} ms ({idle:.2} ms where nothing \
+                "exit with {OBJECTS} code objects, clang {version}, {directory}: ours {ours:.2} ms ({idle:.2} ms where nothing \
                  is loaded), LLVM's {llvms:.2} ms; ratio {ratio:.2}; files {files:?}"
             ));
             assert!(ratio <= 1.0, "ours {ours} ms, LLVM's {llvms} ms");

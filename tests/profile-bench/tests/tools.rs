@@ -171,11 +171,11 @@ fn profiles_of_several_llvms_become_one() {
         script(&bench, version, &format!("X {COVERAGE} -x hip saxpy.hip -o app-{version}"));
         bench.start(&format!("run-{version}"), "", &format!("$B/app-{version}"));
     }
-    let folders: Vec<String> = bench.work.versions.iter().map(|version| format!("run-{version}")).collect();
+    let directories: Vec<String> = bench.work.versions.iter().map(|version| format!("run-{version}")).collect();
     let newest = bench.work.versions[bench.work.versions.len() - 1];
     let merged = format!(
         "$P/bin/hotswap profile merge {} -o all.profdata; llvm-profdata-{newest} show --all-functions --counts all.profdata",
-        folders.join(" ")
+        directories.join(" ")
     );
     let said = script(&bench, newest, &merged);
     let counts =

@@ -90,13 +90,13 @@ struct Found {
 fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situation: &Situation) -> Found {
     let program =
         format!("{}-{version}-{:?}{}", if drain { "ours" } else { "llvms" }, situation.instrument, situation.object);
-    let folder = format!("run-{version}-{drain}-{index}");
+    let directory = format!("run-{version}-{drain}-{index}");
     let mut ends_well = true;
-    bench.work.run(&format!("mkdir -p {folder}"));
+    bench.work.run(&format!("mkdir -p {directory}"));
     let mut ran = None;
     for words in situation.runs {
         let variables = format!("P={program} LD_LIBRARY_PATH=$B/dev; export {}", situation.variables);
-        let one = bench.again(&folder, &variables, &format!("$B/{program} {words}"));
+        let one = bench.again(&directory, &variables, &format!("$B/{program} {words}"));
         ends_well &= one.code == Some(7);
         ran = Some(one);
     }
@@ -105,7 +105,7 @@ fn try_situation(bench: &Bench, version: u32, drain: bool, index: usize, situati
     let files: Vec<String> = ran.devices();
     let listed = files.iter().map(|file| format!("'{file}'")).collect::<Vec<_>>();
     let script =
-        format!("cd {folder} && llvm-profdata-{version} merge --failure-mode=any -o /dev/null {}", listed.join(" "));
+        format!("cd {directory} && llvm-profdata-{version} merge --failure-mode=any -o /dev/null {}", listed.join(" "));
     let readable = files.is_empty() || bench.work.shell(&script).status.success();
     let profile = readable.then(|| bench.profile(version, &ran, &listed));
     let (level, counts) = profile.map_or_else(Default::default, |profile| (profile.level, profile.counts));

@@ -131,7 +131,7 @@ fn context_sensitive_counters_are_counted() {
         assert_eq!((ran.code, ran.error.as_str(), ran.devices().len()), (Some(7), "", 1), "clang {version}");
         let shown = bench.work.run(&format!(
             "cd {}; llvm-profdata-{version} merge -o m gfx*; llvm-profdata-{version} show --showcs --all-functions --counts m",
-            ran.folder
+            ran.directory
         ));
         // Both functions, and none of the counting runtime.
         assert!(shown.contains("_Z5saxpyifPKfPf:") && shown.contains("_Z5scaleff:"), "clang {version}: {shown}");

@@ -21,8 +21,8 @@ fn bench(test: &str) -> Option<Workbench> {
 }
 
 fn cases() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
     paths.sort();
     paths

@@ -1,13 +1,13 @@
-//! A ROCm userland: the root folder in which compilers, CMake and built programs run.
+//! A ROCm userland: the root directory in which compilers, CMake and built programs run.
 //!
-//! It is either a folder that `cargo xtask setup` made, or `/`: a machine with its own ROCm. `cargo xtask test` starts
-//! the tests inside a private mount namespace ([`Namespace`]) and passes the userland's folder to them
+//! It is either a directory that `cargo xtask setup` made, or `/`: a machine with its own ROCm. `cargo xtask test` starts
+//! the tests inside a private mount namespace ([`Namespace`]) and passes the userland's directory to them
 //! ([`Userland::from_env`]).
 //!
 //! Invariants: mounts are only ever made inside a private namespace, so none is left when a process is killed and two
 //! runs do not see each other; a command inside the userland sees only the variables that are set for it.
 //!
-//! Absent on purpose: building the folder (`xtask`), and dependencies except `tempfile` (both sides use this crate).
+//! Absent on purpose: building the directory (`xtask`), and dependencies except `tempfile` (both sides use this crate).
 
 mod namespace;
 mod workbench;
@@ -20,20 +20,20 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The userland's folder, `/` for the machine itself.
+/// The userland's directory, `/` for the machine itself.
 pub const ENV_ROOT: &str = "HOTSWAP_TEST_ROOT";
 /// HotSwap's installation, as seen from inside the userland.
 pub const ENV_PREFIX: &str = "HOTSWAP_TEST_PREFIX";
 /// The value of `--rocm-path` for clang 23 and later, as a path inside; empty where none is needed.
 pub const ENV_ROCM: &str = "HOTSWAP_TEST_ROCM";
 
-/// LLVM's sources of the version of our instruction set: the folder that contains `llvm/test/MC`.
+/// LLVM's sources of the version of our instruction set: the directory that contains `llvm/test/MC`.
 pub const ENV_LLVM: &str = "HOTSWAP_TEST_LLVM";
-/// A folder in which tests may keep data that takes long to make.
+/// A directory in which tests may keep data that takes long to make.
 pub const ENV_CACHE: &str = "HOTSWAP_TEST_CACHE";
 /// Libraries of a distribution, as files separated by colons: real input, which `cargo xtask test` downloads once.
 pub const ENV_LIBRARIES: &str = "HOTSWAP_TEST_LIBRARIES";
-/// Folders with headers of a distribution that tests compile with, separated by colons.
+/// Directories with headers of a distribution that tests compile with, separated by colons.
 pub const ENV_HEADERS: &str = "HOTSWAP_TEST_HEADERS";
 /// LLVM's records of its instructions, if they were prepared: a file that `isa-exam digest` wrote.
 pub const ENV_RECORDS: &str = "HOTSWAP_TEST_RECORDS";
@@ -51,23 +51,23 @@ pub const SKIPPED: &str = "skipped: ";
 
 /// Search path inside the userland.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// The folder of other versions of CMake from `setup`: `/opt/cmake-VERSION/bin/cmake`.
-pub const CMAKE_FOLDER: &str = "/opt";
-/// The ROCm folder from `setup` that clang 23 and later need on Debian.
-pub const ROCM_FOLDER: &str = "/opt/hotswap-rocm";
+/// The directory of other versions of CMake from `setup`: `/opt/cmake-VERSION/bin/cmake`.
+pub const CMAKE_DIRECTORY: &str = "/opt";
+/// The ROCm directory from `setup` that clang 23 and later need on Debian.
+pub const ROCM_DIRECTORY: &str = "/opt/hotswap-rocm";
 /// The path inside the userland of the installation of HotSwap under test.
 pub const PREFIX: &str = "/mnt/hotswap";
 /// The path inside the userland of HotSwap's sources, read-only.
 pub const SOURCE: &str = "/mnt/source";
 
-/// A root folder with a ROCm in it.
+/// A root directory with a ROCm in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Userland {
     root: PathBuf,
 }
 
 impl Userland {
-    /// The userland in that folder; `/` is the machine itself.
+    /// The userland in that directory; `/` is the machine itself.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -77,7 +77,7 @@ impl Userland {
         env::var_os(ENV_ROOT).filter(|root| !root.is_empty()).map(Self::new)
     }
 
-    /// Its folder on the machine.
+    /// Its directory on the machine.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -93,7 +93,7 @@ impl Userland {
         self.root.join(inside.strip_prefix("/").unwrap_or(inside))
     }
 
-    /// A command that runs inside, in the folder `cwd` (a path inside).
+    /// A command that runs inside, in the directory `cwd` (a path inside).
     ///
     /// Standard streams are inherited. The environment contains `PATH`, `HOME`, `LANG` and `TMPDIR`; the caller adds
     /// further variables with [`Command::env`]. `/proc` and `/dev` must exist: see [`Namespace`].

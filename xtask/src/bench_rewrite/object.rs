@@ -44,7 +44,7 @@ struct Relocation {
 /// A compiled object in parts.
 pub(super) struct Unit {
     name: &'static str,
-    folder: PathBuf,
+    directory: PathBuf,
     inside: PathBuf,
     symbols: Vec<Symbol>,
     relocations: Vec<Relocation>,
@@ -56,7 +56,7 @@ pub(super) struct Unit {
 
 impl Unit {
     /// Compiles the kernels, those with sites only where requested.
-    pub(super) fn compile(session: &Session, folder: &Path, name: &'static str, define: &str) -> Outcome<Self> {
+    pub(super) fn compile(session: &Session, directory: &Path, name: &'static str, define: &str) -> Outcome<Self> {
         let inside = session.work.join("bench-rewrite");
         let tool = |tool: &str, words: &str| {
             let mut command = session.inside(&inside, &format!("{LLVM}/{tool}"));
@@ -72,12 +72,12 @@ impl Unit {
         }
         let listed = tool("llvm-readelf", &format!("-S -s -r -W {name}.part.o"))?;
         let code = tool("llvm-objdump", &format!("-d --no-show-raw-insn {name}.part.o"))?;
-        let text_file = folder.join(format!("{name}.part.s"));
+        let text_file = directory.join(format!("{name}.part.s"));
         let text = fs::read_to_string(&text_file).during("read", &text_file)?;
         let target = text.lines().find(|line| line.contains(".amdgcn_target")).unwrap_or_default().to_owned();
         Ok(Self {
             name,
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             inside: inside.clone(),
             symbols: symbols(&listed),
             relocations: relocations(&listed),
@@ -92,7 +92,7 @@ impl Unit {
     pub(super) fn join(&self, session: &Session, millions: f64) -> Outcome<[String; 3]> {
         let copies = (millions * 1e6 / self.instructions.max(1) as f64).round().max(1.0) as usize;
         let name = format!("{}-{millions}", self.name);
-        let source = self.folder.join(format!("{name}.s"));
+        let source = self.directory.join(format!("{name}.s"));
         let mut out = BufWriter::new(File::create(&source).during("create", &source)?);
         self.write(copies, &mut out).during("write", &source)?;
         out.flush().during("write", &source)?;

@@ -52,7 +52,7 @@ pub(super) struct Row {
 pub(super) struct Bench {
     pub(super) session: Session,
     pub(super) hotswap: PathBuf,
-    /// The machine's folder that is visible inside as [`Session::work`].
+    /// The machine's directory that is visible inside as [`Session::work`].
     pub(super) work: PathBuf,
 }
 

@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn a_part_is_replaced_and_the_others_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("corpus.md");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("corpus.md");
         let row = |files| vec![("x.so".to_owned(), Row { files, ..Row::default() })];
         update(&path, "b 1", &row(7)).unwrap();
         update(&path, "a 1", &[]).unwrap();

@@ -20,10 +20,10 @@ pub(crate) fn run(data: &[u8], keep_machine: bool) -> Result<Adapted, Vec<Diagno
     adapt(data, &order(keep_machine))
 }
 
-/// Paths of the `.s` files of a folder, sorted.
-pub(crate) fn cases(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+/// Paths of the `.s` files of a directory, sorted.
+pub(crate) fn cases(directory: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "s"));
     paths.sort();
     paths

@@ -29,13 +29,13 @@ pub(crate) fn merge(
     mode: FailureMode,
 ) -> Result<Outcome, Diagnostic> {
     refuse_mixed_kinds(profiles)?;
-    let folder = beside(output)?;
+    let directory = beside(output)?;
     let mut outcome = Outcome::default();
     let mut merged: Vec<PathBuf> = Vec::new();
     let mut newest = None;
     for (number, (llvm, files)) in groups(profiles, llvms)?.into_iter().enumerate() {
-        let into = folder.path().join(format!("{number}.profdata"));
-        let ran = tools::run(llvm, "llvm-profdata", &words(&files, folder.path(), &into, mode)?)?;
+        let into = directory.path().join(format!("{number}.profdata"));
+        let ran = tools::run(llvm, "llvm-profdata", &words(&files, directory.path(), &into, mode)?)?;
         outcome.problems.extend(tools::warnings(&ran));
         merged.push(into);
         newest = Some(llvm);
@@ -43,9 +43,9 @@ pub(crate) fn merge(
     let whole = match (&merged[..], newest) {
         ([one], _) => one.clone(),
         (several, Some(llvm)) => {
-            let into = folder.path().join("all.profdata");
+            let into = directory.path().join("all.profdata");
             let files: Vec<&Path> = several.iter().map(PathBuf::as_path).collect();
-            let ran = tools::run(llvm, "llvm-profdata", &words(&files, folder.path(), &into, mode)?)?;
+            let ran = tools::run(llvm, "llvm-profdata", &words(&files, directory.path(), &into, mode)?)?;
             outcome.problems.extend(tools::warnings(&ran));
             into
         }
@@ -82,9 +82,9 @@ fn groups<'a>(profiles: &'a [Profile], llvms: &'a [Llvm]) -> Result<Vec<Group<'a
 }
 
 /// The arguments of one merge; the files are passed as a list, since there may be thousands.
-fn words(files: &[&Path], folder: &Path, into: &Path, mode: FailureMode) -> Result<Vec<OsString>, Diagnostic> {
+fn words(files: &[&Path], directory: &Path, into: &Path, mode: FailureMode) -> Result<Vec<OsString>, Diagnostic> {
     use std::os::unix::ffi::OsStrExt;
-    let list = folder.join("files");
+    let list = directory.join("files");
     let mut text = Vec::new();
     for file in files {
         let full = std::path::absolute(file).unwrap_or_else(|_| (*file).to_owned());

@@ -1,7 +1,7 @@
 //! `hotswap profile report`: coverage of host and device code in one report.
 //!
 //! llvm-cov reads coverage maps out of programs; those of device code are in code objects inside the fat binary. These
-//! are written to a separate folder and passed to llvm-cov in addition to the program.
+//! are written to a separate directory and passed to llvm-cov in addition to the program.
 
 use super::merge::merge;
 use super::tools::{self, Llvm};
@@ -47,7 +47,9 @@ pub(crate) fn run(arguments: &Report) -> Result<Outcome, Diagnostic> {
     outcome.problems.extend(tools::warnings(&ran));
     outcome.text = match (arguments.output.format, &arguments.html) {
         (Format::Json, _) => text::json(&as_json(&covered, &ran.stdout)?),
-        (Format::Text, Some(folder)) => format!("{}\n", text::plain(&folder.join("index.html").display().to_string())),
+        (Format::Text, Some(directory)) => {
+            format!("{}\n", text::plain(&directory.join("index.html").display().to_string()))
+        }
         (Format::Text, None) => said(&ran.stdout, &covered),
     };
     Ok(outcome)
@@ -67,8 +69,8 @@ fn judge<'a>(profiles: &[super::Profile], llvms: &'a [Llvm]) -> Result<&'a Llvm,
     newest.ok_or_else(|| Diagnostic::error(codes::NO_TOOL, "no llvm-cov is at hand"))
 }
 
-/// The file itself if it has a map, and its code objects that have one, written to `folder`.
-fn look_into(file: &Path, target: Option<&str>, folder: &Path, before: usize) -> Result<Vec<Covered>, Diagnostic> {
+/// The file itself if it has a map, and its code objects that have one, written to `directory`.
+fn look_into(file: &Path, target: Option<&str>, directory: &Path, before: usize) -> Result<Vec<Covered>, Diagnostic> {
     let bytes = hotswap_files::open(file)?;
     let contents = hotswap_bundle::open(&bytes);
     let mut covered = Vec::new();
@@ -80,7 +82,7 @@ fn look_into(file: &Path, target: Option<&str>, folder: &Path, before: usize) ->
             if row.image.kind != ImageKind::CodeObject || !wanted || !has_map(&row.image.data) {
                 continue;
             }
-            let path = folder.join(format!("{}.co", before + covered.len()));
+            let path = directory.join(format!("{}.co", before + covered.len()));
             failed = hotswap_files::replace(&path, &row.image.data).err().or(failed.take());
             covered.push(Covered { path, target: name, from: file.to_owned() });
         }
@@ -137,9 +139,9 @@ fn words(arguments: &Report, covered: &[Covered], merged: &Path) -> Vec<OsString
     let mut words: Vec<OsString> = Vec::new();
     match (arguments.output.format, &arguments.html, arguments.lines) {
         (Format::Json, ..) => words.extend(["export".into(), "--format=text".into()]),
-        (_, Some(folder), _) => {
+        (_, Some(directory), _) => {
             let mut output = OsString::from("--output-dir=");
-            output.push(folder);
+            output.push(directory);
             words.extend(["show".into(), "--format=html".into(), output]);
         }
         (.., true) => words.push("show".into()),

@@ -98,26 +98,26 @@ const FACTS: &[(&str, Reader)] = &[
     ("images.isa", facts::read_images),
 ];
 
-/// Reads the rows of a folder.
+/// Reads the rows of a directory.
 ///
 /// # Errors
 /// The first invalid file or line.
-pub fn read(folder: &Path) -> Result<Model, RowError> {
-    parse(&load(folder)?)
+pub fn read(directory: &Path) -> Result<Model, RowError> {
+    parse(&load(directory)?)
 }
 
-/// The files of a folder: names and texts, sorted by name.
+/// The files of a directory: names and texts, sorted by name.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn load(folder: &Path) -> Result<Vec<(String, String)>, RowError> {
+pub fn load(directory: &Path) -> Result<Vec<(String, String)>, RowError> {
     let error = |path: &Path| {
         let path = path.to_owned();
         move |source| RowError::File { path, source }
     };
     let mut texts = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(error(folder))? {
-        let path = entry.map_err(error(folder))?.path();
+    for entry in std::fs::read_dir(directory).map_err(error(directory))? {
+        let path = entry.map_err(error(directory))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.ends_with(".isa") && name != OVERLAY {
             let text = std::fs::read_to_string(&path).map_err(error(&path))?;
@@ -185,13 +185,13 @@ pub fn texts(model: &Model) -> Vec<(String, String)> {
     texts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
-/// Writes a model's files into a folder.
+/// Writes a model's files into a directory.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(folder: &Path, model: &Model) -> Result<(), RowError> {
+pub fn write(directory: &Path, model: &Model) -> Result<(), RowError> {
     for (name, text) in texts(model) {
-        let path = folder.join(name);
+        let path = directory.join(name);
         std::fs::write(&path, text).map_err(|source| RowError::File { path, source })?;
     }
     Ok(())

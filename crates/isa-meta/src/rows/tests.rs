@@ -54,8 +54,8 @@ fn what_was_written_reads_the_same() {
 
 #[test]
 fn the_committed_rows_are_what_the_writer_writes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
-    let committed = load(&folder).unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/rows");
+    let committed = load(&directory).unwrap();
     let model = parse(&committed).unwrap();
     assert!(model.rows.len() > 10_000, "{} rows", model.rows.len());
     let mut written = texts(&model);

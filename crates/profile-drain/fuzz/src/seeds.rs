@@ -15,21 +15,21 @@ use std::{env, fs, io};
 const TABLE: u16 = 0x200;
 
 fn main() -> io::Result<()> {
-    let Some(folder) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds FOLDER")) };
+    let Some(directory) = env::args_os().nth(1) else { return Err(io::Error::other("usage: seeds DIRECTORY")) };
     for layout in &LAYOUTS {
         let (memory, file, sections) = object(layout);
         let size = (memory.len() as u16).to_le_bytes();
         let name = format!("version-{}", layout.version);
-        put(Path::new(&folder).join("drained_file"), &name, &[&size, &memory, &file])?;
+        put(Path::new(&directory).join("drained_file"), &name, &[&size, &memory, &file])?;
         let memory = with_table(memory, &sections, layout.version);
-        put(Path::new(&folder).join("drained_table"), &name, &[&TABLE.to_le_bytes(), &memory])?;
+        put(Path::new(&directory).join("drained_table"), &name, &[&TABLE.to_le_bytes(), &memory])?;
     }
     Ok(())
 }
 
-fn put(folder: impl AsRef<Path>, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-    fs::create_dir_all(&folder)?;
-    fs::write(folder.as_ref().join(name), parts.concat())
+fn put(directory: impl AsRef<Path>, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.as_ref().join(name), parts.concat())
 }
 
 /// The table, followed by its version.

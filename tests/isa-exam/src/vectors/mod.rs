@@ -23,9 +23,9 @@ pub fn tests_of_env() -> Option<PathBuf> {
     Some(Path::new(&source).join("llvm/test/MC"))
 }
 
-/// The folder for kept data, from the environment.
+/// The directory for kept data, from the environment.
 pub fn cache_of_env() -> Option<PathBuf> {
-    std::env::var_os(ENV_CACHE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    std::env::var_os(ENV_CACHE).filter(|directory| !directory.is_empty()).map(PathBuf::from)
 }
 
 /// A word of LLVM's tests.
@@ -53,19 +53,19 @@ pub struct Vectors {
     assembled: BTreeSet<(String, Setting, usize)>,
 }
 
-/// Collects the vectors of all processors that `knows` accepts. `folder` is LLVM's `test/MC`.
+/// Collects the vectors of all processors that `knows` accepts. `directory` is LLVM's `test/MC`.
 ///
 /// # Errors
-/// If the folder or the cache cannot be read or written, or the assembler cannot be started.
-pub fn collect(tools: &Tools, folder: &Path, cache: &Path, knows: &dyn Fn(&Setting) -> bool) -> io::Result<Vectors> {
+/// If the directory or the cache cannot be read or written, or the assembler cannot be started.
+pub fn collect(tools: &Tools, directory: &Path, cache: &Path, knows: &dyn Fn(&Setting) -> bool) -> io::Result<Vectors> {
     let mut vectors = Vectors::default();
-    let mut cache = cache::Cache::open(cache, tools, folder)?;
+    let mut cache = cache::Cache::open(cache, tools, directory)?;
     for part in ["Disassembler/AMDGPU", "AMDGPU"] {
         for extension in ["txt", "s"] {
-            for file in files(&folder.join(part), extension)? {
+            for file in files(&directory.join(part), extension)? {
                 let bytes = fs::read(&file)?;
                 let text = String::from_utf8_lossy(&bytes);
-                let name = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
+                let name = file.strip_prefix(directory).unwrap_or(&file).display().to_string();
                 let (disassembled, assembled): (Vec<_>, Vec<_>) =
                     run_line::runs(&text).into_iter().partition(|run| run.disassembles);
                 for run in disassembled {
@@ -134,9 +134,9 @@ impl Vectors {
     }
 }
 
-fn files(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+fn files(directory: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.extension().is_some_and(|end| end == extension) {
             found.push(path);
