@@ -23,6 +23,7 @@ mod isa_exam;
 mod isa_fuzz;
 mod isa_source;
 mod library;
+mod measure;
 mod new_family;
 mod outcome;
 mod packages;
@@ -61,6 +62,7 @@ const TASKS: &[Task] = &[
     Task { name: "install", help: "build HotSwap and install it: install --prefix DIRECTORY", run: install::main },
     Task { name: "test", help: "set up what is missing and run every check and test", run: test::main },
     Task { name: "tidy", help: "check the rules of the house: arrows between crates, lengths, headers", run: tidy::main },
+    Task { name: "measure", help: "print figures of the source text: sizes, names, words, circles", run: measure::main },
     Task { name: "bench", help: "measure what HotSwap costs, side by side with doing without it", run: bench::main },
     Task { name: "corpus", help: "treat the files of packages and wheels, and write docs/corpus.md", run: corpus::main },
     Task { name: "fuzz", help: "fuzz the readers and writers of containers and code objects", run: fuzz::main },

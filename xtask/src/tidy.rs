@@ -170,7 +170,7 @@ fn examples(text: &str) -> impl Iterator<Item = usize> {
 }
 
 /// Name, first line and number of lines of each function.
-fn functions<'a>(code: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
+pub(crate) fn functions<'a>(code: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
     let mut found = Vec::new();
     for (at, line) in code.iter().enumerate() {
         let Some(name) = function_name(line) else { continue };
@@ -216,18 +216,18 @@ fn check_words(name: &str, text: &str, retired: &[String], complaints: &mut Vec<
     }
 }
 
-fn is_no_letter(c: char) -> bool {
+pub(crate) fn is_no_letter(c: char) -> bool {
     !c.is_alphanumeric()
 }
 
 /// The text of a line that is a comment.
-fn comment(line: &str) -> &str {
+pub(crate) fn comment(line: &str) -> &str {
     let text = line.trim_start().strip_prefix("//").unwrap_or_default();
     text.strip_prefix(['/', '!']).unwrap_or(text).trim_start()
 }
 
 /// The name of the type that a line defines.
-fn defined_type(line: &str) -> Option<&str> {
+pub(crate) fn defined_type(line: &str) -> Option<&str> {
     let words = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
     let (kind, name) = words.trim_start_matches("pub ").split_once(' ')?;
     let is_type = ["struct", "enum", "trait", "type", "union"].contains(&kind);
