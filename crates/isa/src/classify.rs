@@ -102,9 +102,9 @@ impl Classifier {
     }
 
     /// The classifier for code that is scanned as code of several targets at once. There are no answers if their lookup
-    /// tables differ.
+    /// tables differ, and none for values of fields that they do not accept alike.
     pub fn shared(isas: &[Isa], grade: impl FnMut(Entry) -> ClassRule) -> Self {
-        let ways = |isa: &Isa| (isa.setting().root, isa.setting().accept, isa.longest());
+        let ways = |isa: &Isa| (isa.setting().root, isa.longest());
         match isas {
             [first, others @ ..] if others.iter().all(|other| ways(other) == ways(first)) => {
                 Self::make(*first, others, grade)
@@ -326,11 +326,8 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
             return *known;
         }
         let start = self.meanings.len();
-        let accept = self.isa.setting().accept as usize;
         for raw in 0..=field.bits {
-            let number = usize::from(raw) << field.from;
-            let accepted = field.set.map(|set| ACCEPT.get(accept + usize::from(set) + number).copied());
-            let meaning = accepted.map_or(0, |known| known.unwrap_or(meaning::NONE));
+            let meaning = self.meaning(field, usize::from(raw) << field.from);
             let is_scalar = || field.named.is_some_and(|named| named.is_scalar(raw, self.isa));
             let excepted = field.except == Some(u64::from(raw)) || is_scalar();
             self.meanings.push(if excepted { meaning::NONE } else { meaning });
@@ -338,6 +335,17 @@ impl<G: FnMut(Entry) -> ClassRule> Making<'_, G> {
         let made = u16::try_from(start).ok();
         self.sets.insert(field, made);
         made
+    }
+
+    /// The meaning of a field with this number: the one that it has on all targets.
+    fn meaning(&self, field: Field, number: usize) -> u8 {
+        let Some(set) = field.set else { return 0 };
+        let on = |isa: &Isa| {
+            let place = isa.setting().accept as usize + usize::from(set) + number;
+            ACCEPT.get(place).copied().unwrap_or(meaning::NONE)
+        };
+        let own = on(&self.isa);
+        if self.others.iter().all(|other| on(other) == own) { own } else { meaning::NONE }
     }
 }
 

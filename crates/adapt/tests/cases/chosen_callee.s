@@ -1,5 +1,6 @@
-// A function that one kernel calls directly and another one by an address chosen by two branches. The first kernel
-// keeps all vector registers over the call but v40 to v47. The second keeps these, as LLVM's calling convention allows.
+// relocatable: refused
+// A function that one kernel calls directly and another one by an address that two branches choose. The first keeps all
+// vector registers over the call but v40 to v47; the second keeps these, as LLVM's calling convention lets it.
 .amdgcn_target "amdgcn-amd-amdhsa-unknown-gfx1250"
 .amdhsa_code_object_version 5
 .text

@@ -24,6 +24,8 @@ pub(super) const ASKED: &[Feature] = &[
     Feature::Gfx11Insts,
     Feature::Gfx12Insts,
     Feature::Gfx1250Insts,
+    Feature::Gfx1250Strict,
+    Feature::Gfx1251GemmInsts,
     Feature::Gfx90aInsts,
     Feature::N64BitLiterals,
     Feature::NsaEncoding,
