@@ -21,6 +21,12 @@ fn directory() -> TempDir {
     directory_of(bitcode)
 }
 
+/// By a process of its own: a file that this one has open for writing is busy in what other threads start meanwhile.
+fn copy_program(directory: &Path) {
+    let status = Command::new("cp").arg(env!("CARGO_BIN_EXE_hotswap")).arg(directory.join("hotswap")).status();
+    assert!(status.unwrap().success());
+}
+
 fn directory_of(code: fn(&str) -> Vec<u8>) -> TempDir {
     let directory = TempDir::new().unwrap();
     // Many bundles in a row, so that threads are wanted.
@@ -29,7 +35,7 @@ fn directory_of(code: fn(&str) -> Vec<u8>) -> TempDir {
         (0..8).flat_map(|_| [one.clone(), vec![0; one.len().next_multiple_of(4096) - one.len()]].concat()).collect();
     fs::write(directory.path().join("x"), all).unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_hotswap"), directory.path().join("hotswap")).unwrap();
+    copy_program(directory.path());
     directory
 }
 
